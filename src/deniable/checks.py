@@ -1,0 +1,46 @@
+"""One validator, one wording: every refused argument names itself, its value and its range."""
+
+from __future__ import annotations
+
+from math import isfinite
+from numbers import Integral, Real
+
+__all__ = ["positive", "probability", "real", "whole"]
+
+
+def _refuse(name: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{name} must be {expected}, got {value!r}")
+
+
+def real(name: str, value: float) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        raise _refuse(name, value, "a finite number")
+    return float(value)
+
+
+def positive(name: str, value: float, zero: bool = False) -> float:
+    """A finite number above 0 (or from 0 on)."""
+    expected = "a finite number >= 0" if zero else "a finite number > 0"
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        raise _refuse(name, value, expected)
+    if value < 0 or (value == 0 and not zero):
+        raise _refuse(name, value, expected)
+    return float(value)
+
+
+def probability(name: str, value: float, open_ends: bool = False) -> float:
+    """A number from 0 to 1, or strictly between them."""
+    expected = "a number strictly between 0 and 1" if open_ends else "a number from 0 to 1"
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+        raise _refuse(name, value, expected)
+    if open_ends and not 0 < value < 1:
+        raise _refuse(name, value, expected)
+    return float(value)
+
+
+def whole(name: str, value: int, low: int = 1) -> int:
+    """A whole number from `low` on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
+        raise _refuse(name, value, f"a whole number >= {low}")
+    return int(value)

@@ -1,0 +1,191 @@
+"""What a release does, as frozen data without mathematics.
+
+A mechanism is a description that every analysis (exact loss, named bound, training engine) can read:
+
+    Gaussian(noise=1.0).subsampled(0.01).composed(1000)
+    compose(phase_one, phase_two, Laplace(scale=2.0))
+
+Noise is always relative to the sensitivity: ``noise = sigma / sensitivity`` and ``scale = b / sensitivity``.
+With clipping norm C the sensitivity is C for `add-remove` and `zero-out` neighbours and 2C for `replace`
+(see `Adjacency`), so the same description serves all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import log
+
+from deniable.checks import positive, probability, whole
+
+__all__ = [
+    "Adjacency",
+    "ApproximateDP",
+    "Composed",
+    "Gaussian",
+    "GaussianDP",
+    "Laplace",
+    "Mechanism",
+    "Pixelization",
+    "RandomizedResponse",
+    "Subsampled",
+    "TotalVariation",
+    "compose",
+]
+
+
+class Adjacency(StrEnum):
+    """Which data sets count as neighbours, that is, what the observer must not be able to tell apart."""
+
+    ADD_REMOVE = "add-remove"
+    """One record more or less (unbounded); sensitivity C."""
+    REPLACE = "replace"
+    """One record exchanged for another (bounded); sensitivity 2C."""
+    ZERO_OUT = "zero-out"
+    """One record exchanged for an empty one whose contribution is zero; sensitivity C."""
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Anything that releases an output; combinators build larger releases from smaller ones."""
+
+    def subsampled(self, rate: float) -> Mechanism:
+        """The mechanism on a Poisson sample: every record takes part with probability `rate`, independently."""
+        return Subsampled(self, rate)
+
+    def composed(self, steps: int) -> Mechanism:
+        """`steps` independent runs on the same data, all of them observed."""
+        return Composed(((self, steps),))
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """Adds Gaussian noise of standard deviation `noise` times the sensitivity."""
+
+    noise: float
+
+    def __post_init__(self) -> None:
+        positive("noise", self.noise)
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Adds Laplace noise of scale `scale` times the sensitivity; pure (1 / scale)-DP."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism):
+    """Reports one of `categories` values: the true one e^epsilon times as likely as each other one."""
+
+    epsilon: float
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        whole("categories", self.categories, low=2)
+
+    @classmethod
+    def from_retention(cls, retention: float, categories: int = 2) -> RandomizedResponse:
+        """Keep the true value with probability `retention`, else draw uniformly (003 Eq. 1, two coins)."""
+        probability("retention", retention, open_ends=True)
+        whole("categories", categories, low=2)
+        lie = (1 - retention) / categories
+        return cls(log((retention + lie) / lie), categories)
+
+
+@dataclass(frozen=True)
+class Pixelization(Mechanism):
+    """Averages cells of `cell` x `cell` pixels and adds Laplace noise of scale 255 pixels / (cell^2 epsilon).
+
+    Hides any change of up to `pixels` pixels of an image (003 Section 2.1, after Fan 2018; ERRATA 17).
+    """
+
+    epsilon: float
+    pixels: int
+    cell: int
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        whole("pixels", self.pixels)
+        whole("cell", self.cell)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the Laplace noise that is added to every cell's mean, in grey levels 0..255."""
+        return 255 * self.pixels / (self.cell**2 * self.epsilon)
+
+
+@dataclass(frozen=True)
+class ApproximateDP(Mechanism):
+    """A bare (epsilon, delta) guarantee: all that is known of the release."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, zero=True)
+        probability("delta", self.delta)
+
+
+@dataclass(frozen=True)
+class TotalVariation(Mechanism):
+    """A bare alpha-TVD guarantee (002 Definition 3)."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        probability("alpha", self.alpha)
+
+
+@dataclass(frozen=True)
+class GaussianDP(Mechanism):
+    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1)."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        positive("mu", self.mu, zero=True)
+
+
+@dataclass(frozen=True)
+class Subsampled(Mechanism):
+    """`mechanism` run on a Poisson sample of the records."""
+
+    mechanism: Mechanism
+    rate: float
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        if isinstance(self.mechanism, Composed):
+            raise ValueError(
+                "subsample each step, then compose: write mechanism.subsampled(rate).composed(steps); "
+                "a composition run on one single sample has no exact loss here"
+            )
+
+
+@dataclass(frozen=True)
+class Composed(Mechanism):
+    """Independent releases of the same data, each a (mechanism, number of runs) pair, all observed."""
+
+    parts: tuple[tuple[Mechanism, int], ...]
+
+    def __post_init__(self) -> None:
+        for _, steps in self.parts:
+            whole("steps", steps, low=0)
+
+    def composed(self, steps: int) -> Mechanism:
+        whole("steps", steps, low=0)
+        return Composed(tuple((part, count * steps) for part, count in self.parts))
+
+
+def compose(*mechanisms: Mechanism) -> Mechanism:
+    """One release made of several, unlike ones allowed, on the same data; their order does not matter."""
+    parts: list[tuple[Mechanism, int]] = []
+    for mechanism in mechanisms:
+        parts.extend(mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),))
+    return Composed(tuple(parts))

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from deniable.calibration import (
+    Accuracy,
+    Advantage,
+    Belief,
+    Calibration,
+    Epsilon,
+    PositivePredictiveValue,
+    TruePositiveRate,
+    calibrate,
+)
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -16,19 +26,31 @@ from deniable.mechanisms import (
     TotalVariation,
     compose,
 )
+from deniable.scores import PrivacyLoss, posterior, privacy_loss
 
 __all__ = [
+    "Accuracy",
     "Adjacency",
+    "Advantage",
     "ApproximateDP",
+    "Belief",
+    "Calibration",
     "Composed",
+    "Epsilon",
     "Gaussian",
     "GaussianDP",
     "Laplace",
     "Mechanism",
     "Pixelization",
+    "PositivePredictiveValue",
+    "PrivacyLoss",
     "RandomizedResponse",
     "Subsampled",
     "TotalVariation",
+    "TruePositiveRate",
+    "calibrate",
     "compose",
+    "posterior",
+    "privacy_loss",
 ]
 __version__ = "0.1.0"

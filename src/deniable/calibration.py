@@ -1,0 +1,270 @@
+"""Score -> noise (or steps, or rate), always on the safe side.
+
+A target is what was promised; `calibrate` finds the least noise, the most steps or the largest rate that keeps it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, log, log1p
+
+from deniable.checks import positive, probability
+from deniable.loss.roots import crossing
+from deniable.mechanisms import Adjacency, Mechanism
+from deniable.scores import PrivacyLoss, privacy_loss
+
+__all__ = [
+    "Accuracy",
+    "Advantage",
+    "Belief",
+    "Calibration",
+    "Epsilon",
+    "PositivePredictiveValue",
+    "Target",
+    "TruePositiveRate",
+    "calibrate",
+]
+
+
+class Target(ABC):
+    """A promise about a score: `score(loss) <= bound`."""
+
+    bound: float
+
+    @abstractmethod
+    def score(self, loss: PrivacyLoss) -> float:
+        """The score that was promised, in its own unit."""
+
+    @property
+    def level(self) -> float:
+        """What `risk` must not exceed."""
+        return self.bound
+
+    def risk(self, loss: PrivacyLoss) -> float:
+        """A quantity that is at most `level` exactly where the promise holds; the score unless another is cheaper."""
+        return self.score(loss)
+
+    def _above(self, name: str, floor: float, why: str) -> None:
+        if not self.bound > floor:
+            raise ValueError(f"{name} must be above {floor:g} ({why}), got {self.bound!r}: no noise can promise less")
+
+
+def _logit(p: float) -> float:
+    return log(p) - log1p(-p)
+
+
+@dataclass(frozen=True)
+class Belief(Target):
+    """Nobody becomes more than `bound` sure of a person's membership, except with probability `failure`."""
+
+    bound: float
+    failure: float
+    prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        probability("belief", self.bound, open_ends=True)
+        probability("failure", self.failure, open_ends=True)
+        probability("prior", self.prior, open_ends=True)
+        self._above("belief", self.prior, "the prior belief")
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.belief(self.failure, self.prior)
+
+    @property
+    def level(self) -> float:
+        return self.failure
+
+    def risk(self, loss: PrivacyLoss) -> float:
+        return loss.exceedance(_logit(self.bound) - _logit(self.prior))
+
+
+@dataclass(frozen=True)
+class Advantage(Target):
+    """No attack has TPR - FPR above `bound`."""
+
+    bound: float
+
+    def __post_init__(self) -> None:
+        probability("advantage", self.bound, open_ends=True)
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.advantage()
+
+
+@dataclass(frozen=True)
+class Accuracy(Target):
+    """No attack guesses membership right more often than `bound`, where a share `prior` are members."""
+
+    bound: float
+    prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        probability("accuracy", self.bound, open_ends=True)
+        probability("prior", self.prior, open_ends=True)
+        self._above("accuracy", max(self.prior, 1 - self.prior), "what guessing by the prior achieves")
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.accuracy(self.prior)
+
+
+@dataclass(frozen=True)
+class TruePositiveRate(Target):
+    """No attack with false positive rate `fpr` finds more than a share `bound` of the members."""
+
+    bound: float
+    fpr: float
+
+    def __post_init__(self) -> None:
+        probability("tpr", self.bound, open_ends=True)
+        probability("fpr", self.fpr, open_ends=True)
+        self._above("tpr", self.fpr, "the false positive rate, which blind guessing achieves")
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.tpr(self.fpr)
+
+
+@dataclass(frozen=True)
+class PositivePredictiveValue(Target):
+    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members."""
+
+    bound: float
+    fpr: float
+    prior: float
+
+    def __post_init__(self) -> None:
+        probability("ppv", self.bound, open_ends=True)
+        probability("fpr", self.fpr, open_ends=True)
+        probability("prior", self.prior, open_ends=True)
+        self._above("ppv", self.prior, "the prior, which blind guessing achieves")
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.ppv(self.fpr, self.prior)
+
+    @property
+    def level(self) -> float:
+        """The true positive rate at which the predictive value is `bound`."""
+        return min(1.0, self.fpr * exp(_logit(self.bound) - _logit(self.prior)))
+
+    def risk(self, loss: PrivacyLoss) -> float:
+        return loss.tpr(self.fpr)
+
+
+@dataclass(frozen=True)
+class Epsilon(Target):
+    """The release is (bound, delta)-DP."""
+
+    bound: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.bound, zero=True)
+        probability("delta", self.delta, open_ends=True)
+
+    def score(self, loss: PrivacyLoss) -> float:
+        return loss.epsilon(self.delta)
+
+    @property
+    def level(self) -> float:
+        return self.delta
+
+    def risk(self, loss: PrivacyLoss) -> float:
+        return loss.delta(self.bound)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `calibrate` found; `loss` answers every other score of the same release."""
+
+    value: float
+    mechanism: Mechanism
+    target: Target
+    loss: PrivacyLoss
+    error: float
+    """How much more than necessary `value` may be: the promise may still hold this much closer to the edge."""
+
+    @property
+    def achieved(self) -> float:
+        """The promised score of the calibrated release, at most `target.bound`."""
+        return self.target.score(self.loss)
+
+    @property
+    def method(self) -> str:
+        return self.loss.method
+
+
+def calibrate(
+    mechanism_of: Callable[[float], Mechanism],
+    target: Target,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    over: str = "noise",
+) -> Calibration:
+    """The least noise (`over="noise"`), most steps (`"steps"`) or largest rate (`"rate"`) that keeps the promise.
+
+    `mechanism_of` turns that one number into a mechanism, for example
+    ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``. The returned value keeps the promise including
+    all numerical error; less noise by more than `error` would break it.
+    """
+
+    def risk(value: float) -> float:
+        return target.risk(privacy_loss(mechanism_of(value), adjacency))
+
+    searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
+    if over not in searches:
+        raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
+    value, error = searches[over](risk, target)
+    mechanism = mechanism_of(value)
+    return Calibration(value, mechanism, target, privacy_loss(mechanism, adjacency), error)
+
+
+_PRECISION = 1e-9
+_LEAST, _MOST = 1e-3, 1e9
+
+
+def _least_noise(risk: Callable[[float], float], target: Target) -> tuple[float, float]:
+    safe = 1.0
+    while risk(safe) > target.level:
+        safe *= 4
+        if safe > _MOST:
+            raise ValueError(f"no noise up to {_MOST:g} keeps the promise {target}")
+    unsafe = safe / 4
+    while risk(unsafe) <= target.level:
+        safe, unsafe = unsafe, unsafe / 4
+        if safe < _LEAST:
+            return safe, safe
+    log_noise = crossing(lambda x: risk(exp(x)), target.level, log(unsafe), log(safe), rtol=0.0, atol=_PRECISION)
+    value = exp(log_noise)
+    while risk(value) > target.level:  # exp(log) may have rounded to the wrong side
+        value *= 1 + 1e-15
+    return value, 2 * _PRECISION * value
+
+
+def _most_steps(risk: Callable[[float], float], target: Target) -> tuple[int, float]:
+    if risk(1) > target.level:
+        raise ValueError(f"even a single step breaks the promise {target}: add noise or lower the rate")
+    safe, unsafe = 1, 2
+    while risk(unsafe) <= target.level:
+        safe, unsafe = unsafe, 2 * unsafe
+        if unsafe > _MOST:
+            return safe, float(safe)
+    while unsafe - safe > 1:
+        middle = (safe + unsafe) // 2
+        safe, unsafe = (middle, unsafe) if risk(middle) <= target.level else (safe, middle)
+    return safe, 0.0
+
+
+def _largest_rate(risk: Callable[[float], float], target: Target) -> tuple[float, float]:
+    if risk(1.0) <= target.level:
+        return 1.0, 0.0
+    safe = 0.25
+    while risk(safe) > target.level:
+        safe /= 4
+        if safe < 1e-15:
+            raise ValueError(f"no sampling rate keeps the promise {target}: add noise or take fewer steps")
+    # the search falls along 1 / rate
+    inverse = crossing(lambda x: risk(exp(-x)), target.level, -log(min(1.0, 4 * safe)), -log(safe), 0.0, _PRECISION)
+    value = exp(-inverse)
+    while risk(value) > target.level:
+        value *= 1 - 1e-15
+    return value, 2 * _PRECISION * value

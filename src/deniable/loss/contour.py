@@ -1,0 +1,170 @@
+"""Compositions by inverting the moment function M(s) = E_Q[e^{sL}] on a vertical line through a saddle point.
+
+For any real k, with K = log M of the whole composition (a plain sum over its steps),
+
+    E_Q[(e^L - e^k)^+] = 1/(2 pi i) * integral of e^{K(s) - k (s-1)} / (s (s-1)) ds     on Re s = c > 1,
+
+and moving c past a pole only adds its residue, so three families of lines give the divergence, its complement
+1 - H, or the reversed divergence, each with full *relative* accuracy where it is small. Tails of L under P and Q
+have the same form with one pole. Cost does not depend on the number of steps.
+
+Error, known and added on the safe side:
+- aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality;
+- truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail;
+- round-off: of the sum, and of K times the number of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import exp, inf, pi, sqrt
+
+import numpy as np
+
+from deniable.loss.pair import Pair
+from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
+from deniable.loss.steps import Complexes, Floats
+from deniable.loss.values import Upper, upper
+
+__all__ = ["Contour"]
+
+_MOST_POINTS = 2**18
+
+STICK = Weight((0.0, 1.0), 1.0)
+TAIL = Weight((1.0,), 1.0)
+NULL_TAIL = Weight((0.0,), 0.0)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """K on the points c + i * spacing * j, with what is needed to bound the error of sums over them."""
+
+    saddle: Saddle
+    region: Region
+    spacing: float
+    cumulants: Complexes
+    rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
+    beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
+    noise: float  # relative round-off of e^K
+
+    @cached_property
+    def points(self) -> Complexes:
+        return self.saddle.c + 1j * self.spacing * np.arange(self.cumulants.size)
+
+    def integral(self, k: float, weight: Weight) -> tuple[float, float]:
+        """The line integral and its error."""
+        top = self.saddle.value - k * (self.saddle.c - weight.shift)
+        if top > 700:
+            return 0.0, inf
+        terms = np.exp(self.cumulants - self.saddle.value - 1j * k * self.points.imag) * weight(self.points)
+        terms[0] *= 0.5
+        scale = exp(top) * self.spacing / pi
+        roundoff = scale * float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
+        error = roundoff + self._aliases(k, weight) + self._truncation(exp(top), weight)
+        return scale * float(terms.real.sum()), error
+
+    def _aliases(self, k: float, weight: Weight) -> float:
+        """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
+        others, cumulants = self.rivals
+        period = 2 * pi / self.spacing
+        logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * period
+        sides = logs[others > self.saddle.c], logs[others < self.saddle.c]
+        return 2 * sum(exp(min(float(side.min()), 700.0)) for side in sides)
+
+    def _truncation(self, height: float, weight: Weight) -> float:
+        last = float(self.points[-1].imag)
+        return height * self.beyond / pi * (1 / last if len(weight.poles) == 2 else 1.0)
+
+
+@dataclass
+class Contour(Pair):
+    """A composition of steps, at least one of them smooth, by contour inversion."""
+
+    composition: Composition
+    _lines: list[_Line] = field(default_factory=list)
+    method = "contour inversion"
+
+    def hockey_stick(self, k: float) -> Upper:
+        line = self._line(k, STICK, self._stick_region(k))
+        value, error = line.integral(k, STICK)
+        if line.saddle.c < 0:
+            value -= exp(k) * (1 - self.mirror.composition.escape)
+        return self._with_residue(value, error, line.saddle.c < 1)
+
+    def _stick_region(self, k: float) -> Region:
+        """Between the poles where H is neither near 0 nor 1 and the loss is wide; else the side that keeps digits."""
+        if self.composition.scale > 3 and self.composition.null_mean < k < self.composition.mean:
+            return (0.0, 1.0)
+        return (1.0, inf) if k > 0 else (-inf, 0.0)
+
+    def tail(self, t: float) -> Upper:
+        line = self._line(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
+        return self._with_residue(*line.integral(t, TAIL), line.saddle.c < 1)
+
+    def _with_residue(self, value: float, error: float, passed: bool) -> Upper:
+        """Adds P's whole mass where the line lies left of the pole at 1, else only what lies at infinity."""
+        residue = 1.0 if passed else self.composition.escape
+        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
+
+    def null_tail(self, t: float) -> Upper:
+        line = self._line(t, NULL_TAIL, (0.0, inf) if t > self.composition.null_mean else (-inf, 0.0))
+        value, error = line.integral(t, NULL_TAIL)
+        residue = 0.0 if line.saddle.c > 0 else 1 - self.mirror.composition.escape
+        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
+
+    def reversed(self) -> Contour:
+        return self.mirror
+
+    @cached_property
+    def mirror(self) -> Contour:
+        mirrored = Contour(self.composition.reversed())
+        mirrored.__dict__["mirror"] = self
+        return mirrored
+
+    @property
+    def largest(self) -> float:
+        return self.composition.largest
+
+    @property
+    def escape(self) -> float:
+        return self.composition.escape
+
+    @property
+    def scale(self) -> float:
+        return self.composition.scale
+
+    def _line(self, k: float, weight: Weight, region: Region) -> _Line:
+        """A line near the saddle for k: one that is there already, or a new one."""
+        for line in self._lines:
+            if line.region == region and abs(line.saddle.offset(k, weight)) < 2.5:
+                return line
+        line = self._draw(k, self.composition.search(k, weight, region), region)
+        self._lines.append(line)
+        return line
+
+    def _draw(self, k: float, saddle: Saddle, region: Region) -> _Line:
+        rivals = self.composition.rivals(saddle, region)
+        period = self.composition.period(k, saddle, rivals)
+        last, beyond = self._last_frequency(saddle, _MOST_POINTS * 2 * pi / period)
+        count = min(int(last * period / (2 * pi)) + 8, _MOST_POINTS)
+        spacing = 2 * pi / period
+        cumulants = self.composition.cumulant(saddle.c + 1j * spacing * np.arange(count))
+        return _Line(saddle, region, spacing, cumulants, rivals, beyond, self._noise(saddle, count))
+
+    def _noise(self, saddle: Saddle, count: int) -> float:
+        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
+        steps = self.composition.steps
+        per_step = 1.0 if count > 1024 else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
+        return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
+
+    def _last_frequency(self, saddle: Saddle, most: float) -> tuple[float, float]:
+        """Where |e^K| has fallen to e^-41 of its height, or `most`; and its largest value seen from there on."""
+        last = sqrt(2 * TINY / saddle.bend)
+        while last < most and self._fall(saddle, last) > -TINY:
+            last *= 1.4
+        last = min(last, most)
+        return last, exp(max(self._fall(saddle, last * wider) for wider in (1.0, 1.5, 2.5)))
+
+    def _fall(self, saddle: Saddle, frequency: float) -> float:
+        return float(self.composition.cumulant(np.array([complex(saddle.c, frequency)]))[0].real) - saddle.value

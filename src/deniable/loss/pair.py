@@ -1,0 +1,70 @@
+"""The contract between a release and its scores.
+
+A release is known here by its *dominating pair*: two distributions, P for the data with the person and Q for the
+data without, that are at least as easy to tell apart as any neighbouring data sets. Its privacy loss is
+L = ln dP/dQ. Everything a person can be told follows from three functions of L, each given on the safe side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import inf
+
+from deniable.loss.roots import falling_below
+from deniable.loss.values import Upper
+
+__all__ = ["Pair"]
+
+
+class Pair(ABC):
+    """A dominating pair (P, Q) seen through its privacy loss L = ln dP/dQ."""
+
+    method: str = "closed form"
+
+    @abstractmethod
+    def hockey_stick(self, k: float) -> Upper:
+        """sup over events of P(event) - e^k Q(event), for any real k."""
+
+    @abstractmethod
+    def tail(self, t: float) -> Upper:
+        """P(L > t)."""
+
+    @abstractmethod
+    def null_tail(self, t: float) -> Upper:
+        """Q(L > t)."""
+
+    @abstractmethod
+    def reversed(self) -> Pair:
+        """The pair (Q, P)."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest value that L can take (inf where there is none)."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """A positive number of the size of L's spread: where searches begin."""
+
+    @property
+    @abstractmethod
+    def escape(self) -> float:
+        """P(L = inf): mass where Q cannot have produced the output."""
+
+    def exceeded(self, failure: float) -> float:
+        """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
+        return inf if self.escape > failure else self._falls_to(self.tail, failure)
+
+    def null_exceeded(self, failure: float) -> float:
+        """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
+        return self._falls_to(self.null_tail, failure)
+
+    def _falls_to(self, tail: Callable[[float], float], failure: float) -> float:
+        start = -self.scale
+        while tail(start) <= failure:
+            start *= 4
+            if start < -1e9:
+                return -inf
+        return min(falling_below(tail, failure, start, self.scale, limit=1e9), self.largest)

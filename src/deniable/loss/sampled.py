@@ -1,0 +1,220 @@
+"""One run on a Poisson sample: the person takes part with probability `rate` only.
+
+With base pair (P0, Q0), the person's release is the mixture (1 - rate) Q0 + rate P0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log, log1p
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import ndtr
+
+from deniable.loss.quadrature import gaussian_nodes, log_moments
+from deniable.loss.steps import AtomStep, Complexes, Floats, GaussianStep, LaplaceStep, Step
+
+__all__ = ["Added", "Exchanged", "Removed"]
+
+_LOG_ROOT_TWO_PI = 0.5 * log(2 * np.pi)
+_REACH = 13.0  # standard deviations; beyond lies 1e-38 of a Gaussian
+
+
+def _gap(k: Floats, rate: float) -> Floats:
+    """The base loss at which the mixture's loss is k: ln(1 + (e^k - 1)/rate); -inf below the mixture's least loss."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        small = np.log1p(np.maximum(np.expm1(np.minimum(k, 36.0)) / rate, -1.0))
+        large = k - log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(k, 36.0)))
+    return np.where(k > 36.0, large, small)
+
+
+@dataclass(frozen=True)
+class Removed(Step):
+    """Mixture against Q0: the person's data set first (add-remove and zero-out, direction `remove`)."""
+
+    base: Step
+    rate: float
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.base.smooth
+
+    def sticks(self, k: Floats) -> Floats:
+        """rate * H_{1 + (e^k - 1)/rate}(P0 || Q0), exact (Balle, Barthe, Gaboardi 2018, Theorem 2)."""
+        gap = _gap(k, self.rate)
+        finite = np.isfinite(gap)
+        return np.where(finite, self.rate * self.base.sticks(np.where(finite, gap, 0.0)), -np.expm1(np.minimum(k, 0)))
+
+    def tails(self, t: Floats) -> Floats:
+        gap = self._finite_gap(t)
+        mixture = (1 - self.rate) * self.base.null_tails(gap) + self.rate * self.base.tails(gap)
+        return np.where(t < log1p(-self.rate), 1.0, mixture)
+
+    def null_tails(self, t: Floats) -> Floats:
+        return np.where(t < log1p(-self.rate), 1.0, self.base.null_tails(self._finite_gap(t)))
+
+    def _finite_gap(self, t: Floats) -> Floats:
+        return np.maximum(_gap(t, self.rate), -1e300)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(*self._nodes(s), s)
+
+    def _nodes(self, s: Complexes) -> tuple[Floats, Floats]:
+        if isinstance(self.base, GaussianStep):
+            mu = self.base.mu
+            reach = _REACH + max(float(s[0].real), 0.0) * mu
+            return gaussian_nodes(
+                lambda x: self._loss(mu * x - mu * mu / 2), lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI, -_REACH, reach, s
+            )
+        base, weights = _atoms(self.base)
+        return self._loss(base), np.log(weights)
+
+    def _loss(self, base: Floats) -> Floats:
+        """ln(1 - rate + rate e^base)."""
+        big = base > 30
+        small = np.log1p(self.rate * np.expm1(np.where(big, 0.0, base)))
+        return np.where(big, base + np.log(self.rate + (1 - self.rate) * np.exp(-np.abs(base))), small)
+
+    @property
+    def escape(self) -> float:
+        return self.rate * self.base.escape
+
+    def reversed(self) -> Step:
+        return Added(self)
+
+    @property
+    def largest(self) -> float:
+        return self.base.largest if self.base.largest == inf else float(self._loss(np.array([self.base.largest]))[0])
+
+    @property
+    def scale(self) -> float:
+        return max(self.rate * self.base.scale, 1e-12)
+
+
+@dataclass(frozen=True)
+class Added(Step):
+    """Q0 against the mixture (direction `add`): the reverse of `Removed`, with losses at most -ln(1 - rate)."""
+
+    mirror: Removed
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.mirror.smooth
+
+    def sticks(self, k: Floats) -> Floats:
+        """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
+        left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
+        alive = left > 0
+        gap = k + log(self.mirror.rate) - np.log(np.where(alive, left, 1.0))
+        return np.where(alive, left * self.mirror.base.reversed().sticks(gap), 0.0)
+
+    def tails(self, t: Floats) -> Floats:
+        base = self.mirror.base.reversed()
+        return np.where(t >= -log1p(-self.mirror.rate), 0.0, base.tails(-self.mirror._finite_gap(-t)))
+
+    def null_tails(self, t: Floats) -> Floats:
+        base, rate = self.mirror.base.reversed(), self.mirror.rate
+        gap = -self.mirror._finite_gap(-t)
+        mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
+        return np.where(t >= -log1p(-rate), 0.0, mixture)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        # E_mixture[e^{-sL}] = E_Q0[e^{(1 - s) L}]; conjugated, so that the mirrored line again runs upwards
+        return np.asarray(self.mirror.cumulant(1 - s.conj()).conj())
+
+    def reversed(self) -> Step:
+        return self.mirror
+
+    @property
+    def largest(self) -> float:
+        return -log1p(-self.mirror.rate)
+
+    @property
+    def scale(self) -> float:
+        return self.mirror.scale
+
+
+@dataclass(frozen=True)
+class Exchanged(Step):
+    """Gaussian, `replace`: (1-rate) N(0) + rate N(mu/2) against (1-rate) N(0) + rate N(-mu/2), unit variance.
+
+    The two records pull the sum in opposite directions, each by half the sensitivity; the pair is symmetric
+    (Lebeda, Regehr, Kamath, Steinke 2024).
+    """
+
+    mu: float
+    rate: float
+    smooth = True
+
+    def _loss(self, x: Floats) -> Floats:
+        here, there = self.mu * x / 2 - self.mu**2 / 8, -self.mu * x / 2 - self.mu**2 / 8
+        return self._log_mix(here) - self._log_mix(there)
+
+    def _log_mix(self, exponent: Floats) -> Floats:
+        return np.logaddexp(log1p(-self.rate), log(self.rate) + exponent)
+
+    def _threshold(self, k: Floats) -> Floats:
+        """Where the loss equals k: the positive root u = e^{mu x/2} of A u^2 - B u - e^k A = 0."""
+        half = np.clip(k, -1400.0, 1400.0) / 2  # L is odd in x: solve with sinh so that neither sign cancels
+        log_ratio = log1p(-self.rate) - log(self.rate) + self.mu**2 / 8
+        return (half + _asinh_of_scaled_sinh(half, log_ratio)) * 2 / self.mu
+
+    def sticks(self, k: Floats) -> Floats:
+        x = self._threshold(k)
+        with np.errstate(over="ignore"):
+            growth = np.exp(np.minimum(k, 700.0))
+        shared = (1 - self.rate) * -np.expm1(np.minimum(k, 700.0)) * ndtr(-x)
+        own = self.rate * (ndtr(self.mu / 2 - x) - growth * ndtr(-self.mu / 2 - x))
+        return np.clip(shared + own, 0.0, 1.0)
+
+    def tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(self.mu / 2 - x)
+
+    def null_tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        reach = _REACH + (abs(float(s[0].real)) + 1) * self.mu
+        nodes = gaussian_nodes(
+            self._loss,
+            lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-self.mu * x / 2 - self.mu**2 / 8),
+            -reach,
+            reach,
+            s,
+        )
+        return log_moments(*nodes, s)
+
+    @property
+    def largest(self) -> float:
+        return inf
+
+    @property
+    def scale(self) -> float:
+        return max(self.rate * self.mu, 1e-12)
+
+
+def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
+    """asinh(e^{log_ratio} sinh(half)) without overflow."""
+    size = np.abs(half)
+    log_sinh = size + np.log(-np.expm1(-2 * np.maximum(size, 1e-300))) - log(2)
+    log_y = log_ratio + log_sinh
+    with np.errstate(over="ignore"):
+        moderate = np.arcsinh(np.exp(np.minimum(log_y, 300.0)))
+    return np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate)
+
+
+def _atoms(base: Step) -> tuple[Floats, Floats]:
+    """Base losses and their Q0-weights: exact atoms, Gauss-Legendre between a Laplace loss's ends."""
+    if isinstance(base, AtomStep):
+        losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
+        weights = np.array([base.down, base.still, base.up, base.hidden])
+        return losses[weights > 0], weights[weights > 0]
+    if isinstance(base, LaplaceStep):
+        x, w = leggauss(64)
+        between = 0.25 * base.epsilon * w * np.exp(-0.5 * base.epsilon * (1 + x))
+        ends = np.array([0.5, 0.5 * np.exp(-base.epsilon)])
+        return np.concatenate([[-base.epsilon, base.epsilon], base.epsilon * x]), np.concatenate([ends, between])
+    raise TypeError(f"no nodes for {type(base).__name__}")

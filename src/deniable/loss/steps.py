@@ -1,0 +1,208 @@
+"""One run of one mechanism: its dominating pair in closed form.
+
+Every step knows, for whole arrays at once, the hockey-stick divergence, both tails of its loss, and its
+cumulant function log E_Q[e^{sL}] for complex s, from which compositions are made (loss.contour, loss.grid).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import exp, inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from deniable.loss.pair import Pair
+from deniable.loss.values import Upper, upper
+
+__all__ = ["AtomStep", "Floats", "GaussianStep", "LaplaceStep", "Step"]
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+
+
+class Step(Pair):
+    """A pair whose functionals are elementary; `smooth` tells that its characteristic function dies out."""
+
+    smooth: bool = False
+
+    @abstractmethod
+    def sticks(self, k: Floats) -> Floats:
+        """Hockey-stick divergence at every k."""
+
+    @abstractmethod
+    def tails(self, t: Floats) -> Floats:
+        """P(L > t) at every t."""
+
+    @abstractmethod
+    def null_tails(self, t: Floats) -> Floats:
+        """Q(L > t) at every t."""
+
+    @abstractmethod
+    def cumulant(self, s: Complexes) -> Complexes:
+        """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
+
+    @property
+    def escape(self) -> float:
+        return 0.0
+
+    @property
+    def largest_finite(self) -> float:
+        """The largest loss apart from inf."""
+        return self.largest
+
+    def reversed(self) -> Step:
+        return self  # symmetric unless a subclass says otherwise
+
+    def hockey_stick(self, k: float) -> Upper:
+        value = float(self.sticks(np.array([k]))[0])
+        return upper(value, ROUNDOFF * min(1.0, float(self.tails(np.array([k]))[0])), high=1.0)
+
+    def tail(self, t: float) -> Upper:
+        value = float(self.tails(np.array([t]))[0])
+        return upper(value, ROUNDOFF * value, high=1.0)
+
+    def null_tail(self, t: float) -> Upper:
+        value = float(self.null_tails(np.array([t]))[0])
+        return upper(value, ROUNDOFF * value, high=1.0)
+
+
+@dataclass(frozen=True)
+class GaussianStep(Step):
+    """N(mu, 1) against N(0, 1): L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q.
+
+    Covers any composition of Gaussian mechanisms, mu^2 = sum of 1/noise^2.
+    """
+
+    mu: float
+    smooth = True
+
+    def sticks(self, k: Floats) -> Floats:
+        """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""
+        a = self.mu / 2 - k / self.mu
+        in_tail = a < 0
+        with np.errstate(over="ignore", under="ignore"):
+            safe = np.where(in_tail, a, 0.0)
+            tail = 0.5 * np.exp(-safe * safe / 2) * (erfcx(-safe / sqrt(2)) - erfcx((self.mu - safe) / sqrt(2)))
+            body = ndtr(a) - np.exp(np.minimum(k, 700) + log_ndtr(a - self.mu) + np.maximum(k - 700, 0))
+        return np.clip(np.where(in_tail, tail, body), 0.0, 1.0)
+
+    def tails(self, t: Floats) -> Floats:
+        return np.asarray(ndtr(self.mu / 2 - t / self.mu))
+
+    def null_tails(self, t: Floats) -> Floats:
+        return np.asarray(ndtr(-self.mu / 2 - t / self.mu))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return np.asarray(0.5 * self.mu**2 * s * (s - 1))
+
+    @property
+    def largest(self) -> float:
+        return inf
+
+    @property
+    def scale(self) -> float:
+        return self.mu
+
+
+@dataclass(frozen=True)
+class LaplaceStep(Step):
+    """Laplace noise of scale 1/epsilon on a shift of 1: atoms at +-epsilon, a density between (002 Theorem 11)."""
+
+    epsilon: float
+
+    def sticks(self, k: Floats) -> Floats:
+        inside = -np.expm1(np.minimum(k - self.epsilon, 0) / 2)
+        below = -np.expm1(np.minimum(k, 0))
+        return np.where(k >= self.epsilon, 0.0, np.where(k <= -self.epsilon, below, inside))
+
+    def tails(self, t: Floats) -> Floats:
+        inside = 1 - 0.5 * np.exp((np.minimum(t, self.epsilon) - self.epsilon) / 2)
+        return np.where(t >= self.epsilon, 0.0, np.where(t < -self.epsilon, 1.0, inside))
+
+    def null_tails(self, t: Floats) -> Floats:
+        inside = 0.5 * np.exp(-(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2)
+        return np.where(t >= self.epsilon, 0.0, np.where(t < -self.epsilon, 1.0, inside))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        left, right = -s * self.epsilon, (s - 1) * self.epsilon
+        top = np.maximum(left.real, right.real)
+        a, b = np.exp(left - top), np.exp(right - top)
+        half = 2 * s - 1
+        near = np.abs(half) < 1e-8
+        middle = np.where(near, self.epsilon * np.exp(0.5 * (left + right) - top), (b - a) / np.where(near, 1.0, half))
+        return np.asarray(top + np.log(0.5 * (a + b + middle)))
+
+    @property
+    def largest(self) -> float:
+        return self.epsilon
+
+    @property
+    def scale(self) -> float:
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class AtomStep(Step):
+    """Loss of +epsilon, 0 or -epsilon with P-masses (up, still, down), Q-masses mirrored, and `hidden` at +-inf.
+
+    Randomized response, and the dominating pairs of (epsilon, delta)-DP and alpha-TVD (Kairouz et al. 2015).
+    """
+
+    epsilon: float
+    up: float
+    still: float
+    down: float
+    hidden: float = 0.0
+
+    @classmethod
+    def of_response(cls, epsilon: float, categories: int) -> AtomStep:
+        """Randomized response: the truth e^epsilon times as likely as each of the other answers."""
+        total = 1 + (categories - 1) * exp(-epsilon)
+        return cls(epsilon, 1 / total, (categories - 2) * exp(-epsilon) / total, exp(-epsilon) / total)
+
+    @classmethod
+    def of_guarantee(cls, epsilon: float, delta: float) -> AtomStep:
+        """All that (epsilon, delta)-DP allows: four atoms."""
+        if epsilon == 0:
+            return cls(0.0, 0.0, 1 - delta, 0.0, delta)
+        share = 1 / (1 + exp(-epsilon))
+        return cls(epsilon, (1 - delta) * share, 0.0, (1 - delta) * exp(-epsilon) * share, delta)
+
+    def _above(self, t: Floats, up: float, down: float) -> Floats:
+        return up * (t < self.epsilon) + self.still * (t < 0) + down * (t < -self.epsilon)
+
+    def sticks(self, k: Floats) -> Floats:
+        lost = self.up * -np.expm1(np.minimum(k - self.epsilon, 0))
+        lost = lost + self.still * -np.expm1(np.minimum(k, 0)) + self.down * -np.expm1(np.minimum(k + self.epsilon, 0))
+        return np.asarray(np.clip(lost + self.hidden, 0.0, 1.0))
+
+    def tails(self, t: Floats) -> Floats:
+        return self._above(t, self.up, self.down) + self.hidden
+
+    def null_tails(self, t: Floats) -> Floats:
+        return self._above(t, self.down, self.up)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        top = np.abs(s.real) * self.epsilon
+        moment = self.down * np.exp(s * self.epsilon - top) + self.up * np.exp(-s * self.epsilon - top)
+        return np.asarray(top + np.log(moment + self.still * np.exp(-top)))
+
+    @property
+    def escape(self) -> float:
+        return self.hidden
+
+    @property
+    def largest(self) -> float:
+        return inf if self.hidden > 0 else self.epsilon
+
+    @property
+    def largest_finite(self) -> float:
+        return self.epsilon
+
+    @property
+    def scale(self) -> float:
+        return max(self.epsilon, 1e-12)

@@ -1,0 +1,153 @@
+"""Privacy loss -> what a person understands.
+
+Each score is a functional of the loss of the dominating pair, taken in both directions (the person's data set first,
+or the one without the person first) with the worse one reported. Every number is an `Upper`: on the safe side, with
+the distance it may have from the truth in `.error`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, inf, isfinite, log, log1p
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.checks import probability, real, whole
+from deniable.loss import Pair, Upper, dominating_pair
+from deniable.loss.roots import falling_below
+from deniable.mechanisms import Adjacency, Mechanism
+
+__all__ = ["PrivacyLoss", "posterior", "privacy_loss"]
+
+
+def posterior(loss: float, prior: float = 0.5) -> float:
+    """Belief in membership after seeing an output of this privacy loss: sigmoid(logit(prior) + loss)."""
+    if prior in (0.0, 1.0):
+        return prior
+    odds = log(prior) - log1p(-prior) + loss
+    return 1 / (1 + exp(-odds)) if odds > -700 else exp(max(odds, -745.0))
+
+
+@dataclass
+class PrivacyLoss:
+    """The privacy loss of a release, with the scores that follow from it."""
+
+    pair: Pair
+
+    @property
+    def method(self) -> str:
+        """How it is computed: closed form, contour inversion or grid."""
+        return self.pair.method
+
+    @cached_property
+    def _directions(self) -> tuple[Pair, ...]:
+        back = self.pair.reversed()
+        return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
+
+    def delta(self, epsilon: float) -> Upper:
+        """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
+        real("epsilon", epsilon)
+        return max((pair.hockey_stick(epsilon) for pair in self._directions), key=float)
+
+    def epsilon(self, delta: float) -> Upper:
+        """Smallest epsilon >= 0 for which the release is (epsilon, delta)-DP; inf where none is."""
+        probability("delta", delta)
+        return max((self._epsilon(pair, delta) for pair in self._directions), key=float)
+
+    @staticmethod
+    def _epsilon(pair: Pair, delta: float) -> Upper:
+        if delta >= 1 or pair.hockey_stick(0.0) <= delta:
+            return Upper(0.0)
+        if delta == 0:
+            return Upper(max(pair.largest, 0.0))
+        if pair.escape > delta:
+            return Upper(inf)
+        value = min(falling_below(pair.hockey_stick, delta, 0.0, pair.scale, limit=1e9), pair.largest)
+        slope = exp(min(value, 700.0)) * pair.null_tail(value)  # minus the derivative of the divergence
+        return Upper(value, 1e-13 * value + (pair.hockey_stick(value).error / slope if slope else 0.0))
+
+    def advantage(self) -> Upper:
+        """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""
+        return self.pair.hockey_stick(0.0)
+
+    def accuracy(self, prior: float = 0.5) -> Upper:
+        """Largest probability of guessing right when the person is in the data with probability `prior`."""
+        probability("prior", prior)
+        if prior in (0.0, 1.0):
+            return Upper(1.0)
+        stick = self.delta(log1p(-prior) - log(prior))
+        return Upper(min(1.0, 1 - prior + prior * stick), prior * stick.error)
+
+    def tpr(self, fpr: float) -> Upper:
+        """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
+
+        Weak duality makes delta(k) + e^k fpr an upper bound for every k; it is tight at the threshold whose false
+        positive rate is `fpr`. With two directions this gives the concave hull of their curves.
+        """
+        probability("fpr", fpr)
+        if fpr == 1:
+            return Upper(1.0)
+        if fpr == 0:
+            return Upper(max(pair.escape for pair in self._directions))
+        return min((self._dual(k, fpr) for k in self._thresholds(fpr)), key=float)
+
+    def _dual(self, k: float, fpr: float) -> Upper:
+        stick = self.delta(k)
+        return Upper(min(1.0, stick + exp(min(k, 700.0)) * fpr), stick.error)
+
+    def _thresholds(self, fpr: float) -> list[float]:
+        """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
+        steep = self.pair.null_exceeded(fpr)
+        if steep > 0 or len(self._directions) == 1:
+            return [k for k in (steep,) if isfinite(k)] or [0.0]
+        flat = self._directions[1].null_exceeded(fpr)
+        return [0.0, *(k for k in (flat,) if -inf < k < 0)]
+
+    def roc(self, points: int = 101) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The trade-off curve as arrays (fpr, tpr) from (0, .) to (1, 1), dense at both ends."""
+        half = np.geomspace(1e-6, 0.5, (whole("points", points, low=3) - 1) // 2)
+        fpr = np.concatenate([[0.0], half, (1 - half[::-1])[1:], [1.0]])
+        return fpr, np.array([float(self.tpr(float(rate))) for rate in fpr])
+
+    def ppv(self, fpr: float, prior: float) -> Upper:
+        """Largest share of true members among those an attack accuses, at a false positive rate and a base rate."""
+        probability("fpr", fpr)
+        probability("prior", prior)
+        if fpr == 0:
+            return Upper(posterior(max(pair.largest for pair in self._directions), prior))
+        tpr = self.tpr(fpr)
+        right, wrong = prior * tpr, (1 - prior) * fpr
+        return Upper(right / (right + wrong) if right else 0.0, tpr.error / max(tpr, 1e-300))
+
+    def quantile(self, p: float) -> Upper:
+        """Smallest t with P(L <= t) >= p."""
+        probability("p", p)
+        return self._exceeded(1 - p)
+
+    def belief(self, failure: float, prior: float = 0.5) -> Upper:
+        """The posterior belief in membership that is exceeded with probability at most `failure` (ERRATA 4).
+
+        Exact, from the quantile of the loss; 001 Theorem 2 instead reads the belief off (epsilon, delta).
+        """
+        probability("failure", failure)
+        probability("prior", prior)
+        loss = self._exceeded(failure)
+        value = posterior(loss, prior)
+        return Upper(value, value * (1 - value) * min(loss.error, 1.0))
+
+    def exceedance(self, loss: float) -> Upper:
+        """P(L > loss): how often the loss, and with it the belief it stands for, is exceeded."""
+        return max((pair.tail(loss) for pair in self._directions), key=float)
+
+    def _exceeded(self, failure: float) -> Upper:
+        if failure == 0:
+            return Upper(max(pair.largest for pair in self._directions))
+        worst = max(self._directions, key=lambda pair: pair.exceeded(failure))
+        return Upper(worst.exceeded(failure), 1e-13 * worst.scale)
+
+
+def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:
+    """The exact privacy loss of `mechanism` between neighbours of the given kind."""
+    return PrivacyLoss(dominating_pair(mechanism, Adjacency(adjacency)))

@@ -106,6 +106,7 @@ def test_monotone(noise, rate, steps, log10_delta):
         assert epsilon(Gaussian(noise).subsampled(rate).composed(steps), min(0.99, delta * 2)) <= here
 
 
+@settings(deadline=None)
 @given(st.floats(0, 800), st.floats(0, 1))
 def test_amplification_stays_between_nothing_and_everything(epsilon, rate):
     assert 0 <= amplified(epsilon, rate) <= epsilon * (1 + 1e-12)

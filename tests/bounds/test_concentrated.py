@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import log
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.bounds.concentrated import epsilon_to_rho, rho, rho_to_epsilon, rho_to_epsilon_classic, zcdp_epsilon
@@ -14,17 +14,20 @@ from deniable.mechanisms import ApproximateDP, Gaussian, GaussianDP, Laplace, co
 deltas = st.floats(-300, -1e-6).map(lambda p: 10**p)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-9, 1e6), deltas)
 def test_classic_conversion_and_its_inverse_are_a_round_trip(epsilon, delta):
     assert rho_to_epsilon_classic(epsilon_to_rho(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e6), deltas)
 def test_classic_closed_form_is_the_best_order_of_the_classic_conversion(total, delta):
     searched = best_epsilon(lambda order: total * order, delta, classic_conversion)
     assert searched == pytest.approx(rho_to_epsilon_classic(total, delta), rel=1e-8)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1e6), deltas)
 def test_improved_is_never_above_classic(total, delta):
     assert 0 <= rho_to_epsilon(total, delta) <= rho_to_epsilon_classic(total, delta) * (1 + 1e-12)

@@ -46,6 +46,7 @@ def test_closed_forms():
     assert kl_divergence(compose(*parts)) == pytest.approx(sum(map(kl_divergence, parts)), rel=1e-14)
 
 
+@settings(deadline=None)
 @given(st.floats(0.05, 100), st.integers(1, 2000))
 def test_never_below_the_exact_total_variation(noise, steps):
     assert kl_tvd(Gaussian(noise).composed(steps)) >= gaussian_tvd(noise / sqrt(steps))

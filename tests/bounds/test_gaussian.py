@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import log, sqrt
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -25,11 +25,13 @@ from .twins import gaussian_delta
 deltas = st.floats(-30, -0.01).map(lambda p: 10**p)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e6), deltas)
 def test_classic_round_trip(epsilon, delta):
     assert classic_epsilon(classic_noise(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-13)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1), deltas)
 def test_classic_formula_holds_where_it_is_called_proved(epsilon, delta):
     """Both as delta(epsilon) and as the tail Pr[loss > epsilon], which `loss_bound` relies on."""
@@ -44,6 +46,7 @@ def test_classic_formula_fails_for_large_epsilon():
     assert gaussian_delta(20.0, 1 / classic_noise(20.0, 1e-5)) > 1e-5
 
 
+@settings(deadline=None)
 @given(st.floats(0.01, 1000), deltas)
 def test_proved_epsilon_is_proved(noise, delta):
     epsilon = proved_epsilon(noise, delta)
@@ -55,6 +58,7 @@ def test_proved_epsilon_at_delta_one_is_nothing():
     assert proved_epsilon(1.0, 1.0) == 0
 
 
+@settings(deadline=None)
 @given(st.one_of(st.just(0.0), st.floats(1e-300, 30)), deltas)
 def test_theorem_3_and_its_corrected_inverse_are_a_round_trip(epsilon, delta):
     advantage = epsilon_to_advantage(epsilon, delta)
@@ -69,6 +73,7 @@ def test_theorem_3_by_hand():
     assert advantage_to_epsilon(0.0, 0.01) == 0
 
 
+@settings(deadline=None)
 @given(st.floats(1.001, 1e4), st.floats(0.01, 100), st.integers(1, 10_000))
 def test_advantage_under_renyi_is_the_noise_that_is_really_added(order, noise, steps):
     divergence = order * steps / (2 * noise**2)
@@ -79,6 +84,7 @@ def test_no_divergence_no_advantage():
     assert renyi_to_advantage(2.0, 0.0) == 0
 
 
+@settings(deadline=None)
 @given(st.floats(0.51, 0.999), deltas, st.integers(1, 1000))
 def test_noise_for_belief_grows_with_the_root_of_steps_and_keeps_the_belief(belief, delta, steps):
     noise = noise_for_belief(belief, delta, steps)
@@ -94,6 +100,7 @@ def test_belief_by_hand_and_back():
     assert epsilon_to_belief(1e5) == 1
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 30), st.floats(0.01, 0.99))
 def test_belief_round_trip(epsilon, prior):
     belief = epsilon_to_belief(epsilon, prior)

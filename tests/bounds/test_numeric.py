@@ -3,12 +3,13 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.bounds.numeric import log_excess, log_mixture
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6).filter(lambda x: abs(x) > 1e-150))
 def test_log_excess_equals_its_twin(x):
     with mp.workdps(400):
@@ -26,6 +27,7 @@ def test_log_excess_at_zero_is_minus_infinity_without_a_warning():
     assert log_excess(0.0) == -np.inf
 
 
+@settings(deadline=None)
 @given(st.floats(1e-12, 1 - 1e-12), st.floats(-1e4, 1e4))
 def test_log_mixture_equals_its_twin(rate, x):
     with mp.workdps(40):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import exp
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd, ppv_from_dp, ppv_from_tvd
@@ -12,6 +12,7 @@ rates = st.floats(0, 1)
 priors = st.floats(0.001, 0.999)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 30), rates)
 def test_equation_1_as_printed(epsilon, delta):
     assert accuracy_from_dp(epsilon, delta) == pytest.approx(
@@ -19,6 +20,7 @@ def test_equation_1_as_printed(epsilon, delta):
     )
 
 
+@settings(deadline=None)
 @given(rates, rates)
 def test_proposition_1(alpha, prior):
     more, less = max(prior, 1 - prior), min(prior, 1 - prior)
@@ -26,6 +28,7 @@ def test_proposition_1(alpha, prior):
     assert accuracy_from_tvd(alpha) == pytest.approx(0.5 + alpha / 2, rel=1e-12)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 20), rates, st.floats(1e-9, 1), priors)
 def test_theorem_16_as_printed(epsilon, delta, fpr, prior):
     fnr = max(0, 1 - delta - exp(epsilon) * fpr, exp(-epsilon) * (1 - delta - fpr))
@@ -33,6 +36,7 @@ def test_theorem_16_as_printed(epsilon, delta, fpr, prior):
     assert ppv_from_dp(epsilon, delta, fpr, prior) == pytest.approx(printed, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(rates, st.floats(1e-9, 1), priors)
 def test_theorem_17_with_the_true_positive_rate_kept_to_one(alpha, fpr, prior):
     printed = (fpr + alpha) / (fpr + alpha + (1 - prior) / prior * fpr)
@@ -42,6 +46,7 @@ def test_theorem_17_with_the_true_positive_rate_kept_to_one(alpha, fpr, prior):
         assert found == pytest.approx(printed, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 20), priors)
 def test_at_fpr_zero_it_is_the_limit(epsilon, prior):
     limit = ppv_from_dp(epsilon, 0.0, 1e-12, prior)

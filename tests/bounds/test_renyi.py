@@ -77,6 +77,7 @@ def test_randomized_response_agrees_with_dp_accounting():
         assert randomized_response_renyi(order, epsilon, categories) == pytest.approx(value, rel=1e-12)
 
 
+@settings(deadline=None)
 @given(st.floats(1.001, 50), st.floats(1e-3, 20), st.integers(2, 9))
 def test_randomized_response_equals_its_direct_sum(order, epsilon, categories):
     lie = 1 / (exp(epsilon) + categories - 1)
@@ -89,6 +90,7 @@ def test_randomized_response_equals_its_direct_sum(order, epsilon, categories):
     assert found == pytest.approx(direct / (order - 1), rel=1e-9, abs=3e-15 / (order - 1))
 
 
+@settings(deadline=None)
 @given(st.floats(1e-8, 1e-3), st.floats(1.01, 30))
 def test_small_losses_are_order_times_half_the_square(epsilon, order):
     """No cancellation: D -> order epsilon^2 / 2 to full accuracy where e^x - 1 - x would be noise."""
@@ -97,6 +99,7 @@ def test_small_losses_are_order_times_half_the_square(epsilon, order):
     assert randomized_response_renyi(order, epsilon) == pytest.approx(order * epsilon**2 / 2, rel=2 * near)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 60), st.floats(1.0001, 500))
 def test_randomized_response_is_the_worst_pure_mechanism(epsilon, order):
     worst = randomized_response_renyi(order, epsilon)
@@ -114,6 +117,7 @@ def test_search_over_orders_is_no_worse_than_a_dense_grid(noise, rate, steps, lo
     assert found <= max(0, grid) * (1 + 1e-9)
 
 
+@settings(deadline=None)
 @given(st.floats(1 + 1e-9, 1e6), st.floats(0, 1e3), st.floats(1e-300, 0.999))
 def test_improved_conversion_is_below_the_classic(order, divergence, delta):
     assert improved_conversion(order, divergence, delta) <= classic_conversion(order, divergence, delta)

@@ -29,11 +29,13 @@ from .twins import binomial_tvd, theorem_18_delta
 alphas = st.floats(0, 1)
 
 
+@settings(deadline=None)
 @given(alphas, alphas)
 def test_theorem_6_for_a_pair(first, second):
     assert naive_tvd([first, second]) == pytest.approx(first + second - first * second, rel=1e-9, abs=1e-15)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 0.999), st.integers(0, 50))
 def test_theorem_6_for_many_equal_releases(alpha, steps):
     assert worst_composition_tvd(alpha, steps) == pytest.approx(naive_tvd([alpha] * steps), rel=1e-9, abs=1e-15)
@@ -68,6 +70,7 @@ def test_chained_randomized_responses_attain_theorem_9():
     assert chained_tvd([0.3, 0.6]) == pytest.approx(np.abs(product[0] - product[1]).sum() / 2)
 
 
+@settings(deadline=None)
 @given(st.floats(0.01, 1e6))
 def test_mechanisms_equal_the_theorems_as_printed(noise):
     assert laplace_tvd(noise) == pytest.approx(1 - math.exp(-1 / (2 * noise)), rel=1e-9)
@@ -113,7 +116,7 @@ def test_all_deltas_end_at_the_total_variation():
     assert deltas[0] == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.floats(1e-9, 0.999), st.integers(1, 3000))
 def test_best_is_below_worst_and_grows(alpha, steps):
     best = best_composition_tvd(alpha, steps)

@@ -23,7 +23,7 @@ epsilons = st.floats(0, 30)
 rates = st.floats(0, 1)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(epsilons, rates)
 def test_formulas_as_printed(epsilon, delta):
     assert yeom_advantage(epsilon) == pytest.approx(min(1, exp(epsilon) - 1), abs=1e-12)
@@ -32,14 +32,14 @@ def test_formulas_as_printed(epsilon, delta):
     assert kairouz_advantage(epsilon, delta) == pytest.approx(printed, abs=1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(epsilons, rates)
 def test_loosest_to_tightest(epsilon, delta):
     assert kairouz_advantage(epsilon, delta) <= erlingsson_advantage(epsilon, delta) + 1e-15
     assert erlingsson_advantage(epsilon) <= yeom_advantage(epsilon) + 1e-15
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(0, 8), st.floats(0, 0.5))
 def test_lower_bounds_invert_the_upper_ones(epsilon, delta):
     assert least_epsilon_erlingsson(erlingsson_advantage(epsilon, delta), delta) == pytest.approx(epsilon, abs=1e-9)
@@ -48,13 +48,13 @@ def test_lower_bounds_invert_the_upper_ones(epsilon, delta):
         assert least_epsilon_yeom(yeom_advantage(epsilon)) == pytest.approx(epsilon, abs=1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 0.5))
 def test_kairouz_finds_at_least_as_much_as_erlingsson(advantage, delta):
     assert least_epsilon_kairouz(advantage, delta) >= least_epsilon_erlingsson(advantage, delta) - 1e-12
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(rates, rates, st.floats(0, 0.5))
 def test_rates_find_at_least_as_much_as_their_advantage(fpr, fnr, delta):
     advantage = 1 - fpr - fnr
@@ -62,7 +62,7 @@ def test_rates_find_at_least_as_much_as_their_advantage(fpr, fnr, delta):
     assert least_epsilon_from_rates(fpr, fnr, delta) >= least_epsilon_kairouz(advantage, delta) - 1e-9
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(0, 20), st.floats(0, 0.9), rates)
 def test_rates_on_the_trade_off_curve_give_epsilon_back(epsilon, delta, fpr):
     fnr = least_fnr(epsilon, delta, fpr)
@@ -80,7 +80,7 @@ def test_erlingsson_table_2_by_the_advantage_form():
     assert least_epsilon_from_rates(0.05, 1 - 0.089, 1e-5) == pytest.approx(log(0.08899 / 0.05))
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(epsilons, rates, rates)
 def test_theorem_14_is_never_above_the_best_advantage(epsilon, delta, fpr):
     found = advantage_at_fpr(epsilon, delta, fpr)
@@ -89,7 +89,7 @@ def test_theorem_14_is_never_above_the_best_advantage(epsilon, delta, fpr):
 
 def test_theorem_14_reaches_the_best_advantage():
     fpr = 0.9 / (exp(1.5) + 1)
-    assert advantage_at_fpr(1.5, 0.1, fpr) == pytest.approx(kairouz_advantage(1.5, 0.1), rel=1e-12)
+    assert advantage_at_fpr(1.5, 0.1, fpr) == pytest.approx(kairouz_advantage(1.5, 0.1), rel=1e-12, abs=0)
 
 
 def test_theorem_15():

@@ -49,13 +49,13 @@ def test_naive_epsilon_by_hand():
     """Three Gaussian steps on a tenth of the data share delta; the pure release needs none."""
     release = compose(Gaussian(20.0).subsampled(0.1).composed(3), Laplace(4.0).composed(2))
     step = sqrt(2 * log(1.25 / (1e-5 / 3 / 0.1))) / 20
-    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.1 * (exp(step) - 1)) + 0.5, rel=1e-12)
+    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.1 * (exp(step) - 1)) + 0.5, rel=1e-12, abs=0)
 
 
 def test_bare_guarantees_spend_their_own_delta():
     release = compose(ApproximateDP(1.0, 2e-6).subsampled(0.5).composed(3), TotalVariation(1e-6), Gaussian(20.0))
     gaussian = sqrt(2 * log(1.25 / (1e-5 - 4e-6))) / 20
-    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.5 * (exp(1) - 1)) + gaussian, rel=1e-9)
+    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.5 * (exp(1) - 1)) + gaussian, rel=1e-9, abs=0)
     for delta in (1e-6, 4e-6):
         with pytest.raises(InapplicableError, match="delta must be above 4e-06"):
             naive_epsilon(release, delta)
@@ -106,7 +106,7 @@ def test_monotone(noise, rate, steps, log10_delta):
         assert epsilon(Gaussian(noise).subsampled(rate).composed(steps), min(0.99, delta * 2)) <= here
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(0, 800), st.floats(0, 1))
 def test_amplification_stays_between_nothing_and_everything(epsilon, rate):
     assert 0 <= amplified(epsilon, rate) <= epsilon * (1 + 1e-12)
@@ -115,8 +115,8 @@ def test_amplification_stays_between_nothing_and_everything(epsilon, rate):
 def test_amplification_extremes():
     assert amplified(2.0, 1.0) == 2.0
     assert amplified(2.0, 0.0) == 0.0
-    assert amplified(1e5, 0.01) == pytest.approx(1e5 + log(0.01), rel=1e-12)
-    assert amplified(1e-12, 1e-12) == pytest.approx(1e-24, rel=1e-9)
+    assert amplified(1e5, 0.01) == pytest.approx(1e5 + log(0.01), rel=1e-12, abs=0)
+    assert amplified(1e-12, 1e-12) == pytest.approx(1e-24, rel=1e-9, abs=0)
 
 
 def test_extremes_are_finite():

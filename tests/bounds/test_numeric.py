@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deniable.bounds.numeric import log_excess, log_mixture
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(-1e6, 1e6).filter(lambda x: abs(x) > 1e-150))
 def test_log_excess_equals_its_twin(x):
     with mp.workdps(400):
@@ -20,14 +20,14 @@ def test_log_excess_equals_its_twin(x):
 @pytest.mark.parametrize("x", [-1.0, 1.0, 40.0, np.nextafter(1, 0), np.nextafter(40, 0)])
 def test_log_excess_is_seamless_where_its_pieces_meet(x):
     here, beside = log_excess([x, np.nextafter(x, 100)])
-    assert beside == pytest.approx(here, rel=1e-14)
+    assert beside == pytest.approx(here, rel=1e-14, abs=0)
 
 
 def test_log_excess_at_zero_is_minus_infinity_without_a_warning():
     assert log_excess(0.0) == -np.inf
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(1e-12, 1 - 1e-12), st.floats(-1e4, 1e4))
 def test_log_mixture_equals_its_twin(rate, x):
     with mp.workdps(40):

@@ -94,7 +94,7 @@ def _budget(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> float:
     """What is left of delta for the Gaussian steps and the slack once the bare guarantees have spent theirs."""
     probability("delta", delta)
     found = runs(mechanism, Adjacency(adjacency))
-    spent = sum(steps * sampling(part) * _own_delta(base(part)) for part, steps in found)
+    spent = naive_composition(_parts(mechanism, 0.0, adjacency, lambda noise, share: 0.0)).delta
     if spent > delta or (spent == delta and any(gaussian_noise(part) is not None for part, _ in found)):
         raise InapplicableError(
             f"delta must be above {spent:g}, which the guarantees composed here spend, got {delta!r}"
@@ -124,15 +124,6 @@ def _step(mechanism: Mechanism, share: float, gaussian_step: GaussianStep) -> Ap
     if pure is None:
         raise InapplicableError(f"naive and advanced composition know no (epsilon, delta) for {mechanism}")
     return ApproximateDP(pure)
-
-
-def _own_delta(mechanism: Mechanism) -> float:
-    match mechanism:
-        case ApproximateDP(_, delta):
-            return delta
-        case TotalVariation(alpha):
-            return alpha
-    return 0.0
 
 
 def _expm1(x: float) -> float:

@@ -104,7 +104,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an .npz file; Python objects (pickles) are refused."""
     with _damage_named(path):
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return dict(archive.items())
         except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(
@@ -127,8 +127,8 @@ def read_tar_table(path: Path, member: str) -> NDArray[np.uint8]:
             stream = archive.extractfile(member)
         except KeyError as error:
             raise ValueError(f"{path} has no member {member!r}, only {archive.getnames()[:5]}") from error
-        if stream is None:
-            raise ValueError(f"member {member!r} of {path} is not a file")
+        if stream is None or not archive.getmember(member).size:
+            raise ValueError(f"member {member!r} of {path} is empty or no file")
         text = io.TextIOWrapper(stream, encoding="ascii")
         try:
             return np.loadtxt(text, dtype=np.uint8, delimiter=",", quotechar='"', comments=None, ndmin=2)

@@ -102,6 +102,8 @@ def from_csv(path: Path, label: str | None = None) -> Dataset:
                 f"{path} must have at least one feature column and a label column, its first line is {first}"
             )
         header = None if all(map(_is_number, first)) else [name.strip() for name in first]
+        if header and not any(map(str.strip, stream)):
+            raise ValueError(f"{path} has a header line but no records")
     column = _label_column(path, header, len(first), label)
     table = _numbers(path, skip=header is not None)
     return from_arrays(path.stem, np.delete(table, column, axis=1), table[:, column])
@@ -121,8 +123,8 @@ def _numbers(path: Path, skip: bool) -> NDArray[np.float64]:
             table = np.loadtxt(stream, delimiter=",", skiprows=int(skip), quotechar='"', comments=None, ndmin=2)
         except ValueError as error:
             raise ValueError(_first_fault(path) or f"{path}: {error}") from error
-    if not np.isfinite(table).all() or table.size == 0:
-        raise ValueError(_first_fault(path) or f"{path} has no records")
+    if not np.isfinite(table).all():
+        raise ValueError(_first_fault(path))
     return table
 
 

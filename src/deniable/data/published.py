@@ -154,7 +154,7 @@ def read_adult(train: Path, test: Path) -> tuple[Dataset, Dataset]:
 def _adult_rows(path: Path) -> NDArray[np.str_]:
     """The complete rows: with or without a header, UCI's own remark line and the dots behind its test labels."""
     with open_text(path) as stream:
-        rows = [row for row in csv.reader(stream, skipinitialspace=True) if row and row[0][0] not in "a|"]
+        rows = [row for row in csv.reader(stream, skipinitialspace=True) if row and not row[0].startswith(("age", "|"))]
     wrong = [row for row in rows if len(row) != ADULT_INCOME + 1]
     if wrong or not rows:
         raise ValueError(f"{path} is not Adult: every row must have 15 columns, found {wrong[:1] or 'no rows'}")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
 from typing import TypeVar
 
@@ -124,8 +125,13 @@ class Sweep:
     workers: int
     progress: Progress
 
-    def blocks(self, kernel: Kernel, visit: Callable[[Array, int, int], T]) -> Iterator[T]:
+    @cached_property
+    def kernel(self) -> Kernel:
+        return self.measure.kernel(self.left, self.right)
+
+    def blocks(self, visit: Callable[[Array, int, int], T]) -> Iterator[T]:
         """`visit(dissimilarities, first row, first column)` of every block, in order whatever thread is first."""
+        kernel = self.kernel
         panels = _slices(len(self.left), PANEL_ROWS, PANEL_BYTES // kernel.record_bytes)
         blocks = _slices(len(self.right), BLOCK_ROWS, BLOCK_BYTES // kernel.record_bytes)
         done = 0
@@ -142,12 +148,9 @@ class Sweep:
                     self.progress(done, len(panels) * len(blocks))
                     yield result
 
-    def kernel(self) -> Kernel:
-        return self.measure.kernel(self.left, self.right)
-
-    def exact(self, kernel: Kernel, i: Indices, j: Indices) -> NDArray[np.float64]:
+    def exact(self, i: Indices, j: Indices) -> NDArray[np.float64]:
         """The definition's value of the pairs (i, j), few at a time: it needs some ten times the prepared records."""
-        parts = _slices(len(i), len(i), BLOCK_BYTES // (10 * kernel.record_bytes))
+        parts = _slices(len(i), len(i), BLOCK_BYTES // (10 * self.kernel.record_bytes))
         x, y = self.left, self.right
         return np.concatenate(
             [self.measure.paired(x[i[part]].astype(np.float64), y[j[part]].astype(np.float64)) for part in parts]
@@ -155,14 +158,12 @@ class Sweep:
 
 
 def _extreme_pairs(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
-    kernel = sweep.kernel()
-
     def candidates(block: Array, row: int, column: int) -> tuple[NDArray[np.float64], Indices, Indices]:
-        i, j = _promising(block if sign > 0 else -block, count, kernel.error)
+        i, j = _promising(block if sign > 0 else -block, count, sweep.kernel.error)
         i, j = i + row, j + column
-        return _first(count, sign, sweep.exact(kernel, i, j), i, j)
+        return _first(count, sign, sweep.exact(i, j), i, j)
 
-    found = zip(*sweep.blocks(kernel, candidates), strict=True)
+    found = zip(*sweep.blocks(candidates), strict=True)
     values, i, j = _first(count, sign, *(np.concatenate(part) for part in found))
     return [Neighbour(*pair) for pair in zip(i.tolist(), j.tolist(), values.tolist(), strict=True)]
 
@@ -184,26 +185,25 @@ def _first(
 
 
 def _extreme_records(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
-    kernel, records = sweep.kernel(), len(sweep.left)
+    records = len(sweep.left)
     sums = np.zeros(records)
 
-    def row_sums(block: Array, row: int, column: int) -> tuple[int, NDArray[np.float64]]:
-        same = np.arange(max(row, column), min(row + block.shape[0], column + block.shape[1]))
-        block[same - row, same - column] = 0
+    def row_sums(block: Array, row: int, _: int) -> tuple[int, NDArray[np.float64]]:
+        # A record's dissimilarity to itself is counted too: it is the same for all, so it changes no rank.
         return row, block.sum(axis=1, dtype=np.float64)
 
-    for row, part in sweep.blocks(kernel, row_sums):
+    for row, part in sweep.blocks(row_sums):
         sums[row : row + len(part)] += part
-    error = records * (kernel.error + float(np.finfo(np.float64).eps * np.abs(sums).max()))
+    error = records * (sweep.kernel.error + float(np.finfo(np.float64).eps * np.abs(sums).max()))
     (chosen,) = _promising(sign * sums[:, None], count, error)[:1]
-    exact = np.array([_exact_sum(sweep, kernel, int(record)) for record in chosen])
+    exact = np.array([_exact_sum(sweep, int(record)) for record in chosen])
     values, record, _ = _first(count, sign, exact, chosen, chosen)
     return [Neighbour(i, None, value) for i, value in zip(record.tolist(), values.tolist(), strict=True)]
 
 
-def _exact_sum(sweep: Sweep, kernel: Kernel, record: int) -> float:
+def _exact_sum(sweep: Sweep, record: int) -> float:
     others = np.delete(np.arange(len(sweep.left)), record)
-    return fsum(sweep.exact(kernel, np.full_like(others, record), others)) if len(others) else 0.0
+    return fsum(sweep.exact(np.full_like(others, record), others)) if len(others) else 0.0
 
 
 def _slices(length: int, rows: int, rows_in_memory: int) -> list[slice]:

@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
     logging.getLogger("pooch").setLevel(logging.ERROR)
     root = tmp_path_factory.mktemp("served")
     with HTTPServer(("127.0.0.1", 0), partial(_QuietHandler, directory=str(root))) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
         yield root, f"http://127.0.0.1:{httpd.server_port}/"
         httpd.shutdown()
 

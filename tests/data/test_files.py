@@ -48,9 +48,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 def test_the_first_file_in_the_folder_is_taken(folder: Path) -> None:
     (folder / "second").write_bytes(CONTENT)
     first, second = PublishedFile("first"), PublishedFile("second", ("0" * 64, KNOWN))
-    assert locate("data", first, second) == (second, folder / "second")
+    assert locate("data", first, second) == folder / "second"
     (folder / "first").write_bytes(b"anything: its checksum is unknown")
-    assert locate("data", first, second)[1] == folder / "first"
+    assert locate("data", first, second) == folder / "first"
 
 
 def test_an_altered_file_is_named_with_both_checksums(folder: Path) -> None:
@@ -73,9 +73,9 @@ def test_download_once_then_from_the_cache(folder: Path, server: tuple[Path, str
     root, address = server
     (root / "file").write_bytes(CONTENT)
     published = PublishedFile("file", (KNOWN,), address + "file")
-    assert locate("data", published)[1].read_bytes() == CONTENT
+    assert locate("data", published).read_bytes() == CONTENT
     (root / "file").unlink()
-    assert locate("data", published)[1].read_bytes() == CONTENT
+    assert locate("data", published).read_bytes() == CONTENT
 
 
 def test_a_wrong_download_is_refused(folder: Path, server: tuple[Path, str]) -> None:

@@ -48,17 +48,17 @@ def extra(module: str) -> Any:
         raise ModuleNotFoundError(f"{module} is needed here: pip install 'deniable[train]'", name=module) from error
 
 
-def locate(dataset: str, *choices: PublishedFile) -> tuple[PublishedFile, Path]:
+def locate(dataset: str, *choices: PublishedFile) -> Path:
     """The first of the equivalent files that is in the folder DENIABLE_DATA, else downloaded; its checksum verified."""
     folder = os.environ.get(FOLDER)
     for file in choices if folder else ():
         path = Path(str(folder)) / file.name
         if path.is_file():
             _verify(path, file)
-            return file, path
+            return path
     for file in choices:
         if file.url and file.sha256:
-            return file, _download(dataset, file, choices)
+            return _download(dataset, file, choices)
     raise FileNotFoundError(_where_to_put(dataset, choices))
 
 

@@ -64,7 +64,7 @@ ADULT_INCOME = 14
 
 def mnist() -> tuple[Dataset, Dataset]:
     """MNIST: 60,000 training and 10,000 test images of 28 x 28 pixels, scaled from 0..255 to 0..1."""
-    return read_mnist(locate("mnist", MNIST)[1])
+    return read_mnist(locate("mnist", MNIST))
 
 
 def read_mnist(path: Path) -> tuple[Dataset, Dataset]:
@@ -78,7 +78,7 @@ def read_mnist(path: Path) -> tuple[Dataset, Dataset]:
 
 def lfw() -> Dataset:
     """Labeled Faces in the Wild, people with 20 images or more: 3023 grey images of 62 x 47 pixels, 62 people."""
-    return read_lfw(locate("lfw", LFW)[1])
+    return read_lfw(locate("lfw", LFW))
 
 
 def read_lfw(path: Path) -> Dataset:
@@ -88,7 +88,7 @@ def read_lfw(path: Path) -> Dataset:
 
 def location30() -> Dataset:
     """Location-30: 5010 people, 446 bits (places visited), 30 classes."""
-    return read_location30(locate("location30", *LOCATION)[1])
+    return read_location30(locate("location30", *LOCATION))
 
 
 def read_location30(path: Path) -> Dataset:
@@ -101,7 +101,7 @@ def read_location30(path: Path) -> Dataset:
 
 def purchase100() -> Dataset:
     """Purchase-100: 197,324 carts, 600 bits (products bought), 100 classes."""
-    return read_purchase100(locate("purchase100", *PURCHASE)[1])
+    return read_purchase100(locate("purchase100", *PURCHASE))
 
 
 def read_purchase100(path: Path) -> Dataset:
@@ -112,7 +112,7 @@ def read_purchase100(path: Path) -> Dataset:
 
 def texas100() -> Dataset:
     """Texas-100: 67,330 hospital stays, 6,170 bits (their features), 100 classes (procedures)."""
-    return read_texas100(locate("texas100", *TEXAS)[1])
+    return read_texas100(locate("texas100", *TEXAS))
 
 
 def read_texas100(path: Path) -> Dataset:
@@ -124,7 +124,7 @@ def read_texas100(path: Path) -> Dataset:
 
 def adult() -> tuple[Dataset, Dataset]:
     """UCI Adult: 30,162 training and 15,060 test records without missing values, 104 columns, label income > 50K."""
-    return read_adult(locate("adult", *ADULT_TRAIN)[1], locate("adult", *ADULT_TEST)[1])
+    return read_adult(locate("adult", *ADULT_TRAIN), locate("adult", *ADULT_TEST))
 
 
 def read_adult(train: Path, test: Path) -> tuple[Dataset, Dataset]:

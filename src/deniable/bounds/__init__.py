@@ -1,0 +1,38 @@
+"""Named bounds: analyses that know less than the privacy loss itself, and the seeds' theorems by name.
+
+`analyses` and `guarantee` serve `explain` and `choose`; the modules hold the theorems, one subject each. Nothing here
+depends on `deniable.loss`: a bound is an independent witness, and must never be below the exact value.
+"""
+
+from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
+from deniable.bounds.composition import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
+from deniable.bounds.concentrated import rho_to_epsilon, rho_to_epsilon_classic, zcdp_epsilon
+from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
+from deniable.bounds.methods import METHODS, NamedBound, analyses, guarantee, loss_bound
+from deniable.bounds.numeric import InapplicableError
+from deniable.bounds.renyi import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
+
+__all__ = [
+    "METHODS",
+    "InapplicableError",
+    "NamedBound",
+    "advanced_composition",
+    "advanced_epsilon",
+    "analyses",
+    "belief_to_epsilon",
+    "classic_conversion",
+    "epsilon_to_belief",
+    "guarantee",
+    "improved_conversion",
+    "kl_divergence",
+    "kl_to_tvd",
+    "kl_tvd",
+    "loss_bound",
+    "naive_composition",
+    "naive_epsilon",
+    "rdp_epsilon",
+    "renyi_curve",
+    "rho_to_epsilon",
+    "rho_to_epsilon_classic",
+    "zcdp_epsilon",
+]

@@ -1,0 +1,128 @@
+"""Renyi DP: divergences of every order add under composition, then convert once to (epsilon, delta)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import exp, log
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
+from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.sampled import sampled_gaussian_renyi
+from deniable.checks import positive, probability
+from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse
+
+__all__ = [
+    "best_epsilon",
+    "classic_conversion",
+    "improved_conversion",
+    "laplace_renyi",
+    "randomized_response_renyi",
+    "rdp_epsilon",
+    "renyi_curve",
+]
+
+Curve = Callable[[float], float]
+Conversion = Callable[[float, float, float], float]
+_ORDERS = (1e-9, 1e15)  # of order - 1; no release of interest has its best order outside
+
+
+def classic_conversion(order: float, divergence: float, delta: float) -> float:
+    """divergence + ln(1/delta) / (order - 1) (Mironov 2017, Proposition 3; 001 Section 4.4)."""
+    return divergence - log(delta) / (order - 1)
+
+
+def improved_conversion(order: float, divergence: float, delta: float) -> float:
+    """divergence + ln((order-1)/order) - (ln delta + ln order) / (order-1).
+
+    Canonne, Kamath and Steinke 2020, Proposition 12; Balle et al. 2020, Theorem 21. Below `classic_conversion`.
+    """
+    return divergence + log((order - 1) / order) - (log(delta) + log(order)) / (order - 1)
+
+
+def rdp_epsilon(
+    mechanism: Mechanism,
+    delta: float,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    conversion: Conversion = improved_conversion,
+) -> float:
+    """Epsilon at delta by Renyi DP, the best over all real orders > 1.
+
+    Guarantee: the release is (result, delta)-DP. Supports Gaussian, GaussianDP and pure mechanisms, sampled or not,
+    and their compositions.
+    """
+    return best_epsilon(renyi_curve(mechanism, adjacency), delta, conversion)
+
+
+def best_epsilon(curve: Curve, delta: float, conversion: Conversion = improved_conversion) -> float:
+    """The least epsilon that `conversion` gives at any order.
+
+    (order - 1) times the divergence is convex in the order, so epsilon is a convex function divided by order - 1,
+    which has one valley: a bounded scalar search finds it. Every order is valid, so an inexact minimum is safe.
+    """
+    probability("delta", delta, open_ends=True)
+    search = minimize_scalar(
+        lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta),
+        bounds=(log(_ORDERS[0]), log(_ORDERS[1])),
+        method="bounded",
+        options={"xatol": 1e-5},
+    )
+    return max(0.0, float(search.fun))
+
+
+def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Curve:
+    """Total Renyi divergence as a function of the order."""
+    parts = [(_step_curve(part, Adjacency(adjacency)), steps) for part, steps in runs(mechanism, Adjacency(adjacency))]
+
+    def total(order: float) -> float:
+        if positive("order", order) <= 1:
+            raise ValueError(f"order must be a finite number > 1, got {order!r}")
+        return sum(steps * step(order) for step, steps in parts)
+
+    return total
+
+
+def laplace_renyi(order: float, scale: float) -> float:
+    """(ln(order e^(a/scale) + a e^(-order/scale)) - ln(2 order - 1)) / a, a = order - 1 (Mironov 2017, Prop. 6)."""
+    a, epsilon = order - 1, 1 / positive("scale", scale)
+    up = log(order) + float(log_excess(a * epsilon))
+    down = log(a) + float(log_excess(-order * epsilon))
+    return float(np.logaddexp(0, np.logaddexp(up, down) - log(2 * order - 1))) / a
+
+
+def randomized_response_renyi(order: float, epsilon: float, categories: int = 2) -> float:
+    """Renyi divergence between the answers of two people whose true categories differ.
+
+    With two categories it is the largest of all epsilon-DP mechanisms (Kairouz, Oh and Viswanath 2015), so it serves
+    every pure guarantee.
+    """
+    a = order - 1
+    log_lie = -float(np.logaddexp(epsilon, log(categories - 1)))
+    truth = np.logaddexp(log_excess(a * epsilon), log(a) + log_excess(-epsilon)) + epsilon
+    lie = np.logaddexp(log_excess(-a * epsilon), log(a) + log_excess(epsilon))
+    return float(np.logaddexp(0, log_lie + np.logaddexp(truth, lie))) / a
+
+
+def _step_curve(mechanism: Mechanism, adjacency: Adjacency) -> Curve:
+    rate = sampling(mechanism)
+    noise = gaussian_noise(mechanism)
+    if noise is not None:
+        return _gaussian_curve(noise, rate, adjacency)
+    match base(mechanism):
+        case Laplace(scale) if rate == 1:
+            return partial(laplace_renyi, scale=scale)
+        case RandomizedResponse(epsilon, categories) if rate == 1:
+            return partial(randomized_response_renyi, epsilon=epsilon, categories=categories)
+    pure = pure_epsilon(mechanism)
+    if pure is None:
+        raise InapplicableError(f"rdp: {mechanism} has no finite Renyi divergence; use naive or advanced composition")
+    return partial(randomized_response_renyi, epsilon=pure)
+
+
+def _gaussian_curve(noise: float, rate: float, adjacency: Adjacency) -> Curve:
+    if rate == 1:
+        return lambda order: order * gaussian_rho(noise)
+    return partial(sampled_gaussian_renyi, noise=noise, rate=rate, adjacency=adjacency)

@@ -233,7 +233,7 @@ def _least_noise(risk: Callable[[float], float], target: Target) -> tuple[float,
         safe, unsafe = unsafe, unsafe / 4
         if safe < _LEAST:
             return safe, safe
-    log_noise = crossing(lambda x: risk(exp(x)), target.level, log(unsafe), log(safe), rtol=0.0, atol=_PRECISION)
+    log_noise = crossing(lambda x: risk(exp(x)), target.level, log(unsafe), log(safe), precision=_PRECISION)
     value = exp(log_noise)
     while risk(value) > target.level:  # exp(log) may have rounded to the wrong side
         value *= 1 + 1e-15
@@ -263,7 +263,8 @@ def _largest_rate(risk: Callable[[float], float], target: Target) -> tuple[float
         if safe < 1e-15:
             raise ValueError(f"no sampling rate keeps the promise {target}: add noise or take fewer steps")
     # the search falls along 1 / rate
-    inverse = crossing(lambda x: risk(exp(-x)), target.level, -log(min(1.0, 4 * safe)), -log(safe), 0.0, _PRECISION)
+    start = -log(min(1.0, 4 * safe))
+    inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION)
     value = exp(-inverse)
     while risk(value) > target.level:
         value *= 1 - 1e-15

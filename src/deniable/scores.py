@@ -7,6 +7,7 @@ the distance it may have from the truth in `.error`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
-from deniable.loss.roots import falling_below
 from deniable.mechanisms import Adjacency, Mechanism
 
 __all__ = ["PrivacyLoss", "posterior", "privacy_loss"]
@@ -46,27 +46,38 @@ class PrivacyLoss:
         back = self.pair.reversed()
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
 
+    def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
+        """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
+        worst = functional(self.pair)
+        for pair in self._directions[1:]:
+            if pair.ceiling(k) > worst - worst.error:
+                worst = max(worst, functional(pair), key=float)
+        return worst
+
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
-        return max((pair.hockey_stick(epsilon) for pair in self._directions), key=float)
+        return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
     def epsilon(self, delta: float) -> Upper:
         """Smallest epsilon >= 0 for which the release is (epsilon, delta)-DP; inf where none is."""
         probability("delta", delta)
-        return max((self._epsilon(pair, delta) for pair in self._directions), key=float)
-
-    @staticmethod
-    def _epsilon(pair: Pair, delta: float) -> Upper:
-        if delta >= 1 or pair.hockey_stick(0.0) <= delta:
-            return Upper(0.0)
         if delta == 0:
-            return Upper(max(pair.largest, 0.0))
-        if pair.escape > delta:
-            return Upper(inf)
-        value = min(falling_below(pair.hockey_stick, delta, 0.0, pair.scale, limit=1e9), pair.largest)
-        slope = exp(min(value, 700.0)) * pair.null_tail(value)  # minus the derivative of the divergence
-        return Upper(value, 1e-13 * value + (pair.hockey_stick(value).error / slope if slope else 0.0))
+            return Upper(max(0.0, *(pair.largest for pair in self._directions)))
+        if self.advantage() <= delta:
+            return Upper(0.0)
+        value = self.pair.enough(delta)
+        for pair in self._directions[1:]:
+            if value < inf and pair.ceiling(value) > delta and pair.hockey_stick(value) > delta:
+                value = pair.enough(delta)
+        return Upper(value, self._epsilon_error(value))
+
+    def _epsilon_error(self, epsilon: float) -> float:
+        """The error of delta(epsilon) divided by its slope, -e^epsilon Q(L > epsilon), and the search's precision."""
+        if epsilon in (0.0, inf):
+            return 0.0
+        slope = exp(min(epsilon, 700.0)) * self.pair.null_tail(epsilon)
+        return min(epsilon, 1e-13 * epsilon + (self.delta(epsilon).error / slope if slope > 0 else 0.0))
 
     def advantage(self) -> Upper:
         """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""
@@ -139,13 +150,16 @@ class PrivacyLoss:
 
     def exceedance(self, loss: float) -> Upper:
         """P(L > loss): how often the loss, and with it the belief it stands for, is exceeded."""
-        return max((pair.tail(loss) for pair in self._directions), key=float)
+        return self._worst(lambda pair: pair.tail(loss), loss)
 
     def _exceeded(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        worst = max(self._directions, key=lambda pair: pair.exceeded(failure))
-        return Upper(worst.exceeded(failure), 1e-13 * worst.scale)
+        value = self.pair.exceeded(failure)
+        for pair in self._directions[1:]:
+            if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
+                value = pair.exceeded(failure)
+        return Upper(value, 1e-13 * self.pair.scale)
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:

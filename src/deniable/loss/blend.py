@@ -15,12 +15,11 @@ from deniable.loss.values import Upper
 __all__ = ["Blend"]
 
 _GOOD = 1e-7  # relative error that needs no second opinion
-_FINEST = 2**21
 
 
 @dataclass
 class Blend(Pair):
-    """Contour inversion where it is accurate, else a grid, refined while that pays; always the smaller upper bound."""
+    """Contour inversion where it is accurate, else the smaller of its upper bound and a grid's."""
 
     composition: Composition
 
@@ -30,21 +29,20 @@ class Blend(Pair):
         return Contour(self.composition) if smooth else None
 
     @cached_property
-    def _grids(self) -> dict[int, Grid]:
-        return {}
-
-    def _grid(self, points: int) -> Grid:
-        if points not in self._grids:
-            self._grids[points] = Grid(self.composition, points)
-        return self._grids[points]
+    def _grid(self) -> Grid:
+        return Grid(self.composition)
 
     def _best(self, functional: Callable[[Pair], Upper]) -> Upper:
-        best = functional(self._contour) if self._contour else Upper(1.0, 1.0)
-        points = 2**17
-        while best.error > _GOOD * best and best.error > 1e-15 * points / 2**17 and points <= _FINEST:
-            best = min(best, functional(self._grid(points)), key=lambda bound: (float(bound), bound.error))
-            points *= 4
-        return best
+        if self._contour is None:
+            return functional(self._grid)
+        best = functional(self._contour)
+        if best.error <= _GOOD * best or best.error < 1e-300:
+            return best
+        return min(best, functional(self._grid), key=float)
+
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        planner = self._contour or Contour(self.composition)
+        return planner.near(functional, level)
 
     def hockey_stick(self, k: float) -> Upper:
         return self._best(lambda pair: pair.hockey_stick(k))
@@ -66,7 +64,7 @@ class Blend(Pair):
 
     @property
     def method(self) -> str:  # type: ignore[override]
-        return "grid" if self._grids or self._contour is None else "contour inversion"
+        return "grid" if "_grid" in self.__dict__ or self._contour is None else "contour inversion"
 
     @property
     def largest(self) -> float:
@@ -75,6 +73,9 @@ class Blend(Pair):
     @property
     def escape(self) -> float:
         return self.composition.escape
+
+    def ceiling(self, k: float) -> float:
+        return self.composition.ceiling(k)
 
     @property
     def scale(self) -> float:

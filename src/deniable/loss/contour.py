@@ -16,6 +16,7 @@ Error, known and added on the safe side:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp, inf, pi, sqrt
@@ -23,6 +24,7 @@ from math import exp, inf, pi, sqrt
 import numpy as np
 
 from deniable.loss.pair import Pair
+from deniable.loss.quadrature import DIRECT
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 from deniable.loss.steps import Complexes, Floats
 from deniable.loss.values import Upper, upper
@@ -130,9 +132,18 @@ class Contour(Pair):
     def escape(self) -> float:
         return self.composition.escape
 
+    def ceiling(self, k: float) -> float:
+        return self.composition.ceiling(k)
+
     @property
     def scale(self) -> float:
         return self.composition.scale
+
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
+        if level > 0.2:
+            return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4
+        return self.composition.level_point(level, weight, max(weight.poles))
 
     def _line(self, k: float, weight: Weight, region: Region) -> _Line:
         """A line near the saddle for k: one that is there already, or a new one."""
@@ -155,16 +166,17 @@ class Contour(Pair):
     def _noise(self, saddle: Saddle, count: int) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
         steps = self.composition.steps
-        per_step = 1.0 if count > 1024 else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
+        per_step = 1.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
         return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
 
     def _last_frequency(self, saddle: Saddle, most: float) -> tuple[float, float]:
         """Where |e^K| has fallen to e^-41 of its height, or `most`; and its largest value seen from there on."""
-        last = sqrt(2 * TINY / saddle.bend)
-        while last < most and self._fall(saddle, last) > -TINY:
-            last *= 1.4
-        last = min(last, most)
-        return last, exp(max(self._fall(saddle, last * wider) for wider in (1.0, 1.5, 2.5)))
+        last = min(sqrt(2 * TINY / saddle.bend), most)
+        while self._falls(saddle, last, [1.0]) > -TINY and last < most:
+            last = min(1.5 * last, most)
+        return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
 
-    def _fall(self, saddle: Saddle, frequency: float) -> float:
-        return float(self.composition.cumulant(np.array([complex(saddle.c, frequency)]))[0].real) - saddle.value
+    def _falls(self, saddle: Saddle, frequency: float, multiples: list[float]) -> float:
+        """Largest log |e^{K - K(c)}| at some multiples of a frequency."""
+        line = saddle.c + 1j * frequency * np.array(multiples)
+        return float((self.composition.cumulant(line).real - saddle.value).max())

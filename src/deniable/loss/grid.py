@@ -122,6 +122,9 @@ class Grid(Pair):
     def escape(self) -> float:
         return self.composition.escape
 
+    def ceiling(self, k: float) -> float:
+        return self.composition.ceiling(k)
+
     @property
     def scale(self) -> float:
         return self.composition.scale

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf
 
-from deniable.loss.roots import falling_below
+from deniable.loss.roots import falls_to
 from deniable.loss.values import Upper
 
 __all__ = ["Pair"]
@@ -53,18 +53,27 @@ class Pair(ABC):
     def escape(self) -> float:
         """P(L = inf): mass where Q cannot have produced the output."""
 
+    def ceiling(self, k: float) -> float:
+        """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
+        return self.escape if k >= self.largest else 1.0
+
+    def enough(self, delta: float) -> float:
+        """Smallest k >= 0 with hockey_stick(k) <= delta."""
+        if self.escape > delta:
+            return inf
+        guess, step = self.near(self.hockey_stick, delta)
+        return min(max(falls_to(self.hockey_stick, delta, guess, step), 0.0), self.largest)
+
     def exceeded(self, failure: float) -> float:
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
-        return inf if self.escape > failure else self._falls_to(self.tail, failure)
+        if self.escape > failure:
+            return inf
+        return min(falls_to(self.tail, failure, *self.near(self.tail, failure)), self.largest)
 
     def null_exceeded(self, failure: float) -> float:
         """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
-        return self._falls_to(self.null_tail, failure)
+        return min(falls_to(self.null_tail, failure, *self.near(self.null_tail, failure)), self.largest)
 
-    def _falls_to(self, tail: Callable[[float], float], failure: float) -> float:
-        start = -self.scale
-        while tail(start) <= failure:
-            start *= 4
-            if start < -1e9:
-                return -inf
-        return min(falling_below(tail, failure, start, self.scale, limit=1e9), self.largest)
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        """Where to begin looking for the point at which a functional falls to `level`, and how far to step."""
+        return 0.0, self.scale

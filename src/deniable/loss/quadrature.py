@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian_nodes", "log_moments"]
+__all__ = ["DIRECT", "gaussian_nodes", "log_moments", "tilted_moments"]
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
-_DIRECT = 1024  # up to so many points on the line every exponential is computed by itself
+_BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
+DIRECT = 64  # up to so many points on a line every exponential is computed by itself
 _FINEST = 2**17
 
 
@@ -25,13 +26,19 @@ def log_moments(losses: Floats, log_weights: Floats, s: Complexes) -> Complexes:
     c = float(s[0].real)
     peaks = log_weights + c * losses
     top = float(peaks.max())
-    if s.size > _DIRECT:
+    if s.size > DIRECT:
         return np.asarray(top + np.log(_uniform_sums(losses, np.exp(peaks - top), s)))
-    if c * losses.max() < 30 and c * losses.min() < 30:
-        weights = np.exp(log_weights)
-        drift = np.exp(log_weights).sum() - 1  # the nodes' own error; an exact rule would give 0
-        return np.asarray(np.log1p(weights @ np.expm1(np.outer(losses, s)) + drift))
+    if top < _BULK:
+        return np.asarray(np.log1p(np.exp(log_weights) @ np.expm1(np.outer(losses, s))))
     return np.asarray(top + np.log(np.exp(peaks - top) @ np.exp(1j * np.outer(losses, s.imag))))
+
+
+def tilted_moments(losses: Floats, log_weights: Floats, c: float) -> tuple[float, float, float]:
+    """K, K' and K'' at the real point c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
+    value = float(log_moments(losses, log_weights, np.array([complex(c)]))[0].real)
+    weights = np.exp(log_weights + c * losses - value)
+    mean = float(weights @ losses)
+    return value, mean, float(weights @ (losses - mean) ** 2)
 
 
 def _uniform_sums(losses: Floats, weights: Floats, s: Complexes) -> Complexes:
@@ -52,23 +59,19 @@ def gaussian_nodes(
     line's ends and middle no longer moves.
     """
     c = float(s[0].real)
-    coarse = np.linspace(low, high, int(4 * (high - low)) + 2)
+    coarse = np.linspace(low, high, int(2 * (high - low)) + 2)
     height = c * loss(coarse) + log_density(coarse)
+    if height.max() < _BULK:  # the moment is then summed as a difference from 1, which needs all of Q as well
+        height = np.maximum(height, log_density(coarse))
     kept = coarse[height > height.max() - _NEGLIGIBLE]
-    low, high = kept[0] - 0.25, kept[-1] + 0.25
-    probes = np.array([s[0], s[s.size // 2], s[-1]])
-    count, before = 32, None
+    low, high = kept[0] - 0.5, kept[-1] + 0.5
+    probes = s[[0, s.size // 2, -1]]
+    count = max(32, int(2 * (high - low)))
+    peak, before = float(height.max()), np.full(probes.size, np.inf)
     while True:
         x = np.linspace(low, high, count + 1)
-        losses, weights = loss(x), log_density(x) + np.log((high - low) / count)
-        peaks = weights + c * losses
-        top = peaks.max()
-        moments = np.exp(peaks - top) @ np.exp(1j * np.outer(losses, probes.imag))
-        if (
-            before is not None
-            and np.abs(moments * np.exp(top - before[1]) - before[0]).max() <= 1e-9 * before[0][0].real
-        ):
-            return losses, weights
-        if count >= _FINEST:
-            return losses, weights
-        count, before = 2 * count, (moments, top)
+        losses, log_weights = loss(x), log_density(x) + np.log((high - low) / count)
+        moments = np.exp(log_weights + c * losses - peak) @ np.exp(1j * np.outer(losses, probes.imag))
+        if np.abs(moments - before).max() <= 1e-9 * abs(moments[0]) or count >= _FINEST:
+            return losses, log_weights
+        count, before = 2 * count, moments

@@ -9,62 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, log
 
-__all__ = ["crossing", "falling_below"]
+__all__ = ["crossing", "falls_to"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
-
-
-def _log_ratio(value: float, level: float) -> float:
-    return log(max(value, _FLOOR)) - log(level)
+_FARTHEST = 1e9
 
 
 def crossing(
-    falling: Callable[[float], float],
-    level: float,
-    unsafe: float,
-    safe: float,
-    rtol: float = 1e-13,
-    atol: float = 1e-15,
+    falling: Callable[[float], float], level: float, unsafe: float, safe: float, *, precision: float = 1e-13
 ) -> float:
-    """Smallest x (within tolerance) with falling(x) <= level; needs falling(unsafe) > level >= falling(safe).
+    """Smallest x (within `precision`, relative) with falling(x) <= level, between two points on either side of it.
 
     Secant steps on log falling - log level (Illinois rule), bisection whenever they stall.
     """
-    f_unsafe, f_safe = _log_ratio(falling(unsafe), level), _log_ratio(falling(safe), level)
-    side = 0
+
+    def excess(x: float) -> float:
+        return log(max(falling(x), _FLOOR)) - log(max(level, _FLOOR))
+
+    f_unsafe, f_safe = excess(unsafe), excess(safe)
     for step in range(200):
-        width = abs(safe - unsafe)
-        if width <= atol + rtol * abs(safe):
+        tolerance = precision * max(abs(safe), 1e-3)
+        if abs(safe - unsafe) <= tolerance:
             break
         middle = 0.5 * (unsafe + safe)
-        guess = middle if step % 4 == 3 else (unsafe * f_safe - safe * f_unsafe) / (f_safe - f_unsafe)
-        # stay a little inside, and lean towards the far end, so that both ends of the bracket move
-        margin = 0.25 * (atol + rtol * abs(safe))
-        low, high = min(unsafe, safe) + margin, max(unsafe, safe) - margin
+        flat = f_unsafe - f_safe <= 0 or step % 4 == 3
+        guess = middle if flat else (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe)
+        # keep a little inside the bracket, so that a guess next to the root closes it from the other side
+        low, high = min(unsafe, safe) + tolerance / 4, max(unsafe, safe) - tolerance / 4
         guess = min(max(guess, low), high)
-        value = _log_ratio(falling(guess), level)
+        value = excess(guess)
         if value > 0:
-            unsafe, f_unsafe = guess, value
-            f_safe = f_safe / 2 if side == 1 else f_safe
-            side = 1
+            unsafe, f_unsafe, f_safe = guess, value, f_safe / 2
         else:
-            safe, f_safe = guess, value
-            f_unsafe = f_unsafe / 2 if side == -1 else f_unsafe
-            side = -1
-        if f_safe == f_unsafe:
-            f_safe -= 1e-300
+            safe, f_safe, f_unsafe = guess, value, f_unsafe / 2
     return safe
 
 
-def falling_below(
-    falling: Callable[[float], float], level: float, start: float, step: float, limit: float = inf
-) -> float:
-    """Smallest x >= start with falling(x) <= level; brackets by growing steps; inf if `limit` is passed."""
-    if falling(start) <= level:
-        return start
-    unsafe, safe = start, start + step
-    while falling(safe) > level:
-        if safe > limit:
-            return inf
-        unsafe, safe, step = safe, safe + 2 * step, 2 * step
+def falls_to(falling: Callable[[float], float], level: float, guess: float, step: float) -> float:
+    """Smallest x with falling(x) <= level, searched from `guess` by growing steps; +-inf where there is none."""
+    if falling(guess) > level:
+        unsafe, safe = guess, guess + step
+        while falling(safe) > level:
+            if safe > _FARTHEST:
+                return inf
+            unsafe, safe, step = safe, safe + 2 * step, 2 * step
+    else:
+        unsafe, safe = guess - step, guess
+        while falling(unsafe) <= level:
+            if unsafe < -_FARTHEST:
+                return -inf
+            unsafe, safe, step = unsafe - 2 * step, unsafe, 2 * step
     return crossing(falling, level, unsafe, safe)

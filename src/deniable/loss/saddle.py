@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, log1p, sqrt
+from math import exp, inf, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -99,36 +99,37 @@ class Composition:
             total += count * step.cumulant(s)
         return total
 
-    def saddle(self, c: float, width: float = 1e-4) -> Saddle:
-        """K, K' and K'' at c from one complex neighbour: K(c + ih) = K + ih K' - h^2 K''/2 + ..."""
-        for _ in range(60):
-            at, near = self.cumulant(np.array([complex(c), complex(c, width)]))
-            drop = float(at.real - near.real)
-            if drop > 1e-2:
-                width /= 4
-            elif drop < 1e-7 and width < 1e6:
-                width *= 16
-            else:
-                break
-        tiny = 1e-6 * width
-        slope = float(self.cumulant(np.array([complex(c), complex(c, tiny)]))[1].imag) / tiny
-        return Saddle(c, float(at.real), slope, max(2 * drop / width**2, 1e-300))
+    @cached_property
+    def _saddles(self) -> dict[float, Saddle]:
+        return {}
+
+    def saddle(self, c: float) -> Saddle:
+        """K, K' and K'' at c."""
+        if c not in self._saddles:
+            sums = np.zeros(3)
+            for step, count in self.parts:
+                sums += count * np.array(step.tilted(c))
+            value, slope, bend = sums
+            self._saddles[c] = Saddle(c, float(value), float(slope), max(float(bend), 1e-300))
+        return self._saddles[c]
 
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:
-        """Minimise the convex log-integrand on the real axis: Newton on the logarithm of the distance to the pole."""
+        """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole."""
         low, high = region
         if low == 0.0 and high == 1.0:
             return self.saddle(0.5)
         sign, pole = (1.0, low) if high == inf else (-1.0, high)
-        distance = min(1.4 / self.scale, 1e6)
-        here = self.saddle(pole + sign * distance)
-        for _ in range(40):
+        position, near, far = log(1.4 / self.scale), -inf, inf
+        for _ in range(60):
+            here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
             if abs(offset) < 0.5:
                 break
-            move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / distance
-            distance *= exp(min(max(move, -1.0), 1.0))
-            here = self.saddle(pole + sign * distance)
+            near, far = (near, position) if sign * offset > 0 else (position, far)
+            move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / exp(position)
+            position += min(max(move, -1.0), 1.0)
+            if not near < position < far:  # K may bend much faster than its second derivative foretells
+                position = 0.5 * (near + far)
         return here
 
     def rivals(self, saddle: Saddle, region: Region) -> tuple[Floats, Floats]:
@@ -137,12 +138,46 @@ class Composition:
         others = []
         for sign, end in ((-1.0, region[0]), (1.0, region[1])):
             room = abs(end - saddle.c)
-            others += [saddle.c + sign * width * part for part in (0.1, 0.3, 1.0) if width * part < room]
+            others += [saddle.c + sign * width * part for part in (0.25, 1.0) if width * part < room]
             others += [end] if room < inf else []
-        return np.array(others), np.array([float(self.cumulant(np.array([complex(c)]))[0].real) for c in others])
+        others = [c for c in others if c != saddle.c]
+        return np.array(others), np.array([self.saddle(c).value for c in others])
 
     def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats]) -> float:
         """A length of losses around k beyond which, seen from this saddle, less than e^-41 is left (Chernoff)."""
         others, cumulants = rivals
         excess = (cumulants - saddle.value - (others - saddle.c) * k + TINY) / np.abs(others - saddle.c)
         return 1.2 * max(float(excess[others > saddle.c].min()), float(excess[others < saddle.c].min()))
+
+    @cached_property
+    def _chernoff_points(self) -> tuple[Floats, Floats]:
+        points = 1 + np.array([0.5, 2.0, 8.0]) / self.scale
+        return points, np.array([self.saddle(float(c)).value for c in points])
+
+    def ceiling(self, k: float) -> float:
+        """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""
+        if k >= self.largest:
+            return self.escape
+        points, cumulants = self._chernoff_points
+        return min(1.0, self.escape + exp(min(0.0, float((cumulants - (points - 1) * k).min()))))
+
+    def level_point(self, level: float, weight: Weight, pole: float) -> tuple[float, float]:
+        """About where a functional right of its pole falls to a small `level`, and how sure that is.
+
+        By the saddle-point approximation e^{K(c) - k (c - shift)} weight(c) / sqrt(2 pi (K'' + bend)), read backwards:
+        every c has its k, and c is moved until the value is `level`.
+        """
+        position, near, far = log(1.4 / self.scale), -inf, inf
+        for _ in range(60):
+            here = self.saddle(pole + exp(position))
+            k = here.slope - weight.slope(here.c)
+            bend = here.bend + weight.bend(here.c)
+            height = here.value - k * (here.c - weight.shift) + log(weight(np.array([complex(here.c)]))[0].real)
+            missing = height - 0.5 * log(2 * pi * bend) - log(level)
+            if abs(missing) < 0.3:
+                break
+            near, far = (position, far) if missing > 0 else (near, position)
+            position += min(max(missing / (bend * exp(2 * position)), -1.0), 1.0)
+            if not near < position < far:
+                position = 0.5 * (near + far)
+        return k, 0.3 / sqrt(bend) + 0.1 / exp(position)

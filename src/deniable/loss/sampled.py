@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr
 
-from deniable.loss.quadrature import gaussian_nodes, log_moments
+from deniable.loss.quadrature import gaussian_nodes, log_moments, tilted_moments
 from deniable.loss.steps import AtomStep, Complexes, Floats, GaussianStep, LaplaceStep, Step
 
 __all__ = ["Added", "Exchanged", "Removed"]
@@ -59,6 +59,9 @@ class Removed(Step):
 
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(*self._nodes(s), s)
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        return tilted_moments(*self._nodes(np.array([complex(c)])), c)
 
     def _nodes(self, s: Complexes) -> tuple[Floats, Floats]:
         if isinstance(self.base, GaussianStep):
@@ -123,6 +126,10 @@ class Added(Step):
         # E_mixture[e^{-sL}] = E_Q0[e^{(1 - s) L}]; conjugated, so that the mirrored line again runs upwards
         return np.asarray(self.mirror.cumulant(1 - s.conj()).conj())
 
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        value, mean, variance = self.mirror.tilted(1 - c)
+        return value, -mean, variance
+
     def reversed(self) -> Step:
         return self.mirror
 
@@ -177,15 +184,20 @@ class Exchanged(Step):
         return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x)
 
     def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(*self._nodes(s), s)
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        return tilted_moments(*self._nodes(np.array([complex(c)])), c)
+
+    def _nodes(self, s: Complexes) -> tuple[Floats, Floats]:
         reach = _REACH + (abs(float(s[0].real)) + 1) * self.mu
-        nodes = gaussian_nodes(
+        return gaussian_nodes(
             self._loss,
             lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-self.mu * x / 2 - self.mu**2 / 8),
             -reach,
             reach,
             s,
         )
-        return log_moments(*nodes, s)
 
     @property
     def largest(self) -> float:

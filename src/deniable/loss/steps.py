@@ -45,6 +45,12 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        """The cumulant function and its first two derivatives at a real c, here by complex differences."""
+        width = 0.02 / self.scale
+        at, close, near = self.cumulant(c + 1j * width * np.array([0.0, 1e-7, 1.0]))
+        return float(at.real), float(close.imag) / (1e-7 * width), 2 * float(at.real - near.real) / width**2
+
     @property
     def escape(self) -> float:
         return 0.0
@@ -98,6 +104,9 @@ class GaussianStep(Step):
 
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        return 0.5 * self.mu**2 * c * (c - 1), self.mu**2 * (c - 0.5), self.mu**2
 
     @property
     def largest(self) -> float:

@@ -1,0 +1,55 @@
+# Two commands do everything: `make audit` (the main job) and `make test` (every check).
+# Each makes .venv, installs what it needs at the versions in constraints.txt, and skips that when nothing changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# What each command installs beside the package itself (extras of pyproject.toml).
+extras_audit :=
+extras_test := [train,dev,oracles]
+extras_bench := [dev,bench]
+
+.PHONY: help audit test bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make audit   install and run the main job on built-in data"
+	@echo "make test    install and run every check: lint, format, types, import contracts, tests"
+	@echo "make bench   install and run the benchmarks against other packages"
+	@echo "make clean   remove the virtual environment, caches and builds"
+
+audit: $(VENV)/.installed-audit
+	@echo "== deniable choose: nobody may become more than 75 % sure; 60000 records, batches of 300, 30 epochs"
+	@$(BIN)/deniable choose --belief .75 --records 60000 --batch 300 --epochs 30
+
+test: $(VENV)/.installed-test
+	@echo "== lint (ruff check)"
+	@$(BIN)/ruff check .
+	@echo "== format (ruff format)"
+	@$(BIN)/ruff format --check .
+	@echo "== types (mypy --strict)"
+	@$(BIN)/mypy
+	@echo "== import contracts (import-linter)"
+	@$(BIN)/lint-imports --no-logo
+	@echo "== tests (pytest)"
+	@$(BIN)/pytest
+
+bench: $(VENV)/.installed-bench
+	@echo "== benchmarks (pytest-benchmark); ratios are taken within this run"
+	@$(BIN)/pytest benchmarks -W default
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+
+# `--clear` heals an environment whose making was interrupted.
+$(VENV)/.created:
+	@echo "== making $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.installed-%: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "== installing deniable$(extras_$*) (a minute or two the first time)"
+	@$(BIN)/pip install --quiet --editable '.$(extras_$*)' --constraint constraints.txt
+	@touch $@

@@ -1,0 +1,30 @@
+"""Data sets, how unlike two records are, and the choice of the neighbour D' (001 Section 5.1)."""
+
+from __future__ import annotations
+
+from deniable.data.dataset import Dataset, Kind, split
+from deniable.data.dissimilarity import MEASURES, dissimilarity
+from deniable.data.generated import digits, purchases, skewed_purchases
+from deniable.data.neighbours import Neighbour, Progress, least_dissimilar, most_dissimilar
+from deniable.data.own import from_arrays, imported
+from deniable.data.registry import NAMES, Part, load
+
+__all__ = [
+    "MEASURES",
+    "NAMES",
+    "Dataset",
+    "Kind",
+    "Neighbour",
+    "Part",
+    "Progress",
+    "digits",
+    "dissimilarity",
+    "from_arrays",
+    "imported",
+    "least_dissimilar",
+    "load",
+    "most_dissimilar",
+    "purchases",
+    "skewed_purchases",
+    "split",
+]

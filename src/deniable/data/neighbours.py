@@ -1,0 +1,221 @@
+"""The choice of the neighbouring data set D' by dataset sensitivity (001 Definition 6, Eq. 9 and 11)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.checks import whole
+from deniable.data.dataset import Dataset, Kind
+from deniable.data.dissimilarity import Array, Kernel, Measure, named
+from deniable.data.files import extra
+from deniable.mechanisms import Adjacency
+
+__all__ = ["Neighbour", "Progress", "least_dissimilar", "most_dissimilar"]
+
+Progress = Callable[[int, int], None]
+"""Called with (blocks done, blocks in all)."""
+
+Indices = NDArray[np.intp]
+T = TypeVar("T")
+
+PANEL_ROWS, PANEL_BYTES = 1024, 128 << 20
+BLOCK_ROWS, BLOCK_BYTES = 256, 32 << 20
+USUAL_MEASURE: dict[Kind, str] = {"image": "ssim", "binary": "hamming", "table": "manhattan"}
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """D' is D with its record number `record` exchanged for number `replacement` of U \\ D, or removed (None)."""
+
+    record: int
+    replacement: int | None
+    dissimilarity: float
+
+
+def most_dissimilar(
+    inside: Dataset,
+    outside: Dataset | None,
+    adjacency: Adjacency | str,
+    *,
+    measure: str | None = None,
+    count: int = 1,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Neighbour]:
+    """The `count` neighbours of D = `inside` that are most unlike it, the most unlike first.
+
+    `replace`: the pairs (x in D, x' in U \\ D = `outside`) with the largest d(x, x'), Eq. 11. The pairs are distinct,
+    so every one is another D'; a record may occur in several. `add-remove` and `zero-out`: the records x of D with the
+    largest sum of d(x, y) over the other y in D, Eq. 9; `outside` is not used.
+
+    The measure, if none is named, is the one that 001 Section 6.1 found best: ssim for images, hamming for bits,
+    manhattan for tables. The result is that of comparing pair by pair in double precision; of equals, the one that
+    comes first in D, then in U \\ D, is taken. It does not depend on `workers` (threads, default one a core). Memory
+    beyond the data: at most 128 MB, and about 64 MB a worker.
+    """
+    return _search(inside, outside, adjacency, measure=measure, count=count, workers=workers, progress=progress, sign=1)
+
+
+def least_dissimilar(
+    inside: Dataset,
+    outside: Dataset | None,
+    adjacency: Adjacency | str,
+    *,
+    measure: str | None = None,
+    count: int = 1,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Neighbour]:
+    """The `count` neighbours of D that are least unlike it, the least unlike first; else as `most_dissimilar`."""
+    return _search(
+        inside, outside, adjacency, measure=measure, count=count, workers=workers, progress=progress, sign=-1
+    )
+
+
+def _search(
+    inside: Dataset,
+    outside: Dataset | None,
+    adjacency: Adjacency | str,
+    *,
+    measure: str | None,
+    count: int,
+    workers: int | None,
+    progress: Progress | None,
+    sign: int,
+) -> list[Neighbour]:
+    if adjacency not in tuple(Adjacency):
+        raise ValueError(f"adjacency must be one of {', '.join(Adjacency)}, got {adjacency!r}")
+    replace = adjacency == Adjacency.REPLACE
+    if replace and outside is None:
+        raise ValueError("outside must be the records of U \\ D for adjacency 'replace', got None")
+    others = outside if replace and outside is not None else inside
+    _check_sizes(inside, others, whole("count", count), replace)
+    chosen = named(measure or USUAL_MEASURE[inside.kind])
+    sweep = Sweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
+    return _extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
+
+
+def _check_sizes(inside: Dataset, others: Dataset, count: int, replace: bool) -> None:
+    if inside.features.shape[1:] != others.features.shape[1:]:
+        raise ValueError(
+            f"inside and outside must have records of one shape, got {inside.features.shape[1:]} "
+            f"and {others.features.shape[1:]}"
+        )
+    choices = len(inside) * len(others) if replace else len(inside)
+    if count > choices:
+        raise ValueError(f"count must be at most {choices}, the number of neighbours to choose from, got {count}")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All pairs of two sets of records, block by block and in parallel, within bounded memory."""
+
+    measure: Measure
+    left: Array
+    right: Array
+    workers: int
+    progress: Progress
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return self.measure.kernel(self.left, self.right)
+
+    def blocks(self, visit: Callable[[Array, int, int], T]) -> Iterator[T]:
+        """`visit(dissimilarities, first row, first column)` of every block, in order whatever thread is first."""
+        kernel = self.kernel
+        panels = _slices(len(self.left), PANEL_ROWS, PANEL_BYTES // kernel.record_bytes)
+        blocks = _slices(len(self.right), BLOCK_ROWS, BLOCK_BYTES // kernel.record_bytes)
+        done = 0
+        # A thread a core with single-threaded products beats one product on all cores: all steps run in parallel.
+        with extra("threadpoolctl").threadpool_limits(1, "blas"), ThreadPoolExecutor(self.workers) as pool:
+            for panel in panels:
+                rows = kernel.left(self.left[panel])
+
+                def work(block: slice, rows: object = rows, first: int = panel.start) -> T:
+                    return visit(kernel.compare(rows, kernel.right(self.right[block])), first, block.start)
+
+                for result in pool.map(work, blocks):
+                    done += 1
+                    self.progress(done, len(panels) * len(blocks))
+                    yield result
+
+    def exact(self, i: Indices, j: Indices) -> NDArray[np.float64]:
+        """The definition's value of the pairs (i, j), few at a time: it needs some ten times the prepared records."""
+        parts = _slices(len(i), len(i), BLOCK_BYTES // (10 * self.kernel.record_bytes))
+        x, y = self.left, self.right
+        return np.concatenate(
+            [self.measure.paired(x[i[part]].astype(np.float64), y[j[part]].astype(np.float64)) for part in parts]
+        )
+
+
+def _extreme_pairs(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
+    def candidates(block: Array, row: int, column: int) -> tuple[NDArray[np.float64], Indices, Indices]:
+        i, j = _promising(block if sign > 0 else -block, count, sweep.kernel.error)
+        i, j = i + row, j + column
+        return _first(count, sign, sweep.exact(i, j), i, j)
+
+    found = zip(*sweep.blocks(candidates), strict=True)
+    values, i, j = _first(count, sign, *(np.concatenate(part) for part in found))
+    return [Neighbour(*pair) for pair in zip(i.tolist(), j.tolist(), values.tolist(), strict=True)]
+
+
+def _promising(scores: Array, count: int, error: float) -> tuple[Indices, Indices]:
+    """Every pair that may be among the `count` largest when each score is off by at most `error`."""
+    # The largest of every row hold a lower bound of the count-th largest of all, and are quickly found.
+    tops = scores.max(axis=1) if count <= len(scores) else scores.ravel()
+    place = max(len(tops) - count, 0)
+    i, j = np.nonzero(scores >= float(np.partition(tops, place)[place]) - 2 * error)
+    return i, j
+
+
+def _first(
+    count: int, sign: int, values: NDArray[np.float64], i: Indices, j: Indices
+) -> tuple[NDArray[np.float64], Indices, Indices]:
+    order = np.lexsort((j, i, -sign * values))[:count]
+    return values[order], i[order], j[order]
+
+
+def _extreme_records(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
+    records = len(sweep.left)
+    sums = np.zeros(records)
+
+    def row_sums(block: Array, row: int, _: int) -> tuple[int, NDArray[np.float64]]:
+        # A record's dissimilarity to itself is counted too: it is the same for all, so it changes no rank.
+        return row, block.sum(axis=1, dtype=np.float64)
+
+    for row, part in sweep.blocks(row_sums):
+        sums[row : row + len(part)] += part
+    error = records * (sweep.kernel.error + float(np.finfo(np.float64).eps * np.abs(sums).max()))
+    (chosen,) = _promising(sign * sums[:, None], count, error)[:1]
+    exact = np.array([_exact_sum(sweep, int(record)) for record in chosen])
+    values, record, _ = _first(count, sign, exact, chosen, chosen)
+    return [Neighbour(i, None, value) for i, value in zip(record.tolist(), values.tolist(), strict=True)]
+
+
+def _exact_sum(sweep: Sweep, record: int) -> float:
+    others = np.delete(np.arange(len(sweep.left)), record)
+    return fsum(sweep.exact(np.full_like(others, record), others)) if len(others) else 0.0
+
+
+def _slices(length: int, rows: int, rows_in_memory: int) -> list[slice]:
+    step = max(1, min(rows, rows_in_memory))
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+
+
+def _workers(workers: int | None) -> int:
+    if workers is not None:
+        return whole("workers", workers)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass

@@ -1,0 +1,82 @@
+"""One door to all data: a name, a file or a function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from deniable.data import generated, own, published
+from deniable.data.dataset import Dataset
+
+__all__ = ["NAMES", "Part", "load"]
+
+Part = Literal["all", "train", "test"]
+Found = Dataset | tuple[Dataset, Dataset]
+
+GENERATED: dict[str, Callable[..., Found]] = {
+    "purchases": generated.purchases,
+    "skewed-purchases": generated.skewed_purchases,
+}
+COLLECTED: dict[str, Callable[[], Found]] = {
+    "digits": generated.digits,
+    "mnist": published.mnist,
+    "adult": published.adult,
+    "location30": published.location30,
+    "purchase100": published.purchase100,
+    "texas100": published.texas100,
+    "lfw": published.lfw,
+}
+NAMES = (*COLLECTED, *GENERATED)
+"""Every name that `load` knows."""
+
+
+def load(
+    source: str | Path | Callable[[], Any], part: Part = "all", classes: int | None = None, label: str | None = None
+) -> Dataset:
+    """A data set by name (`NAMES`), by file (.npz or .csv) or by function ("module:function" or the function itself).
+
+    `part` picks the published training or test part (mnist, adult, skewed-purchases). `classes` keeps the most common
+    classes only; for generated data it is their number. `label` names the label column of a .csv.
+    """
+    if label is not None and Path(str(source)).suffix != ".csv":
+        raise ValueError(f"label names a column of a .csv file, {source} is none: leave it out")
+    if isinstance(source, str) and source in GENERATED:
+        generate = GENERATED[source]
+        return _part(source, generate() if classes is None else generate(classes), part)
+    dataset = _part(str(source), _find(source, label), part)
+    return dataset if classes is None else dataset.most_common(classes)
+
+
+def _find(source: str | Path | Callable[[], Any], label: str | None) -> Found:
+    if callable(source):
+        return own.from_function(source, getattr(source, "__qualname__", repr(source)))
+    if isinstance(source, str) and source in COLLECTED:
+        return COLLECTED[source]()
+    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(source)):
+        return own.from_function(own.imported(str(source)), str(source))
+    path = Path(source)
+    if path.suffix not in (".npz", ".csv"):
+        raise ValueError(
+            f"data must be one of {', '.join(NAMES)}, an .npz or .csv file or module:function, got {source}"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    return own.from_npz(path) if path.suffix == ".npz" else own.from_csv(path, label)
+
+
+def _part(name: str, found: Found, part: Part) -> Dataset:
+    if part not in get_args(Part):
+        raise ValueError(f"part must be one of {', '.join(get_args(Part))}, got {part!r}")
+    if isinstance(found, Dataset):
+        if part != "all":
+            raise ValueError(f"{name} has no published {part} part: load all of it and use split")
+        return found
+    train, test = found
+    if part != "all":
+        return train if part == "train" else test
+    features = np.concatenate((train.features, test.features))
+    return Dataset(train.name, features, np.concatenate((train.labels, test.labels)), train.classes, train.kind)

@@ -1,0 +1,25 @@
+"""What every test shares: repeatable property tests, and the real data if this machine has it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The test command gives the same verdict every time; `pytest --hypothesis-profile=search` looks for new failures.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("search", deadline=None, max_examples=2000)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The directory of real data sets; the test is skipped where there is none."""
+    place = os.environ.get("DENIABLE_DATA")
+    if not place:
+        pytest.skip("real data is not on this machine: set DENIABLE_DATA to its directory")
+    if not Path(place).is_dir():
+        pytest.fail(f"DENIABLE_DATA must be a directory, got {place!r}")
+    return Path(place)

@@ -1,0 +1,152 @@
+"""The house itself: what an import costs, which pins stand where, and that the import contracts bite."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import deniable
+
+ROOT = Path(__file__).resolve().parent.parent
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)")
+# Joined here, so that this file does not contain what it looks for.
+REGISTRIES = [f"{name}.org".encode() for name in ("pypi", "pythonhosted", "pytorch", "anaconda")]
+HEAVY = ("torch", "sklearn", "matplotlib", "typer", "rich", "scipy.stats")
+
+
+def pins() -> dict[str, str]:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    matches = [PIN.fullmatch(line) for line in lines]
+    assert all(matches), [line for line, match in zip(lines, matches, strict=True) if not match]
+    return {match[1]: match[2] for match in matches if match}
+
+
+def requirements() -> list[Requirement]:
+    optional = METADATA["optional-dependencies"].values()
+    return [Requirement(text) for group in (METADATA["dependencies"], *optional) for text in group]
+
+
+def own_files() -> list[Path]:
+    """Tracked files and those about to be, without what .gitignore leaves out."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: the project's own files cannot be told from others")
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def test_import_loads_nothing_heavy() -> None:
+    program = f"import deniable, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_metadata_never_pins_torch() -> None:
+    specifiers = [part.operator for wanted in requirements() if wanted.name == "torch" for part in wanted.specifier]
+    assert set(specifiers) == {">="}
+
+
+def test_constraints_pin_torch_exactly() -> None:
+    assert pins()["torch"] == "2.13.0"
+
+
+def test_constraints_pin_every_direct_requirement_within_its_range() -> None:
+    pinned = pins()
+    for wanted in requirements():
+        assert wanted.specifier.contains(pinned[canonicalize_name(wanted.name)]), wanted
+
+
+def test_constraints_name_no_accelerator_packages() -> None:
+    assert not [name for name in pins() if name.startswith(("nvidia", "cuda", "triton"))]
+
+
+def test_no_file_names_a_registry() -> None:
+    naming = [
+        (file.relative_to(ROOT), host)
+        for file in own_files()
+        for host in REGISTRIES
+        if host in file.read_bytes().lower()
+    ]
+    assert naming == []
+
+
+def test_changelog_leads_with_this_version() -> None:
+    headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == deniable.__version__
+
+
+def contracts_hold(house: Path) -> bool:
+    """Whether import-linter accepts the package in `house`/src; a configuration error is a failure of the test."""
+    run = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache", "--config", ROOT / "pyproject.toml"],
+        cwd=house,
+        env={"PYTHONPATH": str(house / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Contracts: " in run.stdout, run.stdout + run.stderr
+    return run.returncode == 0
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "src" / "deniable", tmp_path / "src" / "deniable")
+    return tmp_path
+
+
+def add(house: Path, room: str, line: str) -> None:
+    """Append an import to a room, as a lazy import, which is no way round the contracts; make the room if needed."""
+    package = house / "src" / "deniable" / room
+    module = package / "__init__.py" if package.is_dir() else package.with_suffix(".py")
+    before = module.read_text() if module.exists() else ""
+    module.write_text(f"{before}\n\ndef _lazy() -> None:\n    {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        ("checks", "import torch"),
+        ("mechanisms", "import matplotlib.pyplot"),
+        ("bounds", "import sklearn.metrics"),
+        ("loss", "from rich import print"),
+        ("scores", "import typer"),
+        ("checks", "from deniable.mechanisms import Gaussian"),
+        ("loss", "import deniable.mechanisms, deniable.calibration"),
+        ("mechanisms", "import deniable.cli"),
+        ("report", "import deniable.cli"),
+        ("training", "import deniable.adversaries"),
+        ("local", "import deniable.training"),
+        ("loss", "import deniable.store"),
+        ("store", "import deniable.mechanisms"),
+        ("a_room_without_a_place", "pass"),
+    ],
+)
+def test_contracts_refuse(house: Path, room: str, line: str) -> None:
+    for other in ("cli", "calibration", "adversaries", "training", "store"):
+        add(house, other, "pass")
+    add(house, room, line)
+    assert not contracts_hold(house)
+
+
+def test_contracts_allow_the_design(house: Path) -> None:
+    for room in ("loss", "bounds", "store", "data"):
+        add(house, room, "import deniable.checks, numpy, scipy.special")
+    add(house, "scores", "import deniable.loss")
+    add(house, "calibration", "import deniable.scores, deniable.bounds")
+    add(house, "training", "import deniable.mechanisms, deniable.data, torch")
+    add(house, "adversaries", "import deniable.training, sklearn")
+    add(house, "audit", "import deniable.adversaries, deniable.scores")
+    add(house, "experiments", "import deniable.audit, deniable.calibration, deniable.store")
+    add(house, "report", "import matplotlib, jinja2")
+    add(house, "cli", "import deniable.experiments, deniable.report, typer, rich")
+    assert contracts_hold(house)

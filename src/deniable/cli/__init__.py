@@ -10,7 +10,8 @@ from __future__ import annotations
 import json as encoder
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -75,9 +76,10 @@ def explain(
     from deniable.cli import requests
     from deniable.document import explain as explained
 
-    values = options.read(context.params)
-    asked = requests.question(values, adjacency)
-    mechanism, given = requests.described(values, asked.delta)
+    with _refusals():
+        values = options.read(context.params)
+        asked = requests.question(values, adjacency)
+        mechanism, given = requests.described(values, asked.delta)
     _print(lambda: explained(mechanism, asked, given), json)
 
 
@@ -105,11 +107,21 @@ def choose(
     from deniable.cli import requests
     from deniable.document import choose as chosen
 
-    values = options.read(context.params)
-    asked = requests.question(values, adjacency)
-    target = requests.promised(values, asked)
-    training, given = requests.trained(values)
-    _print(lambda: chosen(training, target, asked, given), json)
+    with _refusals():
+        values = options.read(context.params)
+        asked = requests.question(values, adjacency)
+        target = requests.promised(values, asked)
+        training, given = requests.trained(values)
+        _print(lambda: chosen(training, target, asked, given), json)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turns the library's refusals into the command line's; a ValueError from anywhere else is a fault of ours."""
+    try:
+        yield
+    except ValueError as refused:
+        raise typer.TyperException(str(refused)) from refused
 
 
 def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:
@@ -137,8 +149,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         return code or 0
     except typer.TyperException as refused:
         return _refuse(refused.format_message())
-    except ValueError as refused:
-        return _refuse(str(refused))
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:  # the reader went away, as `head` does: not an error, but stop writing

@@ -14,7 +14,9 @@ import typer
 
 from deniable.checks import positive, probability, whole
 
-__all__ = ["read"]
+__all__ = ["MOST_STEPS", "read"]
+
+MOST_STEPS = 10**9
 
 RELEASE = "What was released (exactly one)"
 TRAINING = "The training: --records --batch --epochs, or --rate --steps"
@@ -114,21 +116,35 @@ Json = Annotated[
 ]
 
 Check = Callable[[str, Any], float]
+
+
+def _limited(check: Check, low: float, high: float) -> Check:
+    """`check`, and the range in which the figures still mean something and are computed exactly."""
+
+    def within(name: str, value: Any) -> float:
+        number = check(name, value)
+        if not low <= number <= high:
+            raise ValueError(f"{name} must be from {low:g} to {high:g}, got {value!r}")
+        return number
+
+    return within
+
+
 _share: Check = partial(probability, open_ends=True)
 _CHECKS: dict[str, Check] = {
-    "epsilon": partial(positive, zero=True),
+    "epsilon": _limited(partial(positive, zero=True), 0, 1e6),
     "tvd": probability,
-    "gdp": partial(positive, zero=True),
-    "noise": positive,
+    "gdp": _limited(partial(positive, zero=True), 0, 1e3),
+    "noise": _limited(positive, 1e-2, 1e6),
     "rate": probability,
-    "steps": whole,
-    "records": partial(whole, low=2),
+    "steps": _limited(whole, 1, MOST_STEPS),
+    "records": _limited(partial(whole, low=2), 2, 1e12),
     "batch": whole,
-    "epochs": whole,
-    "laplace": positive,
-    "randomized_response": positive,
-    "categories": partial(whole, low=2),
-    "features": whole,
+    "epochs": _limited(whole, 1, 1e6),
+    "laplace": _limited(positive, 1e-3, 1e6),
+    "randomized_response": _limited(positive, 1e-6, 700),
+    "categories": _limited(partial(whole, low=2), 2, 1e9),
+    "features": _limited(whole, 1, 1e6),
     "belief": _share,
     "advantage": _share,
     "accuracy": _share,

@@ -14,6 +14,7 @@ from deniable.calibration import (
     Target,
     TruePositiveRate,
 )
+from deniable.cli.options import MOST_STEPS
 from deniable.document import Question
 from deniable.mechanisms import (
     Adjacency,
@@ -68,7 +69,7 @@ def described(values: Values, delta: float) -> tuple[Mechanism, dict[str, Any]]:
     for owner, companions in _RELEASES.items():
         for stray in companions:
             if stray in values and owner != name:
-                raise ValueError(f"{_option(stray)} goes with {_option(owner)}, got {_option(name)} instead")
+                raise ValueError(f"{_given(values, stray)} goes with {_option(owner)}, not with {_option(name)}")
     if name == "noise":
         rate, steps = _schedule(values, default_steps=1)
         return _training(rate, steps)(values["noise"]), _described(values, ("noise",), rate, steps)
@@ -123,7 +124,8 @@ def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
     counted = [name for name in _COUNTED if name in values]
     sampled = [name for name in _SAMPLED if name in values]
     if counted and sampled:
-        raise ValueError(f"{_option(sampled[0])} contradicts {_option(counted[0])}: give {_ways()}, not both")
+        both = f"{_given(values, sampled[0])} contradicts {_given(values, counted[0])}"
+        raise ValueError(f"{both}: give {_ways()}, not both")
     if counted:
         for name in _COUNTED:
             if name not in values:
@@ -131,7 +133,10 @@ def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
         records, batch, epochs = (values[name] for name in _COUNTED)
         if batch > records:
             raise ValueError(f"--batch must be a whole number from 1 to --records ({records}), got {batch}")
-        return batch / records, -(-records // batch) * epochs
+        steps = -(-records // batch) * epochs
+        if steps > MOST_STEPS:
+            raise ValueError(f"--epochs must give at most {MOST_STEPS:g} steps, got {epochs:g}: {steps:g} steps")
+        return batch / records, steps
     if default_steps is None and "steps" not in values:
         raise ValueError(f"--steps is missing: describe the training by {_ways()}")
     return values.get("rate", 1.0), values.get("steps", default_steps)
@@ -154,10 +159,15 @@ def _described(values: Values, names: Iterable[str], rate: float, steps: int) ->
 def _only(choices: Iterable[str], values: Values, what: str) -> str:
     given = [name for name in choices if name in values]
     if not given:
-        raise ValueError(f"name {what}: exactly one of {_list(choices)} is needed, got none of them")
+        raise ValueError(f"name {what}: exactly one of {_list(choices)} is needed")
     if len(given) > 1:
-        raise ValueError(f"{_option(given[1])} contradicts {_option(given[0])}: give exactly one of {_list(choices)}")
+        both = f"{_given(values, given[1])} contradicts {_given(values, given[0])}"
+        raise ValueError(f"{both}: give exactly one of {_list(choices)}")
     return given[0]
+
+
+def _given(values: Values, name: str) -> str:
+    return f"{_option(name)} {values[name]:g}"
 
 
 def _option(name: str) -> str:

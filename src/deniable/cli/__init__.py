@@ -21,11 +21,11 @@ from deniable.cli import options
 __all__ = ["app", "main"]
 
 _EXPLAIN_EXAMPLES = (
-    "Examples: deniable explain --epsilon 2.2 --delta 1e-5; "
+    "Examples:\n\ndeniable explain --epsilon 2.2 --delta 1e-5\n\n"
     "deniable explain --noise 1 --records 60000 --batch 300 --epochs 30"
 )
 _CHOOSE_EXAMPLES = (
-    "Examples: deniable choose --belief .75 --records 60000 --batch 300 --epochs 30; "
+    "Examples:\n\ndeniable choose --belief .75 --records 60000 --batch 300 --epochs 30\n\n"
     "deniable choose --tpr .01 --fpr .001 --rate .005 --steps 6000"
 )
 
@@ -39,7 +39,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def deniable(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", metavar=" ", help="Print the version.")] = False,
 ) -> None:
     """Choose and explain the privacy of machine learning by what it means for a person."""
     if version:

@@ -112,7 +112,8 @@ Adjacent = Annotated[
     ),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION)
+    bool,
+    typer.Option("--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION),
 ]
 
 Check = Callable[[str, Any], float]

@@ -1,7 +1,7 @@
 """Mechanism -> privacy loss.
 
 `dominating_pair` turns a description into the pair of distributions whose loss all scores are read from: a closed
-form where there is one, else contour inversion, with a grid of proved upper bounds where that is not accurate enough.
+form where there is one; contour inversion where a Gaussian smooths the loss; else a grid with proved upper bounds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections import Counter
 from math import expm1, log1p, sqrt
 from typing import TypeGuard
 
-from deniable.loss.blend import Blend
+from deniable.loss.contour import Contour
+from deniable.loss.grid import Grid
 from deniable.loss.lattice import Lattice
 from deniable.loss.pair import Pair
 from deniable.loss.saddle import Composition
@@ -42,13 +43,12 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
     if not parts:
         return NOTHING
     (step, count), *others = parts
-    if others:
-        return Blend(Composition(parts))
-    if count == 1:
+    if not others and count == 1:
         return step
-    if isinstance(step, AtomStep) and step.still == 0:
+    if not others and isinstance(step, AtomStep) and step.still == 0:
         return Lattice(step, count)
-    return Blend(Composition(parts))
+    smooth = any(part.smooth for part, _ in parts)
+    return Contour(Composition(parts)) if smooth else Grid(Composition(parts))
 
 
 def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:

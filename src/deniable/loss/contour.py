@@ -9,7 +9,8 @@ and moving c past a pole only adds its residue, so three families of lines give 
 have the same form with one pole. Cost does not depend on the number of steps.
 
 Error, known and added on the safe side:
-- aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality;
+- aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality
+  (where panels are used instead, the disagreement of every panel with its halves);
 - truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail;
 - round-off: of the sum, and of K times the number of steps.
 """
@@ -19,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, inf, pi, sqrt
+from math import exp, expm1, inf, pi, sqrt
 
 import numpy as np
 
 from deniable.loss.pair import Pair
+from deniable.loss.panels import graded
 from deniable.loss.quadrature import DIRECT
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 from deniable.loss.steps import Complexes, Floats
@@ -31,7 +33,8 @@ from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
 
-_MOST_POINTS = 2**18
+_MOST_POINTS = 2**12  # of the trapezoidal rule
+_FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
 TAIL = Weight((1.0,), 1.0)
@@ -40,43 +43,42 @@ NULL_TAIL = Weight((0.0,), 0.0)
 
 @dataclass(frozen=True)
 class _Line:
-    """K on the points c + i * spacing * j, with what is needed to bound the error of sums over them."""
+    """K on points c + i omega with quadrature weights, and what is needed to bound the error of sums over them."""
 
     saddle: Saddle
     region: Region
-    spacing: float
+    frequencies: Floats
+    weights: Floats
     cumulants: Complexes
     rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
+    period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
     noise: float  # relative round-off of e^K
-
-    @cached_property
-    def points(self) -> Complexes:
-        return self.saddle.c + 1j * self.spacing * np.arange(self.cumulants.size)
+    panels: float  # estimated error of the panels
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
         """The line integral and its error."""
         top = self.saddle.value - k * (self.saddle.c - weight.shift)
         if top > 700:
             return 0.0, inf
-        terms = np.exp(self.cumulants - self.saddle.value - 1j * k * self.points.imag) * weight(self.points)
-        terms[0] *= 0.5
-        scale = exp(top) * self.spacing / pi
-        roundoff = scale * float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
-        error = roundoff + self._aliases(k, weight) + self._truncation(exp(top), weight)
-        return scale * float(terms.real.sum()), error
+        phases = np.exp(self.cumulants - self.saddle.value - 1j * k * self.frequencies)
+        terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
+        roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
+        height = exp(top) / pi
+        error = height * (roundoff + self.panels + self._truncation(weight)) + self._aliases(k, weight)
+        return height * float(terms.real.sum()), error
 
     def _aliases(self, k: float, weight: Weight) -> float:
         """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
+        if self.period == inf:
+            return 0.0
         others, cumulants = self.rivals
-        period = 2 * pi / self.spacing
-        logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * period
+        logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * self.period
         sides = logs[others > self.saddle.c], logs[others < self.saddle.c]
-        return 2 * sum(exp(min(float(side.min()), 700.0)) for side in sides)
+        return 2 * sum(exp(min(float(side.min()), 700.0)) if side.size else inf for side in sides)
 
-    def _truncation(self, height: float, weight: Weight) -> float:
-        last = float(self.points[-1].imag)
-        return height * self.beyond / pi * (1 / last if len(weight.poles) == 2 else 1.0)
+    def _truncation(self, weight: Weight) -> float:
+        return self.beyond * (1 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
 
 
 @dataclass
@@ -88,6 +90,8 @@ class Contour(Pair):
     method = "contour inversion"
 
     def hockey_stick(self, k: float) -> Upper:
+        if not self.least < k < self.largest_finite:
+            return self._outside(k, -expm1(min(k, 0.0)) if k < 0 else 0.0)
         line = self._line(k, STICK, self._stick_region(k))
         value, error = line.integral(k, STICK)
         if line.saddle.c < 0:
@@ -100,7 +104,14 @@ class Contour(Pair):
             return (0.0, 1.0)
         return (1.0, inf) if k > 0 else (-inf, 0.0)
 
+    def _outside(self, k: float, below: float) -> Upper:
+        """Where k is not between the least and the largest loss, there is nothing to integrate."""
+        value = self.escape if k >= self.largest_finite else below
+        return upper(value, 2 * EPS * value, high=1.0)
+
     def tail(self, t: float) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return self._outside(t, 1.0)
         line = self._line(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
         return self._with_residue(*line.integral(t, TAIL), line.saddle.c < 1)
 
@@ -110,6 +121,8 @@ class Contour(Pair):
         return upper(value + residue, error + 2 * EPS * residue, high=1.0)
 
     def null_tail(self, t: float) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         line = self._line(t, NULL_TAIL, (0.0, inf) if t > self.composition.null_mean else (-inf, 0.0))
         value, error = line.integral(t, NULL_TAIL)
         residue = 0.0 if line.saddle.c > 0 else 1 - self.mirror.composition.escape
@@ -127,6 +140,10 @@ class Contour(Pair):
     @property
     def largest(self) -> float:
         return self.composition.largest
+
+    @property
+    def largest_finite(self) -> float:
+        return self.composition.largest_finite
 
     @property
     def escape(self) -> float:
@@ -148,32 +165,57 @@ class Contour(Pair):
     def _line(self, k: float, weight: Weight, region: Region) -> _Line:
         """A line near the saddle for k: one that is there already, or a new one."""
         for line in self._lines:
-            if line.region == region and abs(line.saddle.offset(k, weight)) < 2.5:
+            inside = region[0] <= line.region[0] and line.region[1] <= region[1]
+            if inside and abs(line.saddle.offset(k, weight)) < 2.5:
                 return line
-        line = self._draw(k, self.composition.search(k, weight, region), region)
+        line = self._draw(k, weight, region)
         self._lines.append(line)
         return line
 
-    def _draw(self, k: float, saddle: Saddle, region: Region) -> _Line:
+    def _draw(self, k: float, weight: Weight, region: Region) -> _Line:
+        """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
+        saddle = self.composition.search(k, weight, region)
         rivals = self.composition.rivals(saddle, region)
         period = self.composition.period(k, saddle, rivals)
-        last, beyond = self._last_frequency(saddle, _MOST_POINTS * 2 * pi / period)
-        count = min(int(last * period / (2 * pi)) + 8, _MOST_POINTS)
-        spacing = 2 * pi / period
-        cumulants = self.composition.cumulant(saddle.c + 1j * spacing * np.arange(count))
-        return _Line(saddle, region, spacing, cumulants, rivals, beyond, self._noise(saddle, count))
+        last, beyond = self._last_frequency(saddle)
+        count = last * period / (2 * pi) + 8
+        if count > _MOST_POINTS:
+            return self._panelled(k, weight, saddle, region, (2 * pi / period, last, beyond))
+        frequencies = 2 * pi / period * np.arange(int(count))
+        weights = np.full(frequencies.size, 2 * pi / period)
+        weights[0] /= 2
+        cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
+        noise = self._noise(saddle, frequencies.size)
+        return _Line(saddle, region, frequencies, weights, cumulants, rivals, period, beyond, noise, 0.0)
+
+    def _panelled(
+        self, k: float, weight: Weight, saddle: Saddle, region: Region, extent: tuple[float, float, float]
+    ) -> _Line:
+        """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
+        first, last, beyond = extent
+        panels = graded(
+            lambda omega: self.composition.cumulant(saddle.c + 1j * omega),
+            lambda omega, found: np.exp(found - saddle.value - 1j * k * omega) * weight(saddle.c + 1j * omega),
+            first,
+            last,
+        )
+        noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
+        return _Line(
+            saddle, region, panels.points, panels.weights, panels.values, none, inf, beyond, noise, panels.error
+        )
 
     def _noise(self, saddle: Saddle, count: int) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
         steps = self.composition.steps
-        per_step = 1.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
+        per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
         return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
 
-    def _last_frequency(self, saddle: Saddle, most: float) -> tuple[float, float]:
-        """Where |e^K| has fallen to e^-41 of its height, or `most`; and its largest value seen from there on."""
-        last = min(sqrt(2 * TINY / saddle.bend), most)
-        while self._falls(saddle, last, [1.0]) > -TINY and last < most:
-            last = min(1.5 * last, most)
+    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
+        """Where |e^K| has fallen to e^-41 of its height, or very far; and its largest value seen from there on."""
+        last = sqrt(2 * TINY / saddle.bend)
+        farthest = _FARTHEST * max(last, abs(saddle.c))
+        while self._falls(saddle, last, [1.0]) > -TINY and last < farthest:
+            last *= 1.5
         return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
 
     def _falls(self, saddle: Saddle, frequency: float, multiples: list[float]) -> float:

@@ -119,6 +119,10 @@ class Grid(Pair):
         return self.composition.largest
 
     @property
+    def largest_finite(self) -> float:
+        return self.composition.largest_finite
+
+    @property
     def escape(self) -> float:
         return self.composition.escape
 

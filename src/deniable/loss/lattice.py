@@ -68,7 +68,11 @@ class Lattice(Pair):
 
     @property
     def largest(self) -> float:
-        return inf if self.escape > 0 else self.count * self.step.epsilon
+        return inf if self.escape > 0 else self.largest_finite
+
+    @property
+    def largest_finite(self) -> float:
+        return self.count * self.step.epsilon
 
     @property
     def scale(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import inf
+from math import inf, nextafter
 
 from deniable.loss.roots import falls_to
 from deniable.loss.values import Upper
@@ -58,21 +58,35 @@ class Pair(ABC):
         return self.escape if k >= self.largest else 1.0
 
     def enough(self, delta: float) -> float:
-        """Smallest k >= 0 with hockey_stick(k) <= delta."""
+        """Smallest k >= 0 with hockey_stick(k) <= delta, where hockey_stick(0) > delta."""
         if self.escape > delta:
             return inf
-        guess, step = self.near(self.hockey_stick, delta)
-        return min(max(falls_to(self.hockey_stick, delta, guess, step), 0.0), self.largest)
+        start = self.near(self.hockey_stick, delta)
+        return min(falls_to(self.hockey_stick, delta, start, floor=0.0), self.largest)
 
     def exceeded(self, failure: float) -> float:
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
-        if self.escape > failure:
-            return inf
-        return min(falls_to(self.tail, failure, *self.near(self.tail, failure)), self.largest)
+        return inf if self.escape > failure else self._where(self.tail, failure)
 
     def null_exceeded(self, failure: float) -> float:
         """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
-        return min(falls_to(self.null_tail, failure, *self.near(self.null_tail, failure)), self.largest)
+        return self._where(self.null_tail, failure)
+
+    def _where(self, tail: Callable[[float], Upper], failure: float) -> float:
+        floor = nextafter(self.least, -inf)
+        if tail(floor) <= failure:
+            return -inf
+        return min(falls_to(tail, failure, self.near(tail, failure), floor=floor), self.largest)
+
+    @property
+    def least(self) -> float:
+        """The least finite value that L can take (-inf where there is none)."""
+        return -self.reversed().largest_finite
+
+    @property
+    def largest_finite(self) -> float:
+        """The largest value of L apart from inf at an atom."""
+        return self.largest
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         """Where to begin looking for the point at which a functional falls to `level`, and how far to step."""

@@ -7,41 +7,80 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIRECT", "gaussian_nodes", "log_moments", "tilted_moments"]
+__all__ = ["DIRECT", "Nodes", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+Numbers = Floats | Complexes
+Nodes = tuple[Numbers, Numbers]
 
+DIRECT = 64  # up to so many points on a line every exponential is computed by itself
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
-DIRECT = 64  # up to so many points on a line every exponential is computed by itself
-_FINEST = 2**17
+_FINEST = 2**14
+_BLOCK = 2**20  # exponentials computed at a time
 
 
-def log_moments(losses: Floats, log_weights: Floats, s: Complexes) -> Complexes:
-    """log sum_i e^{log_weights_i + s losses_i} for points s = c + i j spacing, j = 0, 1, ... on one line.
+def log_mixture(rate: float, exponent: Numbers) -> Numbers:
+    """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large."""
+    big = exponent.real > 30
+    held = np.where(big, exponent, 0.0)
+    large = held + np.log(rate + (1 - rate) * np.exp(-held))
+    return np.where(big, large, _log1p(rate * np.expm1(np.where(big, 0.0, exponent))))
+
+
+def _log1p(x: Numbers) -> Numbers:
+    """NumPy's own loses the real part's digits where a complex x is small."""
+    if not np.iscomplexobj(x):
+        return np.log1p(x)
+    squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
+    return 0.5 * np.log1p(squared) + 1j * np.arctan2(x.imag, 1 + x.real)
+
+
+def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexes:
+    """log sum_i e^{log_weights_i + s losses_i} for points s on one vertical line.
 
     Where the moment is near 1 it is summed as 1 + E[e^{sL} - 1], so that its millionth power stays accurate.
     """
     c = float(s[0].real)
     peaks = log_weights + c * losses
-    top = float(peaks.max())
-    if s.size > DIRECT:
-        return np.asarray(top + np.log(_uniform_sums(losses, np.exp(peaks - top), s)))
+    top = float(peaks.real.max())
+    if s.size > DIRECT and _evenly_spaced(s):
+        return np.asarray(top + np.log(_even_sums(losses, np.exp(peaks - top), s)))
+    blocks = np.array_split(s, 1 + s.size * losses.size // _BLOCK)
     if top < _BULK:
-        return np.asarray(np.log1p(np.exp(log_weights) @ np.expm1(np.outer(losses, s))))
-    return np.asarray(top + np.log(np.exp(peaks - top) @ np.exp(1j * np.outer(losses, s.imag))))
+        return np.concatenate([np.log1p(_gain(losses, log_weights, block[:, None]).sum(1)) for block in blocks])
+    weights = np.exp(peaks - top)
+    return np.concatenate([top + np.log(np.exp(1j * np.outer(block.imag, losses)) @ weights) for block in blocks])
 
 
-def tilted_moments(losses: Floats, log_weights: Floats, c: float) -> tuple[float, float, float]:
+def _evenly_spaced(s: Complexes) -> bool:
+    """Whether s = c + i j spacing, j = 0, 1, ..."""
+    return bool(s[0].imag == 0 and np.allclose(s.imag, np.arange(s.size) * s[1].imag, rtol=1e-14, atol=0))
+
+
+def _gain(losses: Numbers, log_weights: Numbers, s: Numbers | float) -> Numbers:
+    """weight * (e^{s loss} - 1), also where the exponential alone would overflow."""
+    exponent = losses * s
+    mild = exponent.real < 30
+    gentle = np.exp(log_weights) * np.expm1(np.where(mild, exponent, 0.0))
+    return np.where(mild, gentle, np.exp(np.where(mild, 0.0, log_weights + exponent)))
+
+
+def tilted_moments(losses: Numbers, log_weights: Numbers, c: float) -> tuple[float, float, float]:
     """K, K' and K'' at the real point c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
-    value = float(log_moments(losses, log_weights, np.array([complex(c)]))[0].real)
+    peaks = log_weights + c * losses
+    top = float(peaks.real.max())
+    if top < _BULK:
+        value = float(np.log1p(_gain(losses, log_weights, c).sum().real))
+    else:
+        value = top + float(np.log(np.exp(peaks - top).sum()).real)
     weights = np.exp(log_weights + c * losses - value)
-    mean = float(weights @ losses)
-    return value, mean, float(weights @ (losses - mean) ** 2)
+    mean = weights @ losses
+    return value, float(mean.real), float((weights @ (losses - mean) ** 2).real)
 
 
-def _uniform_sums(losses: Floats, weights: Floats, s: Complexes) -> Complexes:
+def _even_sums(losses: Numbers, weights: Numbers, s: Complexes) -> Complexes:
     """sum_i weights_i e^{i omega_j losses_i} for omega_j = j * spacing: two short tables and one matrix product."""
     spacing = float(s[1].imag - s[0].imag)
     width = int(np.ceil(np.sqrt(s.size)))
@@ -51,27 +90,35 @@ def _uniform_sums(losses: Floats, weights: Floats, s: Complexes) -> Complexes:
 
 
 def gaussian_nodes(
-    loss: Callable[[Floats], Floats], log_density: Callable[[Floats], Floats], low: float, high: float, s: Complexes
-) -> tuple[Floats, Floats]:
-    """Nodes (losses, log weights) for E_Q[e^{sL(X)}] with X of the given density, as a trapezoidal rule.
+    loss: Callable[[Numbers], Numbers],
+    log_density: Callable[[Numbers], Numbers],
+    reach: tuple[float, float],
+    lift: float,
+    s: Complexes,
+) -> Nodes:
+    """Nodes (losses, log weights) for E_Q[e^{sL(X)}], X having the given analytic density, as a trapezoidal rule.
 
-    The rule converges exponentially for the analytic integrands here, so it is halved until the moment at the
-    line's ends and middle no longer moves.
+    The rule converges exponentially here, so it is halved until the moment at a few points of the line no longer
+    moves. Off the real axis of s the nodes are lifted by i * `lift`: the integral is the same, but there
+    e^{i omega L} decays where L is steep instead of oscillating, so a few hundred nodes serve any frequency.
     """
     c = float(s[0].real)
-    coarse = np.linspace(low, high, int(2 * (high - low)) + 2)
+    coarse = np.linspace(*reach, int(2 * (reach[1] - reach[0])) + 2)
     height = c * loss(coarse) + log_density(coarse)
-    if height.max() < _BULK:  # the moment is then summed as a difference from 1, which needs all of Q as well
+    peak = float(height.max())
+    if peak < _BULK:  # the moment is then summed as a difference from 1, which needs all of Q as well
         height = np.maximum(height, log_density(coarse))
     kept = coarse[height > height.max() - _NEGLIGIBLE]
     low, high = kept[0] - 0.5, kept[-1] + 0.5
-    probes = s[[0, s.size // 2, -1]]
-    count = max(32, int(2 * (high - low)))
-    peak, before = float(height.max()), np.full(probes.size, np.inf)
-    while True:
-        x = np.linspace(low, high, count + 1)
+    fastest = float(s.imag.max())
+    probes = fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.zeros(1)
+    raised = 1j * lift if fastest else 0.0
+    count, before = max(32, int(2.5 * (high - low))), np.full(probes.size, np.inf)
+    while count <= _FINEST:
+        x = np.linspace(low, high, count + 1) + raised
         losses, log_weights = loss(x), log_density(x) + np.log((high - low) / count)
-        moments = np.exp(log_weights + c * losses - peak) @ np.exp(1j * np.outer(losses, probes.imag))
-        if np.abs(moments - before).max() <= 1e-9 * abs(moments[0]) or count >= _FINEST:
+        moments = np.exp(log_weights + c * losses - peak) @ np.exp(1j * np.outer(losses, probes))
+        if np.abs(moments - before).max() <= 1e-9 * abs(moments[0]):
             return losses, log_weights
         count, before = 2 * count, moments
+    return losses, np.full(losses.shape, np.nan)  # not affordable: not a number, so that nobody trusts it

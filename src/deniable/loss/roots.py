@@ -16,11 +16,17 @@ _FARTHEST = 1e9
 
 
 def crossing(
-    falling: Callable[[float], float], level: float, unsafe: float, safe: float, *, precision: float = 1e-13
+    falling: Callable[[float], float],
+    level: float,
+    unsafe: float,
+    safe: float,
+    *,
+    precision: float = 1e-13,
+    close: float = 0.0,
 ) -> float:
     """Smallest x (within `precision`, relative) with falling(x) <= level, between two points on either side of it.
 
-    Secant steps on log falling - log level (Illinois rule), bisection whenever they stall.
+    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level (Illinois rule), bisection whenever they stall.
     """
 
     def excess(x: float) -> float:
@@ -38,6 +44,8 @@ def crossing(
         low, high = min(unsafe, safe) + tolerance / 4, max(unsafe, safe) - tolerance / 4
         guess = min(max(guess, low), high)
         value = excess(guess)
+        if abs(value) < close:
+            return guess
         if value > 0:
             unsafe, f_unsafe, f_safe = guess, value, f_safe / 2
         else:
@@ -45,8 +53,20 @@ def crossing(
     return safe
 
 
-def falls_to(falling: Callable[[float], float], level: float, guess: float, step: float) -> float:
-    """Smallest x with falling(x) <= level, searched from `guess` by growing steps; +-inf where there is none."""
+def falls_to(
+    falling: Callable[[float], float],
+    level: float,
+    start: tuple[float, float],
+    *,
+    floor: float = -inf,
+    precision: float = 1e-13,
+    close: float = 0.0,
+) -> float:
+    """Smallest x with falling(x) <= level, searched from `start` = (guess, step) by growing steps; inf if none.
+
+    The function is known to be above the level at `floor`.
+    """
+    guess, step = max(start[0], floor), start[1]
     if falling(guess) > level:
         unsafe, safe = guess, guess + step
         while falling(safe) > level:
@@ -55,8 +75,9 @@ def falls_to(falling: Callable[[float], float], level: float, guess: float, step
             unsafe, safe, step = safe, safe + 2 * step, 2 * step
     else:
         unsafe, safe = guess - step, guess
-        while falling(unsafe) <= level:
+        while unsafe > floor and falling(unsafe) <= level:
             if unsafe < -_FARTHEST:
                 return -inf
             unsafe, safe, step = unsafe - 2 * step, unsafe, 2 * step
-    return crossing(falling, level, unsafe, safe)
+        unsafe = max(unsafe, floor)
+    return crossing(falling, level, unsafe, safe, precision=precision, close=close)

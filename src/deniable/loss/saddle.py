@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, log, log1p, pi, sqrt
+from math import copysign, exp, inf, isfinite, log, log1p, pi, sqrt
 
 import numpy as np
 
+from deniable.loss.roots import falls_to
 from deniable.loss.steps import Complexes, Floats, Step
 
 __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
@@ -19,6 +20,7 @@ __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
 Region = tuple[float, float]
+_FARTHEST = 1e5  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Weight:
         for pole in self.poles:
             product = product * (s - pole)
         return 1 / product
+
+    def log_size(self, c: float) -> float:
+        return -sum(log(abs(c - pole)) for pole in self.poles)
 
     def slope(self, c: float) -> float:
         """Derivative of -log |weight| on the real axis."""
@@ -51,9 +56,13 @@ class Saddle:
     slope: float
     bend: float
 
+    def target(self, weight: Weight) -> float:
+        """The k whose integrand has its saddle exactly here."""
+        return self.slope - weight.slope(self.c)
+
     def offset(self, k: float, weight: Weight) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
-        return (self.slope - k - weight.slope(self.c)) / sqrt(self.bend + weight.bend(self.c))
+        return (self.target(weight) - k) / sqrt(self.bend + weight.bend(self.c))
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,10 @@ class Composition:
     @cached_property
     def largest(self) -> float:
         return sum(count * step.largest for step, count in self.parts)
+
+    @cached_property
+    def largest_finite(self) -> float:
+        return sum(count * step.largest_finite for step, count in self.parts)
 
     @cached_property
     def scale(self) -> float:
@@ -119,7 +132,10 @@ class Composition:
         if low == 0.0 and high == 1.0:
             return self.saddle(0.5)
         sign, pole = (1.0, low) if high == inf else (-1.0, high)
-        position, near, far = log(1.4 / self.scale), -inf, inf
+        start = pole + sign * 1.4 / self.scale
+        known = [saddle for saddle in self._saddles.values() if low < saddle.c < high] or [self.saddle(start)]
+        start = min(known, key=lambda saddle: abs(saddle.offset(k, weight))).c
+        position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
             here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
@@ -127,27 +143,32 @@ class Composition:
                 break
             near, far = (near, position) if sign * offset > 0 else (position, far)
             move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / exp(position)
-            position += min(max(move, -1.0), 1.0)
+            least = 0.5 if abs(offset) > 5 else 0.0  # where K is exploding, Newton's own steps are far too short
+            move = copysign(min(max(abs(move), least), 1.0), move)
+            position = min(position + move, log(_FARTHEST / self.scale))
             if not near < position < far:  # K may bend much faster than its second derivative foretells
                 position = 0.5 * (near + far)
         return here
 
     def rivals(self, saddle: Saddle, region: Region) -> tuple[Floats, Floats]:
         """Real points on both sides of c inside the region, poles included, with K there."""
-        width = min(sqrt(2 * TINY / saddle.bend), 100 / self.scale)
-        others = []
+        width = min(sqrt(2 * TINY / saddle.bend), 20 / self.scale)
+        others: list[float] = []
         for sign, end in ((-1.0, region[0]), (1.0, region[1])):
             room = abs(end - saddle.c)
-            others += [saddle.c + sign * width * part for part in (0.25, 1.0) if width * part < room]
+            offsets = (0.25 * width, width) if room < inf else (0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width)
+            others += [saddle.c + sign * offset for offset in offsets if offset < room]
             others += [end] if room < inf else []
-        others = [c for c in others if c != saddle.c]
-        return np.array(others), np.array([self.saddle(c).value for c in others])
+        values = {c: self.saddle(c).value for c in others if c != saddle.c}
+        kept = {c: value for c, value in values.items() if isfinite(value)}
+        return np.array(list(kept)), np.array(list(kept.values()))
 
     def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats]) -> float:
         """A length of losses around k beyond which, seen from this saddle, less than e^-41 is left (Chernoff)."""
         others, cumulants = rivals
         excess = (cumulants - saddle.value - (others - saddle.c) * k + TINY) / np.abs(others - saddle.c)
-        return 1.2 * max(float(excess[others > saddle.c].min()), float(excess[others < saddle.c].min()))
+        sides = excess[others > saddle.c], excess[others < saddle.c]
+        return 1.2 * max(float(side.min()) if side.size else 1e3 * self.scale for side in sides)
 
     @cached_property
     def _chernoff_points(self) -> tuple[Floats, Floats]:
@@ -164,20 +185,13 @@ class Composition:
     def level_point(self, level: float, weight: Weight, pole: float) -> tuple[float, float]:
         """About where a functional right of its pole falls to a small `level`, and how sure that is.
 
-        By the saddle-point approximation e^{K(c) - k (c - shift)} weight(c) / sqrt(2 pi (K'' + bend)), read backwards:
-        every c has its k, and c is moved until the value is `level`.
+        Every saddle c belongs to one k, and there the saddle-point approximation tells the functional's value.
         """
-        position, near, far = log(1.4 / self.scale), -inf, inf
-        for _ in range(60):
-            here = self.saddle(pole + exp(position))
-            k = here.slope - weight.slope(here.c)
-            bend = here.bend + weight.bend(here.c)
-            height = here.value - k * (here.c - weight.shift) + log(weight(np.array([complex(here.c)]))[0].real)
-            missing = height - 0.5 * log(2 * pi * bend) - log(level)
-            if abs(missing) < 0.3:
-                break
-            near, far = (position, far) if missing > 0 else (near, position)
-            position += min(max(missing / (bend * exp(2 * position)), -1.0), 1.0)
-            if not near < position < far:
-                position = 0.5 * (near + far)
-        return k, 0.3 / sqrt(bend) + 0.1 / exp(position)
+
+        def approximation(log_distance: float) -> float:
+            here = self.saddle(pole + exp(log_distance))
+            log_value = here.value - here.target(weight) * (here.c - weight.shift) + weight.log_size(here.c)
+            return exp(min(log_value - 0.5 * log(2 * pi * (here.bend + weight.bend(here.c))), 700.0))
+
+        log_distance = falls_to(approximation, level, (log(1.4 / self.scale), 0.5), close=0.5)
+        return self.saddle(pole + exp(log_distance)).target(weight), 0.05 / exp(log_distance)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr
 
-from deniable.loss.quadrature import gaussian_nodes, log_moments, tilted_moments
+from deniable.loss.quadrature import Nodes, Numbers, gaussian_nodes, log_mixture, log_moments, tilted_moments
 from deniable.loss.steps import AtomStep, Complexes, Floats, GaussianStep, LaplaceStep, Step
 
 __all__ = ["Added", "Exchanged", "Removed"]
@@ -63,21 +63,18 @@ class Removed(Step):
     def tilted(self, c: float) -> tuple[float, float, float]:
         return tilted_moments(*self._nodes(np.array([complex(c)])), c)
 
-    def _nodes(self, s: Complexes) -> tuple[Floats, Floats]:
+    def _nodes(self, s: Complexes) -> Nodes:
         if isinstance(self.base, GaussianStep):
             mu = self.base.mu
-            reach = _REACH + max(float(s[0].real), 0.0) * mu
             return gaussian_nodes(
-                lambda x: self._loss(mu * x - mu * mu / 2), lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI, -_REACH, reach, s
+                lambda x: log_mixture(self.rate, mu * x - mu * mu / 2),
+                lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI,
+                (-_REACH, _REACH + max(float(s[0].real), 0.0) * mu),
+                _lift(mu),
+                s,
             )
         base, weights = _atoms(self.base)
-        return self._loss(base), np.log(weights)
-
-    def _loss(self, base: Floats) -> Floats:
-        """ln(1 - rate + rate e^base)."""
-        big = base > 30
-        small = np.log1p(self.rate * np.expm1(np.where(big, 0.0, base)))
-        return np.where(big, base + np.log(self.rate + (1 - self.rate) * np.exp(-np.abs(base))), small)
+        return log_mixture(self.rate, base), np.log(weights)
 
     @property
     def escape(self) -> float:
@@ -88,7 +85,7 @@ class Removed(Step):
 
     @property
     def largest(self) -> float:
-        return self.base.largest if self.base.largest == inf else float(self._loss(np.array([self.base.largest]))[0])
+        return inf if self.base.largest == inf else float(log_mixture(self.rate, np.array([self.base.largest]))[0])
 
     @property
     def scale(self) -> float:
@@ -154,12 +151,11 @@ class Exchanged(Step):
     rate: float
     smooth = True
 
-    def _loss(self, x: Floats) -> Floats:
-        here, there = self.mu * x / 2 - self.mu**2 / 8, -self.mu * x / 2 - self.mu**2 / 8
-        return self._log_mix(here) - self._log_mix(there)
+    def _loss(self, x: Numbers) -> Numbers:
+        return self._log_mix(x) - self._log_mix(-x)
 
-    def _log_mix(self, exponent: Floats) -> Floats:
-        return np.logaddexp(log1p(-self.rate), log(self.rate) + exponent)
+    def _log_mix(self, x: Numbers) -> Numbers:
+        return log_mixture(self.rate, self.mu * x / 2 - self.mu**2 / 8)
 
     def _threshold(self, k: Floats) -> Floats:
         """Where the loss equals k: the positive root u = e^{mu x/2} of A u^2 - B u - e^k A = 0."""
@@ -189,13 +185,13 @@ class Exchanged(Step):
     def tilted(self, c: float) -> tuple[float, float, float]:
         return tilted_moments(*self._nodes(np.array([complex(c)])), c)
 
-    def _nodes(self, s: Complexes) -> tuple[Floats, Floats]:
+    def _nodes(self, s: Complexes) -> Nodes:
         reach = _REACH + (abs(float(s[0].real)) + 1) * self.mu
         return gaussian_nodes(
             self._loss,
-            lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-self.mu * x / 2 - self.mu**2 / 8),
-            -reach,
-            reach,
+            lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-x),
+            (-reach, reach),
+            _lift(self.mu),
             s,
         )
 
@@ -206,6 +202,11 @@ class Exchanged(Step):
     @property
     def scale(self) -> float:
         return max(self.rate * self.mu, 1e-12)
+
+
+def _lift(mu: float) -> float:
+    """How far to leave the real axis: well short of the mixture's first zero, and cheap in the Gaussian weight."""
+    return min(1.0, np.pi / (2 * mu))
 
 
 def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:

@@ -55,11 +55,6 @@ class Step(Pair):
     def escape(self) -> float:
         return 0.0
 
-    @property
-    def largest_finite(self) -> float:
-        """The largest loss apart from inf."""
-        return self.largest
-
     def reversed(self) -> Step:
         return self  # symmetric unless a subclass says otherwise
 

@@ -1,0 +1,77 @@
+"""Quadrature for integrands that live on two scales: narrow near 0, and slowly dying out far away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+
+__all__ = ["Panels", "graded"]
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+_NODES, _WEIGHTS = leggauss(16)
+_MOST = 2**15  # points
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Points and weights on [0, end], the function's values there, and the estimated error of its integral."""
+
+    points: Floats
+    weights: Floats
+    values: Complexes
+    error: float
+
+
+def _points(edges: Floats) -> Floats:
+    """Gauss-Legendre points of the panels [edges[:, 0], edges[:, 1]], one row a panel."""
+    middle, half = edges.mean(1, keepdims=True), (edges[:, 1:] - edges[:, :1]) / 2
+    return np.asarray(middle + half * _NODES)
+
+
+def _halves(edges: Floats) -> Floats:
+    middle = edges.mean(1)
+    return np.concatenate([np.stack([edges[:, 0], middle], 1), np.stack([middle, edges[:, 1]], 1)])
+
+
+def graded(
+    values: Callable[[Floats], Complexes], integrand: Callable[[Floats, Complexes], Complexes], first: float, end: float
+) -> Panels:
+    """Panels that double in width from `first` to `end`, halved wherever a panel and its halves disagree.
+
+    `values` is the costly function; `integrand(points, values)` is what must be integrated accurately.
+    """
+    marks = [0.0, min(first, end)]
+    while marks[-1] < end:
+        marks.append(min(2 * marks[-1], end))
+    active = np.stack([marks[:-1], marks[1:]], 1)
+    points = _points(active)
+    known = values(points.ravel()).reshape(points.shape)
+    kept: list[tuple[Floats, Floats, Complexes]] = []
+    error, total, count = 0.0, 0.0, points.size
+    while active.size:
+        sums = _integrals(active, integrand(points, known))
+        total = max(total, float(np.abs(_integrals(active, np.abs(integrand(points, known)))).sum()))
+        halves = _halves(active)
+        finer = _points(halves)
+        fine = values(finer.ravel()).reshape(finer.shape)
+        split = _integrals(halves, integrand(finer, fine)).reshape(2, -1)
+        gaps = np.abs(sums - split.sum(0))
+        count += finer.size
+        open_ = gaps > 1e-15 * total if count < _MOST else np.zeros(gaps.size, dtype=bool)
+        error += float(gaps[~open_].sum())
+        both = np.concatenate([open_, open_])
+        kept.append((halves[~both], finer[~both], fine[~both]))
+        active, points, known = halves[both], finer[both], fine[both]
+    edges, nodes, found = (np.concatenate([part[i] for part in kept]) for i in range(3))
+    weights = (edges[:, 1:] - edges[:, :1]) / 2 * _WEIGHTS
+    return Panels(nodes.ravel(), weights.ravel(), found.ravel(), error)
+
+
+def _integrals(edges: Floats, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.asarray((values @ _WEIGHTS) * (edges[:, 1] - edges[:, 0]) / 2)

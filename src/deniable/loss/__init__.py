@@ -73,32 +73,36 @@ def _is_flat(step: Step) -> TypeGuard[AtomStep]:
 
 
 def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
+    step: Step
     match mechanism:
         case Gaussian(noise):
-            return GaussianStep(1 / noise)
+            step = GaussianStep(1 / noise)
         case GaussianDP(mu):
-            return GaussianStep(mu) if mu > 0 else NOTHING
+            step = GaussianStep(mu) if mu > 0 else NOTHING
         case Laplace(scale):
-            return LaplaceStep(1 / scale)
+            step = LaplaceStep(1 / scale)
         case Pixelization(epsilon):
             # A change spread over cells is never easier to see than the same change in one cell: for Laplace noise
             # group privacy (Dong, Roth, Su 2022, Theorem 2.14) is attained by a single shift.
-            return LaplaceStep(epsilon)
+            step = LaplaceStep(epsilon)
         case RandomizedResponse(epsilon, categories):
-            return AtomStep.of_response(epsilon, categories)
+            step = AtomStep.of_response(epsilon, categories)
         case ApproximateDP(epsilon, delta):
-            return AtomStep.of_guarantee(epsilon, delta)
+            step = AtomStep.of_guarantee(epsilon, delta)
         case TotalVariation(alpha):
-            return AtomStep.of_guarantee(0.0, alpha)
+            step = AtomStep.of_guarantee(0.0, alpha)
         case Subsampled():
-            return _sampled(mechanism, adjacency)
-    raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
+            step = _sampled(mechanism, adjacency)
+        case _:
+            raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
+    return step
 
 
 def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
     inner, rate = mechanism.mechanism, mechanism.rate
     while isinstance(inner, Subsampled):  # a Poisson sample of a Poisson sample is one
-        inner, rate = inner.mechanism, rate * inner.rate
+        rate *= inner.rate
+        inner = inner.mechanism
     base = _step(inner, adjacency)
     if rate == 0 or base == NOTHING:
         return NOTHING

@@ -25,11 +25,11 @@ from math import exp, expm1, inf, pi, sqrt
 import numpy as np
 from scipy.special import ndtr
 
+from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pair import Pair
 from deniable.loss.panels import graded
 from deniable.loss.quadrature import DIRECT, UnresolvedError
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
-from deniable.loss.steps import Complexes, Floats
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
@@ -200,7 +200,8 @@ class Contour(Pair):
             if error < best[1]:
                 best = value, error, c
             if error <= _GOOD * abs(value):
-                self._reaches.sort(key=lambda other, good=reach: other is not good)  # the next question is much alike
+                self._reaches.remove(reach)  # the next question will be much like this one
+                self._reaches.insert(0, reach)
                 break
         return best
 

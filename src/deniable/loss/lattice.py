@@ -1,4 +1,4 @@
-"""Randomized response and bare guarantees, composed: losses on the lattice epsilon * {-n, -n+2, ..., n}, by binomials."""
+"""Randomized response and bare guarantees, composed: losses on the lattice epsilon * {-n, -n+2, ..., n}."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from math import inf, log, log1p
 import numpy as np
 from scipy.special import gammaln
 
+from deniable.loss.arrays import Floats
 from deniable.loss.pair import Pair
-from deniable.loss.steps import AtomStep, Floats
+from deniable.loss.steps import AtomStep
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Lattice"]
@@ -18,7 +19,7 @@ __all__ = ["Lattice"]
 
 @dataclass(frozen=True)
 class Lattice(Pair):
-    """`count` runs of a two-atom step: j of them speak for P, so L = (2j - count) epsilon (002 Theorem 18; ERRATA 12)."""
+    """`count` runs of a two-atom step: if j speak for P, L = (2j - count) epsilon (002 Theorem 18; ERRATA 12)."""
 
     step: AtomStep
     count: int
@@ -33,7 +34,7 @@ class Lattice(Pair):
         """P-mass of every loss, summing to 1 - escape."""
         j = np.arange(self.count + 1)
         choose = gammaln(self.count + 1) - gammaln(j + 1) - gammaln(self.count - j + 1)
-        return np.exp(choose + j * log(self.step.up) + (self.count - j) * log(self.step.down))
+        return np.asarray(np.exp(choose + j * log(self.step.up) + (self.count - j) * log(self.step.down)))
 
     @cached_property
     def _accuracy(self) -> float:

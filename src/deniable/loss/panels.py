@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
+
+from deniable.loss.arrays import Complexes, Floats, Numbers
 
 __all__ = ["Panels", "graded"]
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 _NODES, _WEIGHTS = leggauss(16)
 _MOST = 2**14  # points
@@ -73,5 +72,5 @@ def graded(
     return Panels(nodes.ravel(), weights.ravel(), found.ravel(), error)
 
 
-def _integrals(edges: Floats, values: NDArray[np.generic]) -> NDArray[np.generic]:
-    return np.asarray((values @ _WEIGHTS) * (edges[:, 1] - edges[:, 0]) / 2)
+def _integrals(edges: Floats, values: Numbers) -> Complexes:
+    return np.asarray((values.astype(np.complex128) @ _WEIGHTS) * (edges[:, 1] - edges[:, 0]) / 2)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["DIRECT", "UnresolvedError", "Nodes", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
+from deniable.loss.arrays import Complexes, Numbers
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-Numbers = Floats | Complexes
+__all__ = ["DIRECT", "Nodes", "UnresolvedError", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
+
 Nodes = tuple[Numbers, Numbers]
 
 DIRECT = 64  # up to so many points on a line every exponential is computed by itself

@@ -26,7 +26,8 @@ def crossing(
 ) -> float:
     """Smallest x (within `precision`, relative) with falling(x) <= level, between two points on either side of it.
 
-    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level (Illinois rule), bisection whenever they stall.
+    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level
+    (Illinois rule), bisection whenever they stall.
     """
 
     def excess(x: float) -> float:

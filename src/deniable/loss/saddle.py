@@ -12,9 +12,10 @@ from math import copysign, exp, inf, log, log1p, pi, sqrt
 
 import numpy as np
 
+from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
-from deniable.loss.steps import Complexes, Floats, Step
+from deniable.loss.steps import Step
 
 __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr
 
-from deniable.loss.quadrature import Nodes, Numbers, gaussian_nodes, log_mixture, log_moments, tilted_moments
-from deniable.loss.steps import AtomStep, Complexes, Floats, GaussianStep, LaplaceStep, Step
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.quadrature import Nodes, gaussian_nodes, log_mixture, log_moments, tilted_moments
+from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
 
 __all__ = ["Added", "Exchanged", "Removed"]
 
@@ -178,15 +179,15 @@ class Exchanged(Step):
             growth = np.exp(np.minimum(k, 700.0))
         shared = (1 - self.rate) * -np.expm1(np.minimum(k, 700.0)) * ndtr(-x)
         own = self.rate * (ndtr(self.mu / 2 - x) - growth * ndtr(-self.mu / 2 - x))
-        return np.clip(shared + own, 0.0, 1.0)
+        return np.asarray(np.clip(shared + own, 0.0, 1.0))
 
     def tails(self, t: Floats) -> Floats:
         x = self._threshold(t)
-        return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(self.mu / 2 - x)
+        return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(self.mu / 2 - x))
 
     def null_tails(self, t: Floats) -> Floats:
         x = self._threshold(t)
-        return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x)
+        return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x))
 
     def within(self, reach: float) -> Step:
         return replace(self, reach=reach)
@@ -228,7 +229,7 @@ def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
     log_y = log_ratio + log_sinh
     with np.errstate(over="ignore"):
         moderate = np.arcsinh(np.exp(np.minimum(log_y, 300.0)))
-    return np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate)
+    return np.asarray(np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate))
 
 
 def _atoms(base: Step) -> tuple[Floats, Floats]:

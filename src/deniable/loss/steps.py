@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from math import exp, inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pair import Pair
 from deniable.loss.values import Upper, upper
 
-__all__ = ["AtomStep", "Floats", "GaussianStep", "LaplaceStep", "Step"]
+__all__ = ["AtomStep", "GaussianStep", "LaplaceStep", "Step"]
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
 
 
@@ -93,7 +91,7 @@ class GaussianStep(Step):
             safe = np.where(in_tail, a, 0.0)
             tail = 0.5 * np.exp(-safe * safe / 2) * (erfcx(-safe / sqrt(2)) - erfcx((self.mu - safe) / sqrt(2)))
             body = ndtr(a) - np.exp(np.minimum(k, 700) + log_ndtr(a - self.mu) + np.maximum(k - 700, 0))
-        return np.clip(np.where(in_tail, tail, body), 0.0, 1.0)
+        return np.asarray(np.clip(np.where(in_tail, tail, body), 0.0, 1.0))
 
     def tails(self, t: Floats) -> Floats:
         return np.asarray(ndtr(self.mu / 2 - t / self.mu))
@@ -181,7 +179,7 @@ class AtomStep(Step):
         return cls(epsilon, (1 - delta) * share, 0.0, (1 - delta) * exp(-epsilon) * share, delta)
 
     def _above(self, t: Floats, up: float, down: float) -> Floats:
-        return up * (t < self.epsilon) + self.still * (t < 0) + down * (t < -self.epsilon)
+        return np.asarray(up * (t < self.epsilon) + self.still * (t < 0) + down * (t < -self.epsilon))
 
     def sticks(self, k: Floats) -> Floats:
         lost = self.up * -np.expm1(np.minimum(k - self.epsilon, 0))
@@ -193,6 +191,12 @@ class AtomStep(Step):
 
     def null_tails(self, t: Floats) -> Floats:
         return self._above(t, self.down, self.up)
+
+    def hockey_stick(self, k: float) -> Upper:
+        return Upper(self.hidden) if k >= self.epsilon else super().hockey_stick(k)  # exact: no round-off to grant
+
+    def tail(self, t: float) -> Upper:
+        return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
     def cumulant(self, s: Complexes) -> Complexes:
         top = np.abs(s.real) * self.epsilon

@@ -112,7 +112,7 @@ class PrivacyLoss:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         steep = self.pair.null_exceeded(fpr)
         if steep > 0 or len(self._directions) == 1:
-            return [k for k in (steep,) if isfinite(k)] or [0.0]
+            return [0.0, *(k for k in (steep,) if isfinite(k))]
         flat = self._directions[1].null_exceeded(fpr)
         return [0.0, *(k for k in (flat,) if -inf < k < 0)]
 

@@ -34,7 +34,7 @@ from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
 
-REACHES = (26.0, 20.0, 15.0, 12.0, 9.5)
+REACHES = (26.0, 15.0, 10.0)
 _GOOD = 1e-5  # relative error of an integral with which nobody looks for a better one
 _MOST_POINTS = 2**12  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own

@@ -43,7 +43,7 @@ class _Cells:
 
 def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
     """The chord discretisation of one step on [low, high]."""
-    first, last = int(np.floor(low / spacing)), int(np.ceil(high / spacing))
+    first, last = int(np.floor(low / spacing)), int(np.floor(high / spacing)) + 1
     edges = np.arange(first, last + 1) * spacing
     p, q = _between(step, edges), _null_between(step, edges)
     top, bottom = np.exp(edges[1:]), np.exp(edges[:-1])

@@ -14,7 +14,7 @@ __all__ = ["Panels", "graded"]
 
 
 _NODES, _WEIGHTS = leggauss(16)
-_MOST = 2**14  # points
+_MOST = 2**13  # points
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
 Region = tuple[float, float]
-_FARTHEST = 1e5  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
+_FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ class Composition:
             move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / exp(position)
             least = 0.5 if abs(offset) > 5 else 0.0  # where K is exploding, Newton's own steps are far too short
             move = copysign(min(max(abs(move), least), 1.0), move)
-            position = min(position + move, log(_FARTHEST / self.scale))
+            position += move
             if not near < position < far:  # K may bend much faster than its second derivative foretells
                 position = far - 1.0 if near == -inf else 0.5 * (near + far)
-            if far - near < 1e-3 or position < -30:
+            if far - near < 1e-3 or not -30 < position < log(_FARTHEST / self.scale):
                 break
         if near == -inf:
             raise UnresolvedError(f"no saddle for {k:g} within reach")

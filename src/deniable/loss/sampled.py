@@ -91,7 +91,12 @@ class Removed(Step):
 
     @property
     def largest(self) -> float:
-        return inf if self.base.largest == inf else float(log_mixture(self.rate, np.array([self.base.largest]))[0])
+        return inf if self.base.largest == inf else self.largest_finite
+
+    @property
+    def largest_finite(self) -> float:
+        most = self.base.largest_finite
+        return inf if most == inf else float(log_mixture(self.rate, np.array([most]))[0])
 
     @property
     def scale(self) -> float:

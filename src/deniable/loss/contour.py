@@ -23,16 +23,19 @@ from functools import cached_property
 from math import exp, expm1, inf, pi, sqrt
 
 import numpy as np
+from scipy.special import ndtr
 
 from deniable.loss.pair import Pair
 from deniable.loss.panels import graded
-from deniable.loss.quadrature import DIRECT
+from deniable.loss.quadrature import DIRECT, UnresolvedError
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 from deniable.loss.steps import Complexes, Floats
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
 
+REACHES = (26.0, 20.0, 15.0, 12.0, 9.5)
+_GOOD = 1e-5  # relative error of an integral with which nobody looks for a better one
 _MOST_POINTS = 2**12  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
@@ -46,7 +49,6 @@ class _Line:
     """K on points c + i omega with quadrature weights, and what is needed to bound the error of sums over them."""
 
     saddle: Saddle
-    region: Region
     frequencies: Floats
     weights: Floats
     cumulants: Complexes
@@ -82,51 +84,142 @@ class _Line:
 
 
 @dataclass
+class _Reach:
+    """A composition whose sampled Gaussian steps leave out noise beyond some standard deviations, and its lines."""
+
+    composition: Composition
+    deviations: float
+    lines: dict[float, _Line] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> float:
+        """Bound on the mass left out."""
+        return 2 * self.composition.steps * float(ndtr(-self.deviations))
+
+    def integral(self, k: float, weight: Weight, region: Region) -> tuple[float, float, float]:
+        """By a line that is there already if it serves, else by a new one through the saddle for k."""
+        saddle = self.composition.search(k, weight, region)
+        if saddle.c not in self.lines:
+            self.lines[saddle.c] = self._draw(k, weight, saddle, region)
+        return *self.lines[saddle.c].integral(k, weight), saddle.c
+
+    def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> _Line:
+        """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
+        rivals = self.composition.rivals(saddle, region)
+        period = self.composition.period(k, saddle, rivals)
+        last, beyond = self._last_frequency(saddle)
+        count = last * period / (2 * pi) + 8
+        if count > _MOST_POINTS:
+            return self._panelled(k, weight, saddle, (2 * pi / period, last, beyond))
+        frequencies = 2 * pi / period * np.arange(int(count))
+        weights = np.full(frequencies.size, 2 * pi / period)
+        weights[0] /= 2
+        cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
+        noise = self._noise(saddle, frequencies.size)
+        return _Line(saddle, frequencies, weights, cumulants, rivals, period, beyond, noise, 0.0)
+
+    def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> _Line:
+        """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
+        first, last, beyond = extent
+        panels = graded(
+            lambda omega: self.composition.cumulant(saddle.c + 1j * omega),
+            lambda omega, found: np.exp(found - saddle.value - 1j * k * omega) * weight(saddle.c + 1j * omega),
+            first,
+            last,
+        )
+        noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
+        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, beyond, noise, panels.error)
+
+    def _noise(self, saddle: Saddle, count: int) -> float:
+        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
+        steps = self.composition.steps
+        per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
+        return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
+
+    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
+        """Where |e^K| has fallen to e^-41 of its height, or very far; and its largest value seen from there on."""
+        last = sqrt(2 * TINY / saddle.bend)
+        farthest = _FARTHEST * max(last, abs(saddle.c))
+        while self._falls(saddle, last, [1.0]) > -TINY and last < farthest:
+            last *= 1.5
+        return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
+
+    def _falls(self, saddle: Saddle, frequency: float, multiples: list[float]) -> float:
+        """Largest log |e^{K - K(c)}| at some multiples of a frequency."""
+        line = saddle.c + 1j * frequency * np.array(multiples)
+        return float((self.composition.cumulant(line).real - saddle.value).max())
+
+
+@dataclass
 class Contour(Pair):
     """A composition of steps, at least one of them smooth, by contour inversion."""
 
     composition: Composition
-    _lines: list[_Line] = field(default_factory=list)
     method = "contour inversion"
 
     def hockey_stick(self, k: float) -> Upper:
         if not self.least < k < self.largest_finite:
-            return self._outside(k, -expm1(min(k, 0.0)) if k < 0 else 0.0)
-        line = self._line(k, STICK, self._stick_region(k))
-        value, error = line.integral(k, STICK)
-        if line.saddle.c < 0:
-            value -= exp(k) * (1 - self.mirror.composition.escape)
-        return self._with_residue(value, error, line.saddle.c < 1)
+            return self._outside(k, -expm1(min(k, 0.0)))
+        value, error, c = self._integral(k, STICK, self._stick_region(k))
+        if c < 0:
+            value -= exp(k) * (1 - self.mirror.escape)
+        return self._with_residue(value, error, c < 1)
 
     def _stick_region(self, k: float) -> Region:
         """Between the poles where H is neither near 0 nor 1 and the loss is wide; else the side that keeps digits."""
-        if self.composition.scale > 3 and self.composition.null_mean < k < self.composition.mean:
+        if self.scale > 3 and self.composition.null_mean < k < self.composition.mean:
             return (0.0, 1.0)
         return (1.0, inf) if k > 0 else (-inf, 0.0)
+
+    def tail(self, t: float) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return self._outside(t, 1.0)
+        value, error, c = self._integral(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
+        return self._with_residue(value, error, c < 1)
+
+    def null_tail(self, t: float) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
+        region = (0.0, inf) if t > self.composition.null_mean else (-inf, 0.0)
+        value, error, c = self._integral(t, NULL_TAIL, region)
+        return self._rounded(value, error, 0.0 if c > 0 else 1 - self.mirror.escape)
+
+    def _integral(self, k: float, weight: Weight, region: Region) -> tuple[float, float, float]:
+        """The line integral, its error, and where the line stands, by the first reach that is good enough.
+
+        Losses that are rarer than what is asked for hide the saddle, because e^{cL} magnifies them; they are left
+        out, from the rarest on, and their mass is added to the error.
+        """
+        best = 0.0, inf, 0.5 * (max(region[0], -1.0) + min(region[1], 2.0))
+        for reach in tuple(self._reaches):
+            try:
+                value, error, c = reach.integral(k, weight, region)
+            except UnresolvedError:
+                continue
+            error += reach.left_out
+            if error < best[1]:
+                best = value, error, c
+            if error <= _GOOD * abs(value):
+                self._reaches.sort(key=lambda other, good=reach: other is not good)  # the next question is much alike
+                break
+        return best
+
+    @cached_property
+    def _reaches(self) -> list[_Reach]:
+        first, *others = REACHES
+        return [_Reach(self.composition, first), *(_Reach(self.composition.within(reach), reach) for reach in others)]
+
+    def _with_residue(self, value: float, error: float, passed: bool) -> Upper:
+        """Adds P's whole mass where the line lies left of the pole at 1, else only what lies at infinity."""
+        return self._rounded(value, error, 1.0 if passed else self.escape)
+
+    def _rounded(self, value: float, error: float, residue: float) -> Upper:
+        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
 
     def _outside(self, k: float, below: float) -> Upper:
         """Where k is not between the least and the largest loss, there is nothing to integrate."""
         value = self.escape if k >= self.largest_finite else below
         return upper(value, 2 * EPS * value, high=1.0)
-
-    def tail(self, t: float) -> Upper:
-        if not self.least < t < self.largest_finite:
-            return self._outside(t, 1.0)
-        line = self._line(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
-        return self._with_residue(*line.integral(t, TAIL), line.saddle.c < 1)
-
-    def _with_residue(self, value: float, error: float, passed: bool) -> Upper:
-        """Adds P's whole mass where the line lies left of the pole at 1, else only what lies at infinity."""
-        residue = 1.0 if passed else self.composition.escape
-        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
-
-    def null_tail(self, t: float) -> Upper:
-        if not self.least < t < self.largest_finite:
-            return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
-        line = self._line(t, NULL_TAIL, (0.0, inf) if t > self.composition.null_mean else (-inf, 0.0))
-        value, error = line.integral(t, NULL_TAIL)
-        residue = 0.0 if line.saddle.c > 0 else 1 - self.mirror.composition.escape
-        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
 
     def reversed(self) -> Contour:
         return self.mirror
@@ -158,67 +251,9 @@ class Contour(Pair):
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
-        if level > 0.2:
-            return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4
-        return self.composition.level_point(level, weight, max(weight.poles))
-
-    def _line(self, k: float, weight: Weight, region: Region) -> _Line:
-        """A line near the saddle for k: one that is there already, or a new one."""
-        for line in self._lines:
-            inside = region[0] <= line.region[0] and line.region[1] <= region[1]
-            if inside and abs(line.saddle.offset(k, weight)) < 2.5:
-                return line
-        line = self._draw(k, weight, region)
-        self._lines.append(line)
-        return line
-
-    def _draw(self, k: float, weight: Weight, region: Region) -> _Line:
-        """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
-        saddle = self.composition.search(k, weight, region)
-        rivals = self.composition.rivals(saddle, region)
-        period = self.composition.period(k, saddle, rivals)
-        last, beyond = self._last_frequency(saddle)
-        count = last * period / (2 * pi) + 8
-        if count > _MOST_POINTS:
-            return self._panelled(k, weight, saddle, region, (2 * pi / period, last, beyond))
-        frequencies = 2 * pi / period * np.arange(int(count))
-        weights = np.full(frequencies.size, 2 * pi / period)
-        weights[0] /= 2
-        cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle, frequencies.size)
-        return _Line(saddle, region, frequencies, weights, cumulants, rivals, period, beyond, noise, 0.0)
-
-    def _panelled(
-        self, k: float, weight: Weight, saddle: Saddle, region: Region, extent: tuple[float, float, float]
-    ) -> _Line:
-        """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
-        first, last, beyond = extent
-        panels = graded(
-            lambda omega: self.composition.cumulant(saddle.c + 1j * omega),
-            lambda omega, found: np.exp(found - saddle.value - 1j * k * omega) * weight(saddle.c + 1j * omega),
-            first,
-            last,
-        )
-        noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
-        return _Line(
-            saddle, region, panels.points, panels.weights, panels.values, none, inf, beyond, noise, panels.error
-        )
-
-    def _noise(self, saddle: Saddle, count: int) -> float:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
-        steps = self.composition.steps
-        per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
-        return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
-
-    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| has fallen to e^-41 of its height, or very far; and its largest value seen from there on."""
-        last = sqrt(2 * TINY / saddle.bend)
-        farthest = _FARTHEST * max(last, abs(saddle.c))
-        while self._falls(saddle, last, [1.0]) > -TINY and last < farthest:
-            last *= 1.5
-        return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
-
-    def _falls(self, saddle: Saddle, frequency: float, multiples: list[float]) -> float:
-        """Largest log |e^{K - K(c)}| at some multiples of a frequency."""
-        line = saddle.c + 1j * frequency * np.array(multiples)
-        return float((self.composition.cumulant(line).real - saddle.value).max())
+        for reach in self._reaches if level < 0.2 else []:
+            try:
+                return reach.composition.level_point(level, weight, max(weight.poles))
+            except UnresolvedError:
+                continue
+        return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4

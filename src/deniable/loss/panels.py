@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 _NODES, _WEIGHTS = leggauss(16)
-_MOST = 2**15  # points
+_MOST = 2**14  # points
 
 
 @dataclass(frozen=True)

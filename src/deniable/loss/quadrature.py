@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIRECT", "Nodes", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
+__all__ = ["DIRECT", "UnresolvedError", "Nodes", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -18,7 +18,12 @@ DIRECT = 64  # up to so many points on a line every exponential is computed by i
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _FINEST = 2**14
+_VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _BLOCK = 2**20  # exponentials computed at a time
+
+
+class UnresolvedError(ArithmeticError):
+    """A moment or a line that is not worth its cost."""
 
 
 def log_mixture(rate: float, exponent: Numbers) -> Numbers:
@@ -34,7 +39,11 @@ def _log1p(x: Numbers) -> Numbers:
     if not np.iscomplexobj(x):
         return np.log1p(x)
     squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
-    return 0.5 * np.log1p(squared) + 1j * np.arctan2(x.imag, 1 + x.real)
+    return 0.5 * np.log1p(np.maximum(squared, _VANISHED - 1)) + 1j * np.arctan2(x.imag, 1 + x.real)
+
+
+def _log(x: Complexes) -> Complexes:
+    return np.asarray(np.log(np.where(x == 0, _VANISHED, x)))
 
 
 def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexes:
@@ -46,12 +55,12 @@ def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexe
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
     if s.size > DIRECT and _evenly_spaced(s):
-        return np.asarray(top + np.log(_even_sums(losses, np.exp(peaks - top), s)))
+        return np.asarray(top + _log(_even_sums(losses, np.exp(peaks - top), s)))
     blocks = np.array_split(s, 1 + s.size * losses.size // _BLOCK)
-    if top < _BULK:
-        return np.concatenate([np.log1p(_gain(losses, log_weights, block[:, None]).sum(1)) for block in blocks])
+    if top < _BULK and s.size <= DIRECT:
+        return np.concatenate([_log1p(_gain(losses, log_weights, block[:, None]).sum(1)) for block in blocks])
     weights = np.exp(peaks - top)
-    return np.concatenate([top + np.log(np.exp(1j * np.outer(block.imag, losses)) @ weights) for block in blocks])
+    return np.concatenate([top + _log(np.exp(1j * np.outer(block.imag, losses)) @ weights) for block in blocks])
 
 
 def _evenly_spaced(s: Complexes) -> bool:
@@ -96,16 +105,18 @@ def gaussian_nodes(
     lift: float,
     s: Complexes,
 ) -> Nodes:
-    """Nodes (losses, log weights) for E_Q[e^{sL(X)}], X having the given analytic density, as a trapezoidal rule.
+    """Nodes (losses, log weights) for E_Q[e^{sL(X)}; X within reach], X having the given analytic density.
 
-    The rule converges exponentially here, so it is halved until the moment at a few points of the line no longer
-    moves. Off the real axis of s the nodes are lifted by i * `lift`: the integral is the same, but there
+    A trapezoidal rule: it converges exponentially here, so it is halved until the moments at a few points of the
+    line no longer move. Off the real axis of s the nodes are lifted by i * `lift`: the integral is the same, but there
     e^{i omega L} decays where L is steep instead of oscillating, so a few hundred nodes serve any frequency.
     """
     c = float(s[0].real)
     coarse = np.linspace(*reach, int(2 * (reach[1] - reach[0])) + 2)
     height = c * loss(coarse) + log_density(coarse)
     peak = float(height.max())
+    if max(height[0], height[-1]) > peak - _NEGLIGIBLE + 2:
+        raise UnresolvedError(f"the moment at {c:g} comes from the ends of {reach}")
     if peak < _BULK:  # the moment is then summed as a difference from 1, which needs all of Q as well
         height = np.maximum(height, log_density(coarse))
     kept = coarse[height > height.max() - _NEGLIGIBLE]
@@ -121,4 +132,4 @@ def gaussian_nodes(
         if np.abs(moments - before).max() <= 1e-9 * abs(moments[0]):
             return losses, log_weights
         count, before = 2 * count, moments
-    return losses, np.full(losses.shape, np.nan)  # not affordable: not a number, so that nobody trusts it
+    raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")

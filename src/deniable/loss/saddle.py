@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import copysign, exp, inf, isfinite, log, log1p, pi, sqrt
+from math import copysign, exp, inf, log, log1p, pi, sqrt
 
 import numpy as np
 
+from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
 from deniable.loss.steps import Complexes, Floats, Step
 
@@ -103,6 +104,9 @@ class Composition:
         """E_Q[L]."""
         return self.saddle(0.0).slope
 
+    def within(self, reach: float) -> Composition:
+        return Composition([(step.within(reach), count) for step, count in self.parts])
+
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])
 
@@ -119,36 +123,60 @@ class Composition:
     def saddle(self, c: float) -> Saddle:
         """K, K' and K'' at c."""
         if c not in self._saddles:
-            sums = np.zeros(3)
-            for step, count in self.parts:
-                sums += count * np.array(step.tilted(c))
-            value, slope, bend = sums
-            self._saddles[c] = Saddle(c, float(value), float(slope), max(float(bend), 1e-300))
+            self._saddles[c] = self._tilted(c)
         return self._saddles[c]
 
+    def _tilted(self, c: float) -> Saddle:
+        sums = np.zeros(3)
+        try:
+            for step, count in self.parts:
+                sums += count * np.array(step.tilted(c))
+        except UnresolvedError:
+            return Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
+        value, slope, bend = (float(number) for number in sums)
+        return Saddle(c, value, slope, max(bend, 1e-300))
+
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:
-        """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole."""
+        """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole.
+
+        Where K cannot be had as far out as the saddle, the farthest point is given instead.
+        """
         low, high = region
         if low == 0.0 and high == 1.0:
             return self.saddle(0.5)
         sign, pole = (1.0, low) if high == inf else (-1.0, high)
-        start = pole + sign * 1.4 / self.scale
-        known = [saddle for saddle in self._saddles.values() if low < saddle.c < high] or [self.saddle(start)]
-        start = min(known, key=lambda saddle: abs(saddle.offset(k, weight))).c
+        known = [saddle for saddle in self._saddles.values() if low < saddle.c < high and saddle.value < inf]
+        limit = self._limits.get(region)
+        if limit and sign * limit.offset(k, weight) < 0:
+            return limit
+        start = (
+            min(known, key=lambda saddle: abs(saddle.offset(k, weight))).c if known else pole + sign * 1.4 / self.scale
+        )
         position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
             here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
-            if abs(offset) < 0.5:
-                break
+            if abs(offset) < 1.0:
+                return here
             near, far = (near, position) if sign * offset > 0 else (position, far)
             move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / exp(position)
             least = 0.5 if abs(offset) > 5 else 0.0  # where K is exploding, Newton's own steps are far too short
             move = copysign(min(max(abs(move), least), 1.0), move)
             position = min(position + move, log(_FARTHEST / self.scale))
             if not near < position < far:  # K may bend much faster than its second derivative foretells
-                position = 0.5 * (near + far)
-        return here
+                position = far - 1.0 if near == -inf else 0.5 * (near + far)
+            if far - near < 1e-3 or position < -30:
+                break
+        if near == -inf:
+            raise UnresolvedError(f"no saddle for {k:g} within reach")
+        # a little inside, so that Chernoff's bound has points on both sides
+        self._limits[region] = self.saddle(pole + sign * 0.95 * exp(near))
+        return self._limits[region]
+
+    @cached_property
+    def _limits(self) -> dict[Region, Saddle]:
+        """How far from its pole K can be had, where that is not far enough for some saddle."""
+        return {}
 
     def rivals(self, saddle: Saddle, region: Region) -> tuple[Floats, Floats]:
         """Real points on both sides of c inside the region, poles included, with K there."""
@@ -159,9 +187,10 @@ class Composition:
             offsets = (0.25 * width, width) if room < inf else (0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width)
             others += [saddle.c + sign * offset for offset in offsets if offset < room]
             others += [end] if room < inf else []
-        values = {c: self.saddle(c).value for c in others if c != saddle.c}
-        kept = {c: value for c, value in values.items() if isfinite(value)}
-        return np.array(list(kept)), np.array(list(kept.values()))
+        found = [self.saddle(c) for c in others] + list(self._saddles.values())
+        kept = [rival for rival in found if rival.value < inf and rival.c != saddle.c]
+        kept = [rival for rival in kept if region[0] <= rival.c <= region[1]]
+        return np.array([rival.c for rival in kept]), np.array([rival.value for rival in kept])
 
     def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats]) -> float:
         """A length of losses around k beyond which, seen from this saddle, less than e^-41 is left (Chernoff)."""
@@ -190,8 +219,13 @@ class Composition:
 
         def approximation(log_distance: float) -> float:
             here = self.saddle(pole + exp(log_distance))
+            if here.value == inf:
+                return 0.0
             log_value = here.value - here.target(weight) * (here.c - weight.shift) + weight.log_size(here.c)
             return exp(min(log_value - 0.5 * log(2 * pi * (here.bend + weight.bend(here.c))), 700.0))
 
         log_distance = falls_to(approximation, level, (log(1.4 / self.scale), 0.5), close=0.5)
-        return self.saddle(pole + exp(log_distance)).target(weight), 0.05 / exp(log_distance)
+        found = self.saddle(pole + exp(log_distance))
+        if found.value == inf:
+            raise UnresolvedError(f"no saddle for the level {level:g} within reach")
+        return found.target(weight), 0.05 / exp(log_distance)

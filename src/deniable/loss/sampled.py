@@ -5,7 +5,7 @@ With base pair (P0, Q0), the person's release is the mixture (1 - rate) Q0 + rat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, log1p
 
 import numpy as np
@@ -18,7 +18,8 @@ from deniable.loss.steps import AtomStep, Complexes, Floats, GaussianStep, Lapla
 __all__ = ["Added", "Exchanged", "Removed"]
 
 _LOG_ROOT_TWO_PI = 0.5 * log(2 * np.pi)
-_REACH = 13.0  # standard deviations; beyond lies 1e-38 of a Gaussian
+_REACH = 14.0  # standard deviations; beyond lies 1e-44 of a Gaussian
+FARTHEST = 26.0  # beyond lies 1e-149; left out even where e^{cL} would magnify it
 
 
 def _gap(k: Floats, rate: float) -> Floats:
@@ -35,6 +36,7 @@ class Removed(Step):
 
     base: Step
     rate: float
+    reach: float = FARTHEST
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -69,7 +71,7 @@ class Removed(Step):
             return gaussian_nodes(
                 lambda x: log_mixture(self.rate, mu * x - mu * mu / 2),
                 lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI,
-                (-_REACH, _REACH + max(float(s[0].real), 0.0) * mu),
+                (-min(_REACH, self.reach), min(_REACH + max(float(s[0].real), 0.0) * mu, self.reach)),
                 _lift(mu),
                 s,
             )
@@ -79,6 +81,9 @@ class Removed(Step):
     @property
     def escape(self) -> float:
         return self.rate * self.base.escape
+
+    def within(self, reach: float) -> Step:
+        return replace(self, reach=reach)
 
     def reversed(self) -> Step:
         return Added(self)
@@ -127,6 +132,9 @@ class Added(Step):
         value, mean, variance = self.mirror.tilted(1 - c)
         return value, -mean, variance
 
+    def within(self, reach: float) -> Step:
+        return Added(replace(self.mirror, reach=reach))
+
     def reversed(self) -> Step:
         return self.mirror
 
@@ -149,6 +157,7 @@ class Exchanged(Step):
 
     mu: float
     rate: float
+    reach: float = FARTHEST
     smooth = True
 
     def _loss(self, x: Numbers) -> Numbers:
@@ -179,6 +188,9 @@ class Exchanged(Step):
         x = self._threshold(t)
         return (1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x)
 
+    def within(self, reach: float) -> Step:
+        return replace(self, reach=reach)
+
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(*self._nodes(s), s)
 
@@ -186,7 +198,7 @@ class Exchanged(Step):
         return tilted_moments(*self._nodes(np.array([complex(c)])), c)
 
     def _nodes(self, s: Complexes) -> Nodes:
-        reach = _REACH + (abs(float(s[0].real)) + 1) * self.mu
+        reach = min(_REACH + (abs(float(s[0].real)) + 1) * self.mu, self.reach)
         return gaussian_nodes(
             self._loss,
             lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-x),

@@ -45,6 +45,10 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
+    def within(self, reach: float) -> Step:
+        """The same step with moments that leave out Gaussian noise beyond `reach` standard deviations."""
+        return self
+
     def tilted(self, c: float) -> tuple[float, float, float]:
         """The cumulant function and its first two derivatives at a real c, here by complex differences."""
         width = 0.02 / self.scale

@@ -1,0 +1,161 @@
+"""The command line: options in, one document out, as a table for people or as JSON.
+
+Whatever computes or draws is imported by the command that needs it, so that help and refusals are quick.
+"""
+
+# ruff: noqa: PLC0415, PLR0917 (imports inside commands; a command has as many arguments as options)
+
+from __future__ import annotations
+
+import json as encoder
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from deniable.cli import options
+
+__all__ = ["app", "main"]
+
+_EXPLAIN_EXAMPLES = (
+    "Examples:\n\ndeniable explain --epsilon 2.2 --delta 1e-5\n\n"
+    "deniable explain --noise 1 --records 60000 --batch 300 --epochs 30"
+)
+_CHOOSE_EXAMPLES = (
+    "Examples:\n\ndeniable choose --belief .75 --records 60000 --batch 300 --epochs 30\n\n"
+    "deniable choose --tpr .01 --fpr .001 --rate .005 --steps 6000"
+)
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def deniable(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", metavar=" ", help="Print the version.")] = False,
+) -> None:
+    """Choose and explain the privacy of machine learning by what it means for a person."""
+    if version:
+        from deniable import __version__
+
+        typer.echo(f"deniable {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(epilog=_EXPLAIN_EXAMPLES)
+def explain(
+    context: typer.Context,
+    epsilon: options.Epsilon = None,
+    tvd: options.Tvd = None,
+    gdp: options.Gdp = None,
+    noise: options.Noise = None,
+    rate: options.Rate = None,
+    steps: options.Steps = None,
+    records: options.Records = None,
+    batch: options.Batch = None,
+    epochs: options.Epochs = None,
+    laplace: options.Laplace = None,
+    randomized_response: options.RandomizedResponse = None,
+    categories: options.Categories = None,
+    features: options.Features = None,
+    delta: options.Delta = None,
+    prior: options.Prior = None,
+    fpr: options.Fpr = None,
+    adjacency: options.Adjacent = None,
+    json: options.Json = False,
+) -> None:
+    """What a guarantee, or a training with a given noise, means for a person."""
+    from deniable.cli import requests
+    from deniable.document import explain as explained
+
+    with _refusals():
+        values = options.read(context.params)
+        asked = requests.question(values, adjacency)
+        mechanism, given = requests.described(values, asked.delta)
+    _print(lambda: explained(mechanism, asked, given), json)
+
+
+@app.command(epilog=_CHOOSE_EXAMPLES)
+def choose(
+    context: typer.Context,
+    belief: options.PromisedBelief = None,
+    advantage: options.PromisedAdvantage = None,
+    accuracy: options.PromisedAccuracy = None,
+    tpr: options.PromisedTpr = None,
+    ppv: options.PromisedPpv = None,
+    epsilon: options.PromisedEpsilon = None,
+    records: options.TrainingRecords = None,
+    batch: options.TrainingBatch = None,
+    epochs: options.TrainingEpochs = None,
+    rate: options.TrainingRate = None,
+    steps: options.TrainingSteps = None,
+    delta: options.Delta = None,
+    prior: options.Prior = None,
+    fpr: options.Fpr = None,
+    adjacency: options.Adjacent = None,
+    json: options.Json = False,
+) -> None:
+    """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
+    from deniable.cli import requests
+    from deniable.document import choose as chosen
+
+    with _refusals():
+        values = options.read(context.params)
+        asked = requests.question(values, adjacency)
+        target = requests.promised(values, asked)
+        training, given = requests.trained(values)
+        _print(lambda: chosen(training, target, asked, given), json)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turns the library's refusals into the command line's; a ValueError from anywhere else is a fault of ours."""
+    try:
+        yield
+    except ValueError as refused:
+        raise typer.TyperException(str(refused)) from refused
+
+
+def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:
+    from deniable.cli.waiting import patience
+
+    with patience():
+        document = work()
+    if as_json:
+        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        return
+    from deniable.cli.tables import show
+
+    show(document)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; bad input is one line on standard error and exit code 2."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = app(arguments, prog_name="deniable", standalone_mode=False)
+        sys.stdout.flush()
+        return code or 0
+    except typer.TyperException as refused:
+        return _refuse(refused.format_message())
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:  # the reader went away, as `head` does: not an error, but stop writing
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _refuse(message: str) -> int:
+    print("deniable:", " ".join(message.split()), file=sys.stderr)
+    return 2

@@ -1,0 +1,64 @@
+"""Numbers as a person reads them: a bound is rounded up, never below its value; what was given is shown as given."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+
+__all__ = ["as_given", "at_most", "percent_as_given", "percent_at_most"]
+
+_NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
+_NEARLY_ALL = Decimal("99.9999")
+_TINY = Decimal("0.0001")
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """`value` rounded up to so many significant digits: 2130.1 is 2,140 and 1.71832 is 1.72."""
+    rounded = _up(Decimal(value), digits)
+    if rounded != 0 and not -5 <= rounded.adjusted() < 9:
+        return _scientific(rounded)
+    return f"{_plain(rounded):,}"
+
+
+def percent_at_most(value: float, digits: int = 3) -> str:
+    """A probability as a percentage, rounded up; 100 % only where it is 1."""
+    percent = Decimal(value) * 100
+    if value >= 1:
+        return "100 %"
+    rounded = _up(percent, digits)
+    while rounded >= 100 and digits < 6:
+        digits += 1
+        rounded = _up(percent, digits)
+    if rounded > _NEARLY_ALL:
+        return f"over {_NEARLY_ALL} %"
+    if 0 < rounded < _TINY:
+        return f"{_scientific(_up(Decimal(value), digits))}"
+    return f"{_plain(rounded)} %"
+
+
+def as_given(value: float) -> str:
+    """The shortest text of a number that the user gave: 1e-5, 0.001, 60,000."""
+    exact = Decimal(repr(value))
+    if value != 0 and not -3 <= exact.adjusted() < 9:
+        return _scientific(exact)
+    return f"{_plain(exact):,}"
+
+
+def percent_as_given(value: float) -> str:
+    """A probability that the user gave, as a percentage: 0.001 is 0.1 %."""
+    percent = Decimal(repr(value)) * 100
+    return f"{_plain(percent)} %" if value == 0 or percent >= _TINY else as_given(value)
+
+
+def _up(value: Decimal, digits: int) -> Decimal:
+    return Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - _NOISE_OF_FLOATS))
+
+
+def _plain(value: Decimal) -> Decimal:
+    """Without trailing zeros, and without an exponent for whole numbers."""
+    trimmed = value.normalize()
+    return trimmed.quantize(Decimal(1)) if trimmed == trimmed.to_integral_value() else trimmed
+
+
+def _scientific(value: Decimal) -> str:
+    mantissa, _, exponent = f"{value.normalize():e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"

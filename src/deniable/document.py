@@ -1,0 +1,160 @@
+"""The JSON documents behind `explain` and `choose`: every number once, in full precision; tables are made from them.
+
+A value that is not a finite number is null, and `notes` say why: the documents hold no NaN or Infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite, log
+from typing import Any
+
+from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee
+from deniable.bounds.gaussian import classic_is_proved
+from deniable.calibration import Target, calibrate
+from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation
+from deniable.methods import calibrate_by
+from deniable.scores import PrivacyLoss, privacy_loss
+
+__all__ = ["Document", "Question", "choose", "explain"]
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a release: at which delta (also the belief's failure probability), prior and FPRs."""
+
+    delta: float = 1e-5
+    prior: float = 0.5
+    fprs: tuple[float, ...] = (1e-3, 1e-2)
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+
+def explain(mechanism: Mechanism, question: Question, given: Mapping[str, float]) -> Document:
+    """What `mechanism` means for a person; `given` is how the user described it, repeated under "input"."""
+    loss = privacy_loss(mechanism, question.adjacency)
+    return {"schema": "deniable/explain/1", "input": _input(given, question), **_answer(mechanism, loss, question)}
+
+
+def choose(
+    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, float]
+) -> Document:
+    """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
+    found = calibrate(training, target, question.adjacency)
+    methods = [{"name": "exact", "noise": float(found.value)}]
+    methods += [_demand(name, training, target, question) for name in METHODS]
+    return {
+        "schema": "deniable/choose/1",
+        "input": _input(given, question),
+        "noise": float(found.value),
+        "methods": methods,
+        **_answer(found.mechanism, found.loss, question),
+    }
+
+
+def _input(given: Mapping[str, float], question: Question) -> Document:
+    asked = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
+    return {**given, **asked, "adjacency": question.adjacency.value}
+
+
+def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:
+    epsilon = loss.epsilon(question.delta)
+    values = {
+        "epsilon": epsilon,
+        "belief": loss.belief(question.delta, question.prior),
+        "advantage": loss.advantage(),
+        "accuracy": loss.accuracy(question.prior),
+    }
+    return {
+        "scores": _scores(values, loss, question),
+        "errors": {name: _finite(value.error) for name, value in values.items()},
+        "method": loss.method,
+        "bounds": _bounds(mechanism, epsilon, question),
+        "notes": [*_infinite(epsilon, question), *_of_guarantee(mechanism)],
+    }
+
+
+def _scores(values: Mapping[str, float], loss: PrivacyLoss, question: Question) -> Document:
+    return {
+        "epsilon": _finite(values["epsilon"]),
+        "delta": question.delta,
+        "belief": float(values["belief"]),
+        "belief_failure": question.delta,
+        "prior": question.prior,
+        "advantage": float(values["advantage"]),
+        "accuracy": float(values["accuracy"]),
+        "tpr": [{"fpr": fpr, "tpr": float(loss.tpr(fpr))} for fpr in question.fprs],
+        "ppv": [
+            {"fpr": fpr, "prior": question.prior, "ppv": float(loss.ppv(fpr, question.prior))} for fpr in question.fprs
+        ],
+    }
+
+
+def _bounds(mechanism: Mechanism, epsilon: float, question: Question) -> Document:
+    """The named analyses, and the two other promises about belief that ERRATA 4 keeps apart from the exact one.
+
+    `theorem_2` reads the belief off (epsilon, delta) as 001 does. `any_release` holds for every release with a bare
+    (epsilon, delta) guarantee: Pr[loss > t] <= delta / (1 - e^(epsilon - t)), here with t = epsilon + ln 2.
+    """
+    bounds = {name: _bound(name, mechanism, question) for name in METHODS}
+    bounds["theorem_2"] = {"belief": epsilon_to_belief(epsilon, question.prior) if isfinite(epsilon) else 1.0}
+    match mechanism:
+        case ApproximateDP(bare, delta) if 0 < delta < 0.5:
+            strict = epsilon_to_belief(bare + log(2), question.prior)
+            bounds["any_release"] = {"belief": strict, "belief_failure": 2 * delta}
+    return bounds
+
+
+def _bound(name: str, mechanism: Mechanism, question: Question) -> Document:
+    score = "advantage" if name == "kl" else "epsilon"
+    if question.delta == 0:
+        return {score: None, "why": "needs a delta above 0"}
+    try:
+        known = guarantee(name, mechanism, question.delta, question.adjacency)
+    except InapplicableError as reason:
+        return {score: None, "why": _short(reason)}
+    if isinstance(known, TotalVariation):
+        return {score: float(known.alpha)}
+    proved = {"proved": classic_is_proved(known.epsilon)} if name == "classic" else {}
+    return {score: _finite(known.epsilon), **proved}
+
+
+def _demand(name: str, training: Callable[[float], Mechanism], target: Target, question: Question) -> Document:
+    try:
+        noise = calibrate_by(name, training, target, question.delta, question.adjacency)
+    except InapplicableError as reason:
+        return {"name": name, "noise": None, "why": _short(reason)}
+    if name != "classic":
+        return {"name": name, "noise": noise}
+    return {"name": name, "noise": noise, "proved": _bound(name, training(noise), question)["proved"]}
+
+
+def _infinite(epsilon: float, question: Question) -> list[str]:
+    return [] if isfinite(epsilon) else [f"Epsilon is infinite: no finite one holds at delta {question.delta:g}."]
+
+
+def _of_guarantee(mechanism: Mechanism) -> list[str]:
+    """A bare guarantee bounds every test, but not how often a belief is exceeded (ERRATA 4): say so."""
+    match mechanism:
+        case ApproximateDP(_, delta) if delta > 0:
+            return [
+                "The belief is read off (epsilon, delta) by Theorem 2. That is right where the privacy loss exceeds "
+                "epsilon with probability at most delta, which a release with this guarantee need not keep."
+            ]
+        case GaussianDP() | TotalVariation():
+            return [
+                "The belief is that of the release which is easiest to attack under this guarantee; another one may "
+                "exceed it more often."
+            ]
+    return []
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _short(reason: InapplicableError) -> str:
+    """The reason without the mechanism's description, which the document holds already."""
+    return str(reason).partition(", got ")[0]

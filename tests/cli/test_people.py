@@ -1,0 +1,158 @@
+"""What people see: help, paragraphs, tables; on a terminal, in a pipe, when interrupted."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import deniable
+from deniable.cli import waiting
+
+from .conftest import Run
+
+HELP = Path(__file__).parent / "help"
+PROGRAM = [sys.executable, "-c", "from deniable.cli import main; main()"]
+ESCAPE = "\x1b"
+TRAINING = ("--records", 60000, "--batch", 300, "--epochs", 30)
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, in a pipe of 80 columns."""
+    clean = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
+    run = subprocess.run
+    return run([*PROGRAM, *arguments], capture_output=True, text=True, check=False, env=clean | environment)
+
+
+# Renew with: COLUMNS=80 deniable explain --help | sed 's/ *$//' > tests/cli/help/explain.txt
+@pytest.mark.parametrize("name", ["deniable", "explain", "choose"])
+def test_help_is_locked(name: str) -> None:
+    shown = command(*([] if name == "deniable" else [name]), "--help", COLUMNS="80")
+    assert shown.returncode == 0
+    assert [line.rstrip() for line in shown.stdout.splitlines()] == (HELP / f"{name}.txt").read_text().splitlines()
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"deniable {deniable.__version__}\n"
+
+
+def test_without_a_command_help_is_shown(run: Run) -> None:
+    outcome = run()
+    assert outcome.code == 0
+    assert "explain" in outcome.out
+
+
+def test_explain_begins_with_what_it_means(run: Run) -> None:
+    text = " ".join(run("explain", "--noise", 1, *TRAINING).out.split())
+    assert text.startswith(
+        "An observer who knows everyone else and watches every training step, and starts at 50 %, ends at most 91.3 % "
+        "sure that a person is in the data, except with probability 1/60,000."
+    )
+    assert "6,000 steps of a Poisson sample at rate 0.005" in text
+    assert "the sensitivity is C" in text
+
+
+def test_choose_begins_with_what_to_do(run: Run) -> None:
+    text = " ".join(run("choose", "--belief", 0.75, *TRAINING, "--adjacency", "replace").out.split())
+    assert re.match(
+        r"Choose noise (1\.5\d+): add Gaussian noise of standard deviation \1 x 2C to each step's sum", text
+    )
+    assert "ends at most 75 % sure" in text
+    assert "one record exchanged for another" in text
+    assert "classic formula - -" in text
+    assert "classic formula: the formula is for Gaussian steps without sampling." in text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("explain --epsilon 2.2", "except with probability 1e-5 (as Theorem 2 reads epsilon and delta)"),
+        ("explain --epsilon 2.2", "any such release, except with probability 2e-5 94.8 %"),
+        ("explain --epsilon 2.2 --delta 0", "ends at most 90.1 % sure that a person is in the data."),
+        ("explain --tvd .1", "may become certain"),
+        ("explain --tvd .1", "Epsilon at delta 1e-5 infinite"),
+        ("explain --laplace 1", "sees the release"),
+        ("explain --randomized-response 1", "sees a person's randomized answers"),
+        ("explain --noise 8 --steps 30", "Theorem 2 on epsilon and delta would say (too low)"),
+        ("choose --epsilon 3 --steps 10", "the release is (3, 1e-5)-DP"),
+        ("choose --epsilon 3 --steps 10", "classic formula (not proved)"),
+        ("choose --advantage .1 --steps 10", "no attack has a membership advantage above 10 %"),
+        ("choose --accuracy .6 --steps 10", "no attack guesses right more than 60 % of the time"),
+        ("choose --tpr .01 --fpr .001 --steps 10", "a false positive rate of 0.1 % finds at most 1 % of the members"),
+        ("choose --ppv .5 --fpr .001 --prior .1 --steps 10", "at most 50 % of those whom an attack"),
+        ("choose --belief .75 --steps 1", "to the release"),
+    ],
+)
+def test_sentences(run: Run, line: str, said: str) -> None:
+    outcome = run(*line.split())
+    assert outcome.code == 0, outcome.err
+    assert said in " ".join(outcome.out.split())
+
+
+@pytest.mark.parametrize("line", ["explain --noise 1.1 --steps 7", "choose --belief .9 --steps 30", "explain --gdp 1"])
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_and_hold_no_long_numbers(
+    run: Run, line: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = run(*line.split()).out
+    assert max(map(len, text.splitlines())) <= columns
+    assert ESCAPE not in text
+    assert not re.search(r"\d{7}", text)
+    assert not re.search(r" $", text, re.MULTILINE)
+
+
+def test_a_process_of_its_own_answers_in_a_pipe() -> None:
+    done = command("explain", "--epsilon", "2.2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ESCAPE not in done.stdout
+    refused = command("explain", "--epsilon", "many")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "deniable: --epsilon must be a finite number >= 0, got 'many'\n"
+
+
+def test_a_reader_that_went_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*PROGRAM, "explain", "--gdp", "1"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_interruption_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deniable.document.explain", interrupted)
+    outcome = run("explain", "--gdp", 1)
+    assert (outcome.code, outcome.out, outcome.err.strip()) == (130, "", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("works", "said"), [(0.3, True), (0.0, False)])
+def test_a_spinner_for_long_work_only(monkeypatch: pytest.MonkeyPatch, works: float, said: bool) -> None:
+    monkeypatch.setattr(waiting, "_LONG", 0.05)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with waiting.patience():
+        time.sleep(works)
+    assert ("Computing" in sys.stderr.getvalue()) is said
+
+
+def test_no_spinner_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(waiting, "_LONG", 0.0)
+    with waiting.patience():
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""

@@ -29,28 +29,28 @@ GOOD = [
 @pytest.mark.parametrize(
     ("build", "argument", "value", "range_"),
     [
-        (lambda v: dn.Gaussian(v), "noise", 0, "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", -1.0, "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", nan, "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", inf, "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", "1", "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", True, "a finite number > 0"),
-        (lambda v: dn.Gaussian(v), "noise", None, "a finite number > 0"),
-        (lambda v: dn.Laplace(v), "scale", 0.0, "a finite number > 0"),
-        (lambda v: dn.RandomizedResponse(v), "epsilon", 0.0, "a finite number > 0"),
+        (dn.Gaussian, "noise", 0, "a finite number > 0"),
+        (dn.Gaussian, "noise", -1.0, "a finite number > 0"),
+        (dn.Gaussian, "noise", nan, "a finite number > 0"),
+        (dn.Gaussian, "noise", inf, "a finite number > 0"),
+        (dn.Gaussian, "noise", "1", "a finite number > 0"),
+        (dn.Gaussian, "noise", True, "a finite number > 0"),
+        (dn.Gaussian, "noise", None, "a finite number > 0"),
+        (dn.Laplace, "scale", 0.0, "a finite number > 0"),
+        (dn.RandomizedResponse, "epsilon", 0.0, "a finite number > 0"),
         (lambda v: dn.RandomizedResponse(1.0, v), "categories", 1, "a whole number >= 2"),
         (lambda v: dn.RandomizedResponse(1.0, v), "categories", 2.5, "a whole number >= 2"),
-        (lambda v: dn.RandomizedResponse.from_retention(v), "retention", 0.0, "strictly between 0 and 1"),
-        (lambda v: dn.RandomizedResponse.from_retention(v), "retention", 1.0, "strictly between 0 and 1"),
+        (dn.RandomizedResponse.from_retention, "retention", 0.0, "strictly between 0 and 1"),
+        (dn.RandomizedResponse.from_retention, "retention", 1.0, "strictly between 0 and 1"),
         (lambda v: dn.RandomizedResponse.from_retention(0.5, v), "categories", 1, "a whole number >= 2"),
         (lambda v: dn.Pixelization(v, 16, 4), "epsilon", 0, "a finite number > 0"),
         (lambda v: dn.Pixelization(1.0, v, 4), "pixels", 0, "a whole number >= 1"),
         (lambda v: dn.Pixelization(1.0, 16, v), "cell", 0, "a whole number >= 1"),
-        (lambda v: dn.ApproximateDP(v), "epsilon", -0.1, "a finite number >= 0"),
+        (dn.ApproximateDP, "epsilon", -0.1, "a finite number >= 0"),
         (lambda v: dn.ApproximateDP(1.0, v), "delta", 1.5, "a number from 0 to 1"),
         (lambda v: dn.ApproximateDP(1.0, v), "delta", nan, "a number from 0 to 1"),
-        (lambda v: dn.TotalVariation(v), "alpha", -0.1, "a number from 0 to 1"),
-        (lambda v: dn.GaussianDP(v), "mu", -1.0, "a finite number >= 0"),
+        (dn.TotalVariation, "alpha", -0.1, "a number from 0 to 1"),
+        (dn.GaussianDP, "mu", -1.0, "a finite number >= 0"),
         (lambda v: dn.Gaussian(1.0).subsampled(v), "rate", 1.01, "a number from 0 to 1"),
         (lambda v: dn.Gaussian(1.0).subsampled(v), "rate", nan, "a number from 0 to 1"),
         (lambda v: dn.Gaussian(1.0).composed(v), "steps", -1, "a whole number >= 0"),
@@ -129,9 +129,10 @@ def test_nested_sampling_multiplies_rates(adjacency):
 
 @pytest.mark.parametrize("name", ["add-remove", "replace", "zero-out"])
 def test_adjacency_by_name(name):
-    assert dn.privacy_loss(dn.Gaussian(1.0), name).advantage() == dn.privacy_loss(
-        dn.Gaussian(1.0), dn.Adjacency(name)
-    ).advantage()
+    assert (
+        dn.privacy_loss(dn.Gaussian(1.0), name).advantage()
+        == dn.privacy_loss(dn.Gaussian(1.0), dn.Adjacency(name)).advantage()
+    )
 
 
 def test_an_unknown_adjacency_is_refused():

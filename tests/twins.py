@@ -1,14 +1,15 @@
 """Naive twins of the exact theory: short, slow, and built by other means than the library.
 
 - one step: mpmath quadrature of the densities themselves;
-- few steps: the recursion H_T(k) = E_P[H_{T-1}(k - L)] as nested sums over the outputs;
+- two steps: H_2(k) = E_P[H_1(k - L)] by quadrature;
 - many steps: the moment function on one vertical line with 30 digits, every line checked against half its points;
-- any step: the loss rounded to a grid up and down and convolved directly, which brackets the truth;
+- many steps with rare, large losses: the loss on a grid, convolved, extrapolated;
 - randomized response: explicit binomial and trinomial sums.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,6 @@ from math import comb
 import mpmath as mp
 import numpy as np
 from mpmath import mpc, mpf
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 DIGITS = 30
@@ -57,7 +57,7 @@ def stick_by_quadrature(densities: tuple[Density, Density], k: float, marks: Seq
 
     with mp.workdps(DIGITS):
         points = sorted({mpf(mark) for mark in marks} | _sign_changes(gain, marks))
-        pieces = zip(points[:-1], points[1:], strict=True)
+        pieces = itertools.pairwise(points)
         return mp.fsum(mp.quad(gain, [a, b]) for a, b in pieces if gain((a + b) / 2) > 0)
 
 
@@ -82,49 +82,43 @@ def gaussian_tpr(mu: float, fpr: float) -> mpf:
         return mp.ncdf(mpf(mu) + quantile)
 
 
-# --- few steps: nested sums over outputs ---
+# --- two steps: an integral over the first step's output ---
 
 
-def nested_stick(steps: Sequence[tuple[float, float]], k: float, direction: str = "remove") -> float:
-    """H(k) of sampled Gaussian steps (noise, rate), by nested trapezoidal sums over the outputs; 2 or 3 steps.
+def two_step_stick(first: tuple[float, float], second: tuple[float, float], k: float, direction: str = "remove") -> mpf:
+    """H(k) = E_P[H_second(k - L_first)] for two sampled Gaussian steps (noise, rate), by tanh-sinh quadrature."""
+    with mp.workdps(20):
+        noise, rate = first
+        mu, q = 1 / mpf(noise), mpf(rate)
 
-    The last step is the exact integral of its two normal densities beyond the point where their ratio is e^k.
-    """
-    (noise, rate), *others = steps
-    if not others:
-        return _last_stick(noise, rate, np.array([k]), direction)[0]
-    x, weight = _outputs(noise)
-    losses, in_p = _losses_and_p(x, noise, rate, direction)
-    if len(others) == 1:
-        return float((weight * in_p) @ _last_stick(*others[0], k - losses, direction))
-    inner = [nested_stick(others, k - loss, direction) for loss in losses]
-    return float((weight * in_p) @ np.array(inner))
+        def weighted(x: mpf) -> mpf:
+            ratio = 1 - q + q * mp.exp(mu * x - mu * mu / 2)
+            if direction == "remove":
+                return ratio * mp.npdf(x) * one_step_stick(*second, k - mp.log(ratio), direction)
+            return mp.npdf(x) * one_step_stick(*second, k + mp.log(ratio), direction)
 
-
-def _outputs(noise: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    spacing = min(0.1, 0.15 * noise) / 16  # the last step's H has a steep, though smooth, end
-    x = np.arange(-9.0, 9.0 + 1 / noise, spacing)
-    return x, np.full(x.size, spacing)
+        ends = [mpf(-10), mpf(10) + mu]
+        return mp.quad(weighted, sorted({*ends, *_where_the_second_step_ends(mu, q, second[1], k, direction)}))
 
 
-def _losses_and_p(x, noise, rate, direction):
-    mu = 1 / noise
-    normal = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    ratio = 1 - rate + rate * np.exp(mu * x - mu * mu / 2)
-    return (np.log(ratio), normal * ratio) if direction == "remove" else (-np.log(ratio), normal)
+def _where_the_second_step_ends(mu: mpf, q: mpf, second_rate: float, k: float, direction: str) -> set[mpf]:
+    """The output at which k - L is the least (or largest) loss of the second step: a steep place of the integrand."""
+    ratio = mp.exp(k if direction == "remove" else -k) / (1 - mpf(second_rate))
+    inside = (ratio - (1 - q)) / q
+    x = (mp.log(inside) + mu * mu / 2) / mu if inside > 0 else mpf(0)
+    return {x} if abs(x) < 9 else {mpf(0)}
 
 
-def _last_stick(noise, rate, k, direction):
-    mu = 1 / noise
-    k = np.asarray(k)
-    sign = 1 if direction == "remove" else -1
-    inside = (np.exp(sign * k) - (1 - rate)) / rate  # e^{mu x - mu^2/2} where the loss is k
-    x = np.where(inside > 0, (np.log(np.where(inside > 0, inside, 1.0)) + mu * mu / 2) / mu, -np.inf)
-    if direction == "remove":  # the event is x above the threshold
-        p, q = (1 - rate) * norm.sf(x) + rate * norm.sf(x - mu), norm.sf(x)
-    else:
-        p, q = norm.cdf(x), (1 - rate) * norm.cdf(x) + rate * norm.cdf(x - mu)
-    return p - np.exp(k) * q
+def one_step_stick(noise: float, rate: float, k: mpf, direction: str = "remove") -> mpf:
+    """P - e^k Q of the event that the loss exceeds k, from the normal distribution function."""
+    mu, q = 1 / mpf(noise), mpf(rate)
+    inside = (mp.exp(k if direction == "remove" else -k) - (1 - q)) / q  # e^{mu x - mu^2/2} where the loss is k
+    if inside <= 0:
+        return 1 - mp.exp(k) if direction == "remove" else mpf(0)
+    x = (mp.log(inside) + mu * mu / 2) / mu
+    if direction == "remove":  # outputs above x
+        return (1 - q) * mp.ncdf(-x) + q * mp.ncdf(mu - x) - mp.exp(k) * mp.ncdf(-x)
+    return mp.ncdf(x) - mp.exp(k) * ((1 - q) * mp.ncdf(x) + q * mp.ncdf(x - mu))
 
 
 # --- many steps: moments on a line, 30 digits ---
@@ -181,7 +175,7 @@ class SampledTwin:
     def line(self, c: mpf, spacing: mpf, size: int) -> list[mpc]:
         mu, q = 1 / mpf(self.noise), mpf(self.rate)
         reach = 12 + (abs(c) + 1) * mu
-        step = min(mpf("0.1"), mpf("0.2") / mu)
+        step = min(mpf("0.2"), mpf("0.3") / mu)
         nodes = []
         for j in range(int(-reach / step), int(reach / step) + 1):
             x = j * step
@@ -209,27 +203,25 @@ def _powers(nodes: list[tuple[mpf, mpf]], c: mpf, spacing: mpf, size: int, count
 
 def composed_stick(parts: Sequence, k: float, c: float, spacing: float, size: int) -> mpf:
     """E_Q[(e^L - e^k)^+] = 1/(2 pi i) int M(s) e^{-k(s-1)} / (s(s-1)) ds on Re s = c > 1."""
-    return _inverted(parts, k, c, spacing, size, lambda s: 1 / (s * (s - 1)), 1)
+    return _inverted(parts, (c, spacing, size), lambda s: mp.exp(-mpf(k) * (s - 1)) / (s * (s - 1)))
 
 
 def composed_tail(parts: Sequence, t: float, c: float, spacing: float, size: int) -> mpf:
     """P(L > t), c > 1."""
-    return _inverted(parts, t, c, spacing, size, lambda s: 1 / (s - 1), 1)
+    return _inverted(parts, (c, spacing, size), lambda s: mp.exp(-mpf(t) * (s - 1)) / (s - 1))
 
 
 def composed_null_tail(parts: Sequence, t: float, c: float, spacing: float, size: int) -> mpf:
     """Q(L > t), c > 0."""
-    return _inverted(parts, t, c, spacing, size, lambda s: 1 / s, 0)
+    return _inverted(parts, (c, spacing, size), lambda s: mp.exp(-mpf(t) * s) / s)
 
 
-def _inverted(parts, k, c, spacing, size, weight, shift) -> mpf:
+def _inverted(parts: Sequence, line: tuple[float, float, int], weight: Callable[[mpc], mpc]) -> mpf:
+    c, spacing, size = line
     with mp.workdps(DIGITS):
-        moments = _line(tuple(parts), c, spacing, size)
         points = [mpc(c, j * mpf(spacing)) for j in range(size)]
-        terms = [
-            (moment * mp.exp(-mpf(k) * (s - shift)) * weight(s)).real
-            for moment, s in zip(moments, points, strict=True)
-        ]
+        moments = _line(tuple(parts), *line)
+        terms = [(moment * weight(s)).real for moment, s in zip(moments, points, strict=True)]
         whole = (mp.fsum(terms) - terms[0] / 2) * mpf(spacing) / mp.pi
         half = (mp.fsum(terms[::2]) - terms[0] / 2) * 2 * mpf(spacing) / mp.pi
         assert abs(whole - half) <= 1e-13 * abs(whole), f"aliases: {whole} {half}"
@@ -245,27 +237,33 @@ def _line(parts: tuple, c: float, spacing: float, size: int) -> list[mpc]:
     return moments
 
 
-# --- any steps: brackets by direct convolution ---
+# --- many steps with rare, large losses: a grid of losses ---
 
 
-def rounded(losses, p_masses, spacing: float, upwards: bool) -> tuple[int, NDArray[np.float64]]:
-    """P-masses on a grid, every loss moved up (more loss: an upper bound) or down; (first index, masses)."""
-    index = (np.ceil if upwards else np.floor)(np.asarray(losses) / spacing).astype(int)
-    return int(index.min()), np.bincount(index - index.min(), p_masses)
+def gridded_stick(step: tuple[float, float], steps: int, window: tuple[float, float], size: int) -> float:
+    """H(0) of a sampled Gaussian (noise, rate): the loss on a grid that keeps its mean, composed by FFT.
+
+    The grid only widens the loss a little, in proportion to the square of the spacing: extrapolated away.
+    """
+    coarse, fine = (_gridded(step, steps, window, points) for points in (size, 2 * size))
+    return fine + (fine - coarse) / 3
 
 
-def convolved(laws: Sequence[tuple[int, NDArray[np.float64]]]) -> tuple[int, NDArray[np.float64]]:
-    first, masses = laws[0]
-    for start, more in laws[1:]:
-        first, masses = first + start, np.convolve(masses, more)
-    return first, masses
-
-
-def stick_of_masses(law: tuple[int, NDArray[np.float64]], spacing: float, k: float) -> float:
-    """sum of P-mass * (1 - e^{k - L})^+."""
-    first, masses = law
-    losses = (first + np.arange(masses.size)) * spacing
-    return float((masses * -np.expm1(np.minimum(k - losses, 0.0))).sum())
+def _gridded(step: tuple[float, float], steps: int, window: tuple[float, float], size: int) -> float:
+    mu, rate = 1 / step[0], step[1]
+    x = np.linspace(-10.0, 11.0 + mu, 400_001)
+    ratio = 1 - rate + rate * np.exp(mu * x - mu * mu / 2)
+    mass = norm.pdf(x) * ratio
+    mass /= mass.sum()
+    spacing = (window[1] - window[0]) / size
+    place = np.log(ratio) / spacing
+    below = np.floor(place).astype(int)
+    part = place - below
+    circle = np.bincount(below % size, mass * (1 - part), size) + np.bincount((below + 1) % size, mass * part, size)
+    first = round(window[0] / spacing)
+    composed = np.roll(np.fft.irfft(np.fft.rfft(circle) ** steps, size), -first)
+    losses = (first + np.arange(size)) * spacing
+    return float(composed @ -np.expm1(np.minimum(-losses, 0.0)))
 
 
 # --- randomized response ---

@@ -149,8 +149,8 @@ def test_generic_path_equals_fast_path() -> None:
     torch.testing.assert_close(sums[0], sums[1])
 
 
-def without_bias_in_norm(self: Dense) -> torch.Tensor:
-    return self._squares("out", self._delta) * self._input_square_norms()
+def without_bias_in_norm(self: Dense, total: torch.Tensor) -> None:
+    total += self._squares("delta", self._delta) * self._squares("inputs", self._inputs)
 
 
 def unclipped(self: Dense, factors: torch.Tensor, out: list[torch.Tensor]) -> None:
@@ -158,18 +158,18 @@ def unclipped(self: Dense, factors: torch.Tensor, out: list[torch.Tensor]) -> No
     torch.sum(self._delta, 2, out=out[1])
 
 
-def wrong_record(self: Dense, differing: int) -> None:
-    self._kept_delta = self._delta[:, :, :differing].double()
-    self._kept_inputs = self._inputs[..., :differing].clone()
+def wrong_record(self: Dense, examples: slice) -> None:
+    self._kept_deltas.append(self._delta[:, :, :2].double())
+    self._kept_inputs.append(self._inputs[:, :, :2].clone())
 
 
 @pytest.mark.parametrize(
     ("kind", "method", "broken"),
     [
-        (Dense, "square_norms", without_bias_in_norm),
+        (Dense, "add_square_norms", without_bias_in_norm),
         (Dense, "clipped_sum", unclipped),
         (Dense, "keep", wrong_record),
-        (SharedDense, "_input_square_norms", lambda self: self._inputs.abs().sum(0)),
+        (SharedDense, "_input_squares", lambda self: self._inputs.abs().sum(1)),
     ],
 )
 def test_a_broken_layer_is_detected(monkeypatch: pytest.MonkeyPatch, kind, method, broken) -> None:

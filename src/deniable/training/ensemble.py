@@ -53,6 +53,7 @@ class Ensemble:
         self.gradients = example_gradients(model, loss, weights, records[0], differing=differing, shared=self._shared)
         # D has all records but x'; a public constant, the same under both hypotheses
         self._count = settings.rate * (len(records) - max(0, differing - 1))
+        self._everybody = torch.ones(len(weights[0]), len(records))
         if self._shared:
             self.gradients.load(records[None], labels[None])
 
@@ -73,7 +74,7 @@ class Ensemble:
     def _drawn(self) -> Tensor:
         shape = len(self.weights[0]), len(self._records)
         if self._settings.rate == 1:
-            return torch.ones(shape)
+            return self._everybody.clone()
         return (self._source.uniform(*shape) < self._settings.rate).float()
 
     def _gather(self, drawn: Tensor, present: Tensor) -> None:

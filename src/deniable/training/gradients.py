@@ -69,9 +69,9 @@ class ExampleGradients(ABC):
         return self._project(noise) * self._factors
 
 
-def clip_factors(norms: Tensor, clip: float) -> Tensor:
-    """min(1, clip / norm)."""
-    return (clip / norms).clamp_(max=1.0)
+def clip_factors(norms: Tensor, clip: float, out: Tensor) -> None:
+    """min(1, clip / norm), written into `out`."""
+    torch.reciprocal(norms, out=out).mul_(clip).clamp_(max=1.0)
 
 
 class GenericGradients(ExampleGradients):
@@ -106,7 +106,7 @@ class GenericGradients(ExampleGradients):
         for part in self._chunks(include.shape[1]):
             gradients = self._gradients(part)
             norms[:, part] = sum(g.flatten(2).square().sum(2) for g in gradients).sqrt()  # type: ignore[union-attr]
-            factors[:, part] = clip_factors(norms[:, part], clip)
+            clip_factors(norms[:, part], clip, factors[:, part])
             used = (factors * include)[:, part]
             for total, g in zip(out, gradients, strict=True):
                 total.view(len(total), 1, -1).baddbmm_(used.unsqueeze(1), g.flatten(2))

@@ -14,24 +14,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-__all__ = ["Buffers", "Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
+from deniable.training.buffers import Buffers
 
-
-class Buffers:
-    """Memory that is used again in every step; freed buffers would go back to the system each time."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Tensor] = {}
-
-    def get(self, name: str, *shape: int) -> Tensor:
-        """The buffer of this name, grown if it is too small; its content is undefined."""
-        size = 1
-        for side in shape:
-            size *= side
-        held = self._held.get(name)
-        if held is None or held.numel() < size:
-            held = self._held[name] = torch.empty(size)
-        return held[:size].view(shape)
+__all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
 
 
 class Layer(ABC):
@@ -49,19 +34,30 @@ class Layer(ABC):
 class Weighted(Layer):
     """A layer with weights, each (trials, ...), in the order of the module's parameters.
 
-    The methods below are valid after ``backward``; `differing` counts the examples at the end whose own gradients
-    the observer compares (x, or x and x'). ``keep`` must precede ``clipped_sum``, which overwrites the deltas.
+    A pass goes through the trials in waves that fit the cache: ``begin`` once, then for each wave ``select``,
+    ``forward``, ``backward``, ``add_square_norms``, ``keep`` and ``clipped_sum`` (which overwrites the deltas).
+    ``gram`` and ``project`` are about the kept examples of all trials.
     """
 
-    weights: list[Tensor]
+    def __init__(self, weights: list[Tensor]) -> None:
+        self.weights, self._now = weights, weights
+        self._buffers = Buffers()
 
     @abstractmethod
-    def square_norms(self) -> Tensor:
-        """The squared norm of every example's gradient, (trials, examples)."""
+    def begin(self) -> None:
+        """Forget the kept gradients."""
+
+    def select(self, trials: slice) -> None:
+        """Go on with these trials."""
+        self._now = [w[trials] for w in self.weights]
 
     @abstractmethod
-    def keep(self, differing: int) -> None:
-        """Keep the last examples' own gradients, in factors."""
+    def add_square_norms(self, total: Tensor) -> None:
+        """Add the squared norm of every example's gradient to `total` (trials, examples)."""
+
+    @abstractmethod
+    def keep(self, examples: slice) -> None:
+        """Keep these examples' own gradients (x, or x and x')."""
 
     @abstractmethod
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
@@ -69,53 +65,54 @@ class Weighted(Layer):
 
     @abstractmethod
     def gram(self) -> Tensor:
-        """Inner products of the kept gradients, (trials, differing, differing), in float64."""
+        """Inner products of the kept gradients, (trials, kept, kept), in float64."""
 
     @abstractmethod
     def project(self, noise: list[Tensor]) -> Tensor:
-        """Inner products of the kept gradients with `noise`, (trials, differing), in float64."""
+        """Inner products of the kept gradients with `noise`, (trials, kept), in float64."""
 
 
 class Dense(Weighted):
     """`nn.Linear` with inputs (trials, features, examples) of each trial's own."""
 
-    def __init__(self, weights: list[Tensor]) -> None:
-        self.weights = weights
-        self._buffers = Buffers()
+    def begin(self) -> None:
+        """Nothing is kept."""
+        self._kept_deltas: list[Tensor] = []
+        self._kept_inputs: list[Tensor] = []
 
     def forward(self, inputs: Tensor) -> Tensor:
         """W a + b."""
         self._inputs = inputs
-        out = self._buffers.get("out", len(inputs), self.weights[0].shape[1], inputs.shape[2])
-        if len(self.weights) == 1:
-            return torch.bmm(self.weights[0], inputs, out=out)
-        return torch.baddbmm(self.weights[1].unsqueeze(2), self.weights[0], inputs, out=out)
+        out = self._buffers.get("out", len(inputs), self._now[0].shape[1], inputs.shape[2])
+        if len(self._now) == 1:
+            return torch.bmm(self._now[0], inputs, out=out)
+        return torch.baddbmm(self._now[1].unsqueeze(2), self._now[0], inputs, out=out)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """W^T delta."""
         self._delta = delta
         if last:
             return delta
-        out = self._buffers.get("back", len(delta), self.weights[0].shape[2], delta.shape[2])
-        return torch.bmm(self.weights[0].transpose(1, 2), delta, out=out)
+        out = self._buffers.get("back", len(delta), self._now[0].shape[2], delta.shape[2])
+        return torch.bmm(self._now[0].transpose(1, 2), delta, out=out)
 
-    def square_norms(self) -> Tensor:
+    def add_square_norms(self, total: Tensor) -> None:
         """|delta|^2 (|a|^2 + 1)."""
-        inputs = self._input_square_norms()
-        return self._squares("out", self._delta).mul_(inputs + 1 if len(self.weights) == 2 else inputs)
+        total.addcmul_(self._squares("delta", self._delta), self._input_squares())
 
     def _squares(self, name: str, values: Tensor) -> Tensor:
-        # (v * v).sum(1) is several times faster than a vector_norm over a dimension that is not the last
-        return torch.mul(values, values, out=self._buffers.get("squares " + name, *values.shape)).sum(1)
+        # (v * v).sum(1) is a hundred times faster than a vector_norm over a dimension that is not the last
+        squares = torch.mul(values, values, out=self._buffers.get("squares", *values.shape))
+        return torch.sum(squares, 1, out=self._buffers.get(name, len(values), values.shape[2]))
 
-    def _input_square_norms(self) -> Tensor:
-        return self._squares("in", self._inputs)
+    def _input_squares(self) -> Tensor:
+        squares = self._squares("inputs", self._inputs)
+        return squares.add_(1) if len(self._now) == 2 else squares
 
-    def keep(self, differing: int) -> None:
-        """Delta and input of the last examples."""
-        first = self._delta.shape[2] - differing
-        self._kept_delta = self._delta[:, :, first:].double()
-        self._kept_inputs = self._inputs[..., first:].clone()
+    def keep(self, examples: slice) -> None:
+        """Delta and input of these examples."""
+        self._kept_deltas.append(self._delta[:, :, examples].double())
+        self._kept_inputs.append(self._inputs[:, :, examples].clone())
 
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
         """(delta * factors) a^T."""
@@ -129,47 +126,60 @@ class Dense(Weighted):
 
     def gram(self) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
-        inputs = self._kept_inputs.double()
-        bias = len(self.weights) - 1
-        return (self._kept_delta.mT @ self._kept_delta) * (inputs.mT @ inputs + bias)
+        deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs).double()
+        return (deltas.mT @ deltas) * (inputs.mT @ inputs + (len(self.weights) - 1))
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""
-        columns = [self._times_inputs(noise[0], i) for i in range(self._kept_inputs.shape[-1])]
-        products = torch.stack(columns, 2).double() if columns else self._kept_delta
+        deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs)
+        columns = [self._times(noise[0], inputs[:, :, i : i + 1]) for i in range(inputs.shape[2])]
+        products = torch.cat(columns, 2).double() if columns else deltas
         if len(noise) == 2:
             products = products + noise[1].unsqueeze(2)
-        return (products * self._kept_delta).sum(1)
+        return (products * deltas).sum(1)
 
-    def _times_inputs(self, noise: Tensor, i: int) -> Tensor:
-        return torch.bmm(noise, self._kept_inputs[:, :, i : i + 1]).squeeze(2)
+    @staticmethod
+    def _times(noise: Tensor, inputs: Tensor) -> Tensor:
+        return torch.bmm(noise, inputs)
 
 
 class SharedDense(Dense):
     """A first layer whose inputs (1, features, examples) are the same in all trials: one product for all of them."""
 
+    def begin(self) -> None:
+        """Nothing is kept; the inputs' norms are computed once a pass."""
+        super().begin()
+        self._shared_squares: Tensor | None = None
+
+    def _input_squares(self) -> Tensor:
+        if self._shared_squares is None:
+            self._shared_squares = super()._input_squares()
+        return self._shared_squares
+
     def forward(self, inputs: Tensor) -> Tensor:
         """One product of all trials' weights, stacked, with the inputs."""
-        self._inputs = inputs[0]
-        trials, width, features = self.weights[0].shape
+        self._inputs = inputs
+        trials, width, features = self._now[0].shape
         out = self._buffers.get("out", trials * width, inputs.shape[2])
-        if len(self.weights) == 1:
-            torch.mm(self.weights[0].view(-1, features), self._inputs, out=out)
+        if len(self._now) == 1:
+            torch.mm(self._now[0].view(-1, features), inputs[0], out=out)
         else:
-            torch.addmm(self.weights[1].view(-1, 1), self.weights[0].view(-1, features), self._inputs, out=out)
+            torch.addmm(self._now[1].view(-1, 1), self._now[0].view(-1, features), inputs[0], out=out)
         return out.view(trials, width, -1)
 
-    def _input_square_norms(self) -> Tensor:
-        return self._inputs.square().sum(0)
-
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
-        trials, width, features = out.shape
-        flat = scaled.reshape(trials * width, -1)
-        torch.mm(flat, self._inputs.t(), out=out.view(-1, features))
+        flat = scaled.reshape(-1, scaled.shape[2])
+        torch.mm(flat, self._inputs[0].t(), out=out.view(-1, out.shape[2]))
 
-    def _times_inputs(self, noise: Tensor, i: int) -> Tensor:
-        # one matrix-vector product a column: MKL is slow on products with two columns
-        return torch.mv(noise.view(-1, noise.shape[2]), self._kept_inputs[:, i]).view(noise.shape[:2])
+    def keep(self, examples: slice) -> None:
+        """Delta of these examples; their inputs once."""
+        self._kept_deltas.append(self._delta[:, :, examples].double())
+        self._kept_inputs = [self._inputs[:, :, examples]]
+
+    @staticmethod
+    def _times(noise: Tensor, inputs: Tensor) -> Tensor:
+        # a matrix-vector product for each record: MKL is slow on products with two columns
+        return torch.mv(noise.view(-1, noise.shape[2]), inputs.flatten()).view(*noise.shape[:2], 1)
 
 
 class ReLU(Layer):

@@ -60,6 +60,52 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         lambda: nn.Sequential(nn.Sequential(nn.Linear(12, 6), nn.Identity(), nn.ReLU()), nn.Linear(6, 4)),
         (12,),
     ),
+    "convolution": (lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.Flatten(), nn.Linear(27, 4)), (2, 5, 5)),
+    "two convolutions": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 3, 2, bias=False), nn.ReLU(), nn.Conv2d(3, 2, 2), nn.Flatten(), nn.Linear(18, 4)
+        ),
+        (2, 5, 5),
+    ),
+    "padding and stride": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 3, 3, padding=1, stride=2),
+            nn.Tanh(),
+            nn.Conv2d(3, 5, (2, 3), padding=(1, 2), stride=(1, 2)),
+            nn.Flatten(),
+            nn.Linear(60, 4),
+        ),
+        (2, 6, 5),
+    ),
+    "max pool": (
+        lambda: nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4)),
+        (1, 6, 5),
+    ),
+    "overlapping pool": (
+        lambda: nn.Sequential(nn.Conv2d(1, 3, 2), nn.MaxPool2d(3, 2, 1), nn.Tanh(), nn.Flatten(), nn.Linear(18, 4)),
+        (1, 6, 5),
+    ),
+    "group norm": (
+        lambda: nn.Sequential(nn.Conv2d(1, 4, 2), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(48, 4)),
+        (1, 5, 4),
+    ),
+    "small mnist model": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3),
+            nn.ReLU(),
+            nn.GroupNorm(2, 4),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 4, 3),
+            nn.ReLU(),
+            nn.GroupNorm(2, 4),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16, 8),
+            nn.ReLU(),
+            nn.Linear(8, 4),
+        ),
+        (1, 14, 14),
+    ),
 }
 GENERIC: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "residual": (Residual, (12,)),
@@ -74,6 +120,19 @@ GENERIC: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         lambda: nn.Sequential(nn.Conv1d(3, 4, 2), nn.InstanceNorm1d(4), nn.Flatten(), nn.Linear(12, 4)),
         (3, 4),
     ),
+    "grouped convolution": (
+        lambda: nn.Sequential(nn.Conv2d(2, 2, 3, groups=2), nn.Flatten(), nn.Linear(18, 4)),
+        (2, 5, 5),
+    ),
+    "circular padding": (
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(50, 4)),
+        (1, 5, 5),
+    ),
+    "average pool": (
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 4)),
+        (1, 5, 5),
+    ),
+    "ends in a convolution": (lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten()), (1, 3, 3)),
     "embedding of conv1d": (lambda: nn.Sequential(nn.Conv1d(3, 2, 2), nn.Flatten(), nn.Linear(6, 4)), (3, 4)),
 }
 ALL = FAST | GENERIC

@@ -8,15 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from deniable.training.buffers import Buffers
-from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors, trainable
-from deniable.training.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
+from deniable.training.builder import known_layers
+from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
+from deniable.training.layers import Dense, Layer, Weighted
 from deniable.training.losses import Loss, output_gradient
 
 __all__ = ["StackGradients", "example_gradients"]
 
 PADDED_TO = 16
-"""Examples are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
-WAVE = 2**18
+"""Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
+WAVE = 2**20
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
 
 
@@ -31,10 +32,12 @@ def _padded(values: Tensor, width: int) -> Tensor:
 class StackGradients(ExampleGradients):
     """One forward and one backward pass; gradients of dense layers are never materialised."""
 
-    def __init__(self, layers: list[Layer], loss: Loss, differing: int) -> None:
+    def __init__(self, layers: list[Layer], loss: Loss, differing: int, activations: int) -> None:
         super().__init__(differing)
+        self._activations = activations
         self._layers = layers
         self._weighted = [layer for layer in layers if isinstance(layer, Weighted)]
+        self._padded_to = PADDED_TO if isinstance(self._weighted[0], Dense) else 1
         self._output_gradient = output_gradient(loss)
         self._examples = 0
         self._buffers = Buffers()
@@ -43,11 +46,10 @@ class StackGradients(ExampleGradients):
     def load(self, records: Tensor, labels: Tensor) -> None:
         """Keep them, padded at the end with empty records of weight 0: see `PADDED_TO`."""
         self._examples = records.shape[1]
-        width = -(-self._examples // PADDED_TO) * PADDED_TO
+        width = -(-self._examples // self._padded_to) * self._padded_to
         self._records, labels = _padded(records, width), _padded(labels, width)
         self._output_gradient.load(labels, self._weighted[-1].weights[0].shape[1])
-        values = sum(layer.weights[0].shape[1] for layer in self._weighted) * width
-        self._wave = max(1, WAVE // values)
+        self._wave = max(1, WAVE // (self._activations * width))
 
     def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         shape = len(include), self._records.shape[1]
@@ -104,74 +106,18 @@ def example_gradients(
 
     `record` is an example of the data, `shared` whether all trials see the same records (full batches).
     """
-    layers = _known_layers(model, weights, record, shared)
+    layers = known_layers(model, weights, record, shared)
     if layers is None:
         return GenericGradients(model, loss, weights, differing)
-    return StackGradients(layers, loss, differing)
+    return StackGradients(layers, loss, differing, _activations(model, record))
 
 
-def _leaves(model: nn.Module) -> list[nn.Module]:
-    if not isinstance(model, nn.Sequential):
-        return [model]
-    return [leaf for child in model for leaf in _leaves(child)]
-
-
-def _known_layers(model: nn.Module, weights: list[Tensor], record: Tensor, shared: bool) -> list[Layer] | None:
-    """The model's layers, or None where a layer, or the way the layers are joined, is not known."""
-    modules = _leaves(model)
-    weighted = sum(len(list(module.parameters())) for module in modules)
-    if len(set(map(id, modules))) < len(modules) or weighted != len(trainable(model)):
-        return None  # a layer used twice, tied or frozen weights
-    build = _Builder(weights, record, shared)
-    for module in modules:
-        if not build.add(module):
-            return None
-    return build.layers if build.flat and isinstance(modules[-1], nn.Linear) else None
-
-
-class _Builder:
-    """Adds layer after layer while it knows the layer and the layout of its inputs."""
-
-    def __init__(self, weights: list[Tensor], record: Tensor, shared: bool) -> None:
-        self.layers: list[Layer] = []
-        self.flat = False
-        self._weights = list(weights)
-        self._shared = shared
-        self._images = record.ndim == 3
-        if record.ndim == 1:
-            self._flatten()
-
-    def _flatten(self) -> None:
-        if not self.flat:
-            self.layers.append(Flatten())
-        self.flat = True
-
-    def _take(self, module: nn.Module) -> list[Tensor]:
-        count = len(list(module.parameters()))
-        taken, self._weights = self._weights[:count], self._weights[count:]
-        return taken
-
-    @property
-    def _started(self) -> bool:
-        return any(isinstance(layer, Weighted) for layer in self.layers)
-
-    def add(self, module: nn.Module) -> bool:
-        """Whether the module is known here; then it is added."""
-        if isinstance(module, nn.Identity):
-            return True
-        if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
-            self._flatten()
-            return True
-        if type(module) is nn.Linear and self.flat:
-            kind = Dense if self._started or not self._shared else SharedDense
-            self.layers.append(kind(self._take(module)))
-            return True
-        return self._add_activation(module)
-
-    def _add_activation(self, module: nn.Module) -> bool:
-        # activations work in place, so they need a weighted layer's outputs before them, which nothing else reads
-        kinds: dict[type[nn.Module], type[Layer]] = {nn.ReLU: ReLU, nn.Tanh: Tanh}
-        if type(module) not in kinds or not self.layers or not isinstance(self.layers[-1], Weighted):
-            return False
-        self.layers.append(kinds[type(module)]())
-        return True
+def _activations(model: nn.Module, record: Tensor) -> int:
+    """How many values the layers put out for one record."""
+    sizes: list[int] = []
+    leaves = [module for module in model.modules() if not list(module.children())]
+    hooks = [leaf.register_forward_hook(lambda _, __, output: sizes.append(output.numel())) for leaf in leaves]
+    model(record[None])
+    for hook in hooks:
+        hook.remove()
+    return sum(sizes)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.grad import conv2d_input
 
+from deniable.training.buffers import Buffers
 from deniable.training.layers import Layer, Weighted
 
 __all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution"]
@@ -28,6 +29,13 @@ def _channels_last(images: Tensor) -> Tensor:
 def _trials(images: Tensor, shape: torch.Size) -> Tensor:
     """(trials * examples, ...) with trials and examples apart again, in the same memory order."""
     return images.movedim(1, -1).reshape(shape[0], shape[1], *images.shape[2:], images.shape[1]).movedim(-1, 2)
+
+
+def _stacked(images: list[Tensor]) -> Tensor:
+    """Trials joined in memory order channels-last; one trial is not copied."""
+    if len(images) == 1:
+        return images[0].unsqueeze(0)
+    return torch.stack([each.permute(0, 2, 3, 1) for each in images]).movedim(-1, 2)
 
 
 class Materialised(Weighted):
@@ -92,8 +100,7 @@ class Convolution(Materialised):
     def forward(self, inputs: Tensor) -> Tensor:
         """One convolution a trial."""
         self._inputs = _channels_last(inputs)
-        outputs = [self._convolve(trial) for trial in range(len(self._now[0]))]
-        return torch.stack([o.permute(0, 2, 3, 1) for o in outputs]).movedim(-1, 2)
+        return _stacked([self._convolve(trial) for trial in range(len(self._now[0]))])
 
     def _convolve(self, trial: int) -> Tensor:
         images = self._inputs[trial if len(self._inputs) > 1 else 0].permute(0, 3, 1, 2)
@@ -110,8 +117,7 @@ class Convolution(Materialised):
             return delta
         trials, examples, rows, columns, channels = self._inputs.shape
         shape = [examples, channels, rows, columns]
-        images = [self._back(trial, shape).permute(0, 2, 3, 1) for trial in range(trials)]
-        return torch.stack(images).movedim(-1, 2)
+        return _stacked([self._back(trial, shape) for trial in range(trials)])
 
     def _back(self, trial: int, shape: list[int]) -> Tensor:
         delta = self._delta[trial].permute(0, 3, 1, 2)
@@ -205,6 +211,7 @@ class MaxPool(Layer):
 
     def __init__(self, module: nn.MaxPool2d) -> None:
         self._arguments = (_pair(module.kernel_size), _pair(module.stride), _pair(module.padding))
+        self._buffers = Buffers()
 
     @staticmethod
     def knows(module: nn.MaxPool2d) -> bool:
@@ -219,9 +226,13 @@ class MaxPool(Layer):
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """To the place of the largest value."""
-        pool_backward = torch.ops.aten.max_pool2d_with_indices_backward
+        examples, channels, rows, columns = self._inputs.shape
+        back = self._buffers.get("back", examples, rows, columns, channels).permute(0, 3, 1, 2)
         options = (*self._arguments, [1, 1], False, self._places)
-        return _trials(pool_backward(delta.flatten(0, 1), self._inputs, *options), self._shape)
+        torch.ops.aten.max_pool2d_with_indices_backward.grad_input(
+            delta.flatten(0, 1), self._inputs, *options, grad_input=back
+        )
+        return _trials(back, self._shape)
 
 
 def _pair(value: int | tuple[int, ...]) -> list[int]:

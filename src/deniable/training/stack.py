@@ -17,7 +17,7 @@ __all__ = ["StackGradients", "example_gradients"]
 
 PADDED_TO = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
-WAVE = 2**20
+WAVE = 2**21
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
 
 

@@ -140,10 +140,13 @@ def rate(make, name: str, mode: str = "", *, processes: int = 2, threads: int = 
     workers = [context.Process(target=_worker, args=arguments) for _ in range(processes)]
     for worker in workers:
         worker.start()
-    total = sum(results.get(timeout=600) for _ in workers)
+    while any(worker.is_alive() for worker in workers) and results.qsize() < processes:
+        time.sleep(0.05)
+        if any(worker.exitcode for worker in workers):
+            barrier.abort()
     for worker in workers:
         worker.join()
-    return total
+    return sum(results.get(timeout=1) for _ in workers)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from deniable.training import pooled
 from deniable.training.gradients import GenericGradients, trainable
 from deniable.training.layers import Dense, SharedDense
 from deniable.training.losses import cross_entropy, squared_error
@@ -80,6 +81,29 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "max pool": (
         lambda: nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4)),
         (1, 6, 5),
+    ),
+    "pool without relu": (
+        lambda: nn.Sequential(nn.Conv2d(1, 9, (2, 3)), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 4)),
+        (1, 6, 7),
+    ),
+    "pool after pool": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 3, 2), nn.MaxPool2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3, 4)
+        ),
+        (1, 6, 5),
+    ),
+    "two pooled": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 8, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 3, 3, bias=False),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(6, 4),
+        ),
+        (1, 12, 14),
     ),
     "overlapping pool": (
         lambda: nn.Sequential(nn.Conv2d(1, 3, 2), nn.MaxPool2d(3, 2, 1), nn.Tanh(), nn.Flatten(), nn.Linear(18, 4)),
@@ -177,6 +201,22 @@ def assert_equals_twin(make, shape, shared, loss=cross_entropy, **tolerance) -> 
 @pytest.mark.parametrize("name", ALL)
 def test_equals_naive_twin(name: str, shared: bool) -> None:
     assert_equals_twin(*ALL[name], shared)
+
+
+@pytest.mark.parametrize("name", ["max pool", "pool without relu", "pool after pool", "two pooled"])
+def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(pooled, "_KERNELS", None)
+    assert_equals_twin(*FAST[name], True)
+    assert not any(isinstance(layer, pooled.PooledConvolution) for layer in setup(*FAST[name], True)[-1]._layers)
+
+
+@pytest.mark.skipif(pooled._KERNELS is None, reason="the compiled kernels were not built")
+@pytest.mark.parametrize(
+    ("name", "count"), [("max pool", 1), ("pool after pool", 1), ("two pooled", 2), ("small mnist model", 0)]
+)
+def test_compiled_kernels_are_used(name: str, count: int) -> None:
+    layers = setup(*FAST[name], True)[-1]._layers
+    assert sum(isinstance(layer, pooled.PooledConvolution) for layer in layers) == count
 
 
 @pytest.mark.parametrize("name", ["relu", "residual"])

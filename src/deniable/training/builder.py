@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from deniable.training.gradients import trainable
 from deniable.training.images import Convolution, GroupNorm, MaxPool, SharedConvolution
 from deniable.training.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
+from deniable.training.pooled import PooledConvolution, SharedPooledConvolution, can_pool
 
 __all__ = ["known_layers"]
 
@@ -37,6 +38,7 @@ class _Builder:
 
     def __init__(self, weights: list[Tensor], record: Tensor, shared: bool) -> None:
         self.layers: list[Layer] = []
+        self._convolution: tuple[nn.Conv2d, list[Tensor]] | None = None
         self.flat = False
         self._weights = list(weights)
         self._shared = shared
@@ -86,13 +88,28 @@ class _Builder:
     def _add_image_layer(self, module: nn.Module) -> bool:
         if type(module) is nn.Conv2d and Convolution.knows(module):
             kind = Convolution if self.layers or not self._shared else SharedConvolution
-            self.layers.append(kind(self._take(module), module))
+            self._convolution = module, self._take(module)
+            self.layers.append(kind(self._convolution[1], module))
         elif type(module) is nn.GroupNorm and module.affine and self._started:
             self.layers.append(GroupNorm(self._take(module), module))
         elif type(module) is nn.MaxPool2d and MaxPool.knows(module) and self._started:
-            # the largest value is the same before and after a ReLU, which costs a quarter after it
-            place = len(self.layers) - isinstance(self.layers[-1], ReLU)
-            self.layers.insert(place, MaxPool(module))
+            self._add_pool(module)
         else:
             return False
         return True
+
+    def _add_pool(self, module: nn.MaxPool2d) -> None:
+        relu = isinstance(self.layers[-1], ReLU)
+        place = len(self.layers) - relu
+        before = self.layers[place - 1]
+        if self._convolution is None or not _plain(before) or not can_pool(self._convolution[0], module):
+            # the largest value is the same before and after a ReLU, which costs a quarter after it
+            self.layers.insert(place, MaxPool(module))
+            return
+        convolution, weights = self._convolution
+        kind = SharedPooledConvolution if isinstance(before, SharedConvolution) else PooledConvolution
+        self.layers[place - 1 :] = [kind(weights, convolution, relu)]
+
+
+def _plain(layer: Layer) -> bool:
+    return isinstance(layer, Convolution) and not isinstance(layer, PooledConvolution)

@@ -13,7 +13,6 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.grad import conv2d_input
 
 from deniable.training.buffers import Buffers
 from deniable.training.layers import Layer, Weighted
@@ -115,13 +114,12 @@ class Convolution(Materialised):
         self._delta = _channels_last(delta)
         if last:
             return delta
-        trials, examples, rows, columns, channels = self._inputs.shape
-        shape = [examples, channels, rows, columns]
-        return _stacked([self._back(trial, shape) for trial in range(trials)])
+        return _stacked([self._back(trial) for trial in range(len(delta))])
 
-    def _back(self, trial: int, shape: list[int]) -> Tensor:
-        delta = self._delta[trial].permute(0, 3, 1, 2)
-        return conv2d_input(shape, self._kernel_of(trial), delta, self._stride, self._padding)  # type: ignore[no-untyped-call,no-any-return]
+    def _back(self, trial: int) -> Tensor:
+        delta, images = (values[trial].permute(0, 3, 1, 2) for values in (self._delta, self._inputs))
+        options = (None, self._stride, self._padding, (1, 1), False, (0, 0), 1, [True, False, False])
+        return torch.ops.aten.convolution_backward(delta, images, self._kernel_of(trial), *options)[0]  # type: ignore[no-any-return]
 
     def _patches(self) -> Tensor:
         """(trials, examples, positions, kernel rows * kernel columns * channels)."""

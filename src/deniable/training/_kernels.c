@@ -10,7 +10,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_THIS_CPU __attribute__((target_clones("arch=x86-64-v3", "default"), optimize("O3")))
+#define FOR_THIS_CPU __attribute__((target_clones("arch=x86-64-v3", "default"), optimize("O3", "no-trapping-math", "no-math-errno")))
 #else
 #define FOR_THIS_CPU
 #endif
@@ -36,6 +36,26 @@ EXPORT FOR_THIS_CPU void pool(const float *restrict x, float *restrict out, int3
     }
 }
 
+#define SMALL 4096
+
+/* One example of few channels: vectors run over the filters, once for each of the four places. */
+static inline __attribute__((always_inline)) void few_channels(const float *restrict x, const float *restrict delta, const int32_t *restrict place,
+                                float *restrict gradient, const long *sizes) {
+    const long w = sizes[2], c = sizes[3], q = sizes[5], o = sizes[6], row = sizes[8] * c, taps = sizes[7] * row;
+    float sums[SMALL] = {0}, part[SMALL];
+    for (long cell = 0; cell < sizes[4] * q; cell++, delta += o, place += o)
+        for (int32_t t = 0; t < 4; t++) {
+            const float *at = x + ((2 * (cell / q) + t / 2) * w + 2 * (cell % q) + t % 2) * c;
+            for (long f = 0; f < o; f++) part[f] = place[f] == t ? delta[f] : 0.0f;
+            float *sum = sums;
+            for (long k = 0; k < sizes[7]; k++, at += w * c)
+                for (long i = 0; i < row; i++, sum += o)
+                    for (long f = 0; f < o; f++) sum[f] += at[i] * part[f];
+        }
+    for (long f = 0; f < o; f++)
+        for (long tap = 0; tap < taps; tap++) gradient[f * taps + tap] = sums[tap * o + f];
+}
+
 /* delta, place (n, p, q, o) of the pooled outputs; x (n, h, w, c) inputs; kernel (o, r, s, c).
    gradient (n, o, r, s, c) of every example; back (n, h, w, c), or NULL where it is not needed. */
 EXPORT FOR_THIS_CPU void pooled_backward(const float *restrict x, const float *restrict delta,
@@ -43,6 +63,11 @@ EXPORT FOR_THIS_CPU void pooled_backward(const float *restrict x, const float *r
                                          float *restrict gradient, float *restrict back, const long *sizes) {
     const long n = sizes[0], h = sizes[1], w = sizes[2], c = sizes[3], p = sizes[4], q = sizes[5], o = sizes[6];
     const long r = sizes[7], row = sizes[8] * c, image = h * w * c, size = o * r * row;
+    if (!back && row < 8 && size <= SMALL) {
+        for (long e = 0; e < n; e++)
+            few_channels(x + e * image, delta + e * p * q * o, place + e * p * q * o, gradient + e * size, sizes);
+        return;
+    }
     memset(gradient, 0, sizeof(float) * n * size);
     if (back) memset(back, 0, sizeof(float) * n * image);
     for (long e = 0; e < n; e++, x += image, gradient += size, back = back ? back + image : back)

@@ -132,7 +132,7 @@ def _worker(made, threads, seconds, barrier, results) -> None:
     results.put(done * amount / (time.perf_counter() - start))
 
 
-def rate(make, name: str, mode: str = "", *, processes: int = 2, threads: int = 1, seconds: float = 4.0) -> float:
+def rate(make, name: str, mode: str = "", *, processes: int = 2, threads: int = 1, seconds: float = 3.0) -> float:
     """Trainings (or billions of operations) a second of all processes together."""
     context = get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
@@ -149,18 +149,28 @@ def rate(make, name: str, mode: str = "", *, processes: int = 2, threads: int = 
     return sum(results.get(timeout=1) for _ in workers)
 
 
+def measured(name: str, rounds: int = 3) -> dict[str, float]:
+    """The best of some rounds of each contestant, in turns, so that a busy machine disturbs all of them alike."""
+    threads = os.cpu_count() or 1
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        now = {"written": rate(theirs, name, "hooks", processes=1, threads=threads)}
+        now |= {mode: rate(theirs, name, mode) for mode in ("hooks", "ew", "ghost")}
+        now |= {"ours": rate(ours, name), "sgemm": rate(sgemm, name)}
+        best = {key: max(value, best.get(key, 0.0)) for key, value in now.items()}
+    return best
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_faster_than_opacus(name: str) -> None:
-    case = CASES[name]
-    written = rate(theirs, name, "hooks", processes=1, threads=os.cpu_count() or 1)
-    variants = {mode: rate(theirs, name, mode) for mode in ("hooks", "ew", "ghost")}
-    best = max(variants, key=variants.__getitem__)
-    speed, limit = rate(ours, name), rate(sgemm, name)
-    share = speed * 2 * case.multiplications * case.records * STEPS / 1e9 / limit
+    case, rates = CASES[name], measured(name)
+    speed, written = rates["ours"], rates["written"]
+    mode = max(("hooks", "ew", "ghost"), key=rates.__getitem__)
+    share = speed * 2 * case.multiplications * case.records * STEPS / 1e9 / rates["sgemm"]
     print(
-        f"\n{name}: {speed:.3g} trainings/s, {share:.0%} of sgemm ({limit:.0f} GFLOP/s); "
+        f"\n{name}: {speed:.3g} trainings/s, {share:.0%} of sgemm ({rates['sgemm']:.0f} GFLOP/s); "
         f"Opacus as written {written:.3g} ({speed / written:.3g} times), "
-        f"best variant {best} {variants[best]:.3g} ({speed / variants[best]:.3g} times)"
+        f"best variant {mode} {rates[mode]:.3g} ({speed / rates[mode]:.3g} times)"
     )
     assert speed >= case.as_written * written
-    assert speed >= case.best * variants[best]
+    assert speed >= case.best * rates[mode]

@@ -66,7 +66,7 @@ def test_grid_and_contour_on_a_mixture(direction):
         assert contour.hockey_stick(k) == pytest.approx(grid.hockey_stick(k), rel=1e-4, abs=1e-9)
         agree(contour.tail(k), grid.tail(k), slack=1e-10)
         agree(contour.null_tail(k), grid.null_tail(k), slack=1e-10)
-        assert contour.tail(k) == pytest.approx(grid.tail(k), rel=2e-2)
+        assert contour.tail(k) == pytest.approx(grid.tail(k), rel=5e-2)
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])

@@ -39,8 +39,12 @@ def crossing(
         tolerance = precision * max(abs(safe), 1e-3)
         if abs(safe - unsafe) <= tolerance:
             break
-        stalled = abs(safe - unsafe) > 0.5 * widths[-3] and len(widths) > 3
-        guess = _next_guess(unsafe, f_unsafe, safe, f_safe, 0.5 * tolerance, stalled)
+        guess = _secant(unsafe, f_unsafe, safe, f_safe)
+        if len(widths) > 3 and abs(safe - unsafe) > 0.5 * widths[-3]:
+            guess = 0.5 * (unsafe + safe)
+        # keep away from both ends, so that a good guess is followed by one that closes the bracket behind it
+        low, high = min(unsafe, safe) + 0.5 * tolerance, max(unsafe, safe) - 0.5 * tolerance
+        guess = min(max(guess, low), high)
         value = excess(guess)
         if abs(value) < close:
             return guess
@@ -54,13 +58,10 @@ def crossing(
     return safe
 
 
-def _next_guess(unsafe: float, f_unsafe: float, safe: float, f_safe: float, least: float, bisect: bool) -> float:
-    """The secant's root, but at least `least` away from both ends, so that a good guess is followed by one that
-    closes the bracket from the other side."""
-    secant = (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe) if f_unsafe > f_safe else 0.5 * (unsafe + safe)
-    guess = 0.5 * (unsafe + safe) if bisect else secant
-    low, high = min(unsafe, safe) + least, max(unsafe, safe) - least
-    return min(max(guess, low), high)
+def _secant(unsafe: float, f_unsafe: float, safe: float, f_safe: float) -> float:
+    if f_unsafe <= f_safe:
+        return 0.5 * (unsafe + safe)
+    return (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe)
 
 
 def falls_to(

@@ -10,7 +10,7 @@ have the same form with one pole. Cost does not depend on the number of steps.
 
 Error, known and added on the safe side:
 - aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality
-  (where panels are used instead, the disagreement of every panel with its halves);
+  (where panels are used instead, what their highest Legendre coefficients still contribute);
 - truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail;
 - round-off: of the sum, and of K times the number of steps.
 """
@@ -20,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, expm1, inf, pi, sqrt
+from math import exp, expm1, inf, log, pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pair import Pair
-from deniable.loss.panels import graded
+from deniable.loss.panels import graded, unresolved
 from deniable.loss.quadrature import DIRECT, UnresolvedError
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 from deniable.loss.values import Upper, upper
@@ -54,9 +54,9 @@ class _Line:
     cumulants: Complexes
     rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
     period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
+    drawn_for: float  # the k whose integrand the points were chosen for
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
     noise: float  # relative round-off of e^K
-    panels: float  # estimated error of the panels
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
         """The line integral and its error."""
@@ -67,7 +67,8 @@ class _Line:
         terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
         roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
         height = exp(top) / pi
-        error = height * (roundoff + self.panels + self._truncation(weight)) + self._aliases(k, weight)
+        panels = unresolved(terms, self.weights) if self.period == inf else 0.0
+        error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, weight)
         return height * float(terms.real.sum()), error
 
     def _aliases(self, k: float, weight: Weight) -> float:
@@ -99,9 +100,13 @@ class _Reach:
     def integral(self, k: float, weight: Weight, region: Region) -> tuple[float, float, float]:
         """By a line that is there already if it serves, else by a new one through the saddle for k."""
         saddle = self.composition.search(k, weight, region)
-        if saddle.c not in self.lines:
-            self.lines[saddle.c] = self._draw(k, weight, saddle, region)
-        return *self.lines[saddle.c].integral(k, weight), saddle.c
+        line = self.lines.get(saddle.c)
+        if line is not None:
+            value, error = line.integral(k, weight)
+            if error <= _GOOD * abs(value) or line.drawn_for == k:
+                return value, error, saddle.c
+        line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
+        return *line.integral(k, weight), saddle.c
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> _Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
@@ -116,7 +121,7 @@ class _Reach:
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
         noise = self._noise(saddle, frequencies.size)
-        return _Line(saddle, frequencies, weights, cumulants, rivals, period, beyond, noise, 0.0)
+        return _Line(saddle, frequencies, weights, cumulants, rivals, period, k, beyond, noise)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> _Line:
         """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
@@ -128,7 +133,7 @@ class _Reach:
             last,
         )
         noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
-        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, beyond, noise, panels.error)
+        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, k, beyond, noise)
 
     def _noise(self, saddle: Saddle, count: int) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
@@ -137,10 +142,11 @@ class _Reach:
         return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| has fallen to e^-41 of its height, or very far; and its largest value seen from there on."""
+        """Where |e^K| / |s| has fallen to e^-41 of its height, or very far; and |e^K|'s largest value from there on."""
         last = sqrt(2 * TINY / saddle.bend)
         farthest = _FARTHEST * max(last, abs(saddle.c))
-        while self._falls(saddle, last, [1.0]) > -TINY and last < farthest:
+        pole = max(abs(saddle.c), abs(saddle.c - 1))
+        while self._falls(saddle, last, [1.0]) > max(0.0, log(last / pole)) - TINY and last < farthest:
             last *= 1.5
         return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
 

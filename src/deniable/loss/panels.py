@@ -6,25 +6,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
+from numpy.polynomial.legendre import leggauss, legvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 
-__all__ = ["Panels", "graded"]
+__all__ = ["Panels", "graded", "unresolved"]
 
 
 _NODES, _WEIGHTS = leggauss(16)
+_HIGHEST = (np.arange(14, 16) + 0.5) * legvander(_NODES, 15)[:, 14:] * _WEIGHTS[:, None]
 _MOST = 2**15  # points
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Points and weights on [0, end], the function's values there, and the estimated error of its integral."""
+    """Points and weights on [0, end], sixteen to a panel, and the function's values there."""
 
     points: Floats
     weights: Floats
     values: Complexes
-    error: float
+
+
+def unresolved(terms: Complexes, weights: Floats) -> float:
+    """Estimated error of the sum of `terms` (weights times integrand on panels): what the highest Legendre
+    coefficients on each panel would still contribute. Large where the panels are too wide for the integrand."""
+    heads = np.abs((terms / weights).reshape(-1, _NODES.size) @ _HIGHEST).sum(1)
+    return float(heads @ weights.reshape(-1, _NODES.size).sum(1))
 
 
 def _points(edges: Floats) -> Floats:
@@ -52,7 +59,7 @@ def graded(
     points = _points(active)
     known = values(points.ravel()).reshape(points.shape)
     kept: list[tuple[Floats, Floats, Complexes]] = []
-    error, total, count = 0.0, 0.0, points.size
+    total, count = 0.0, points.size
     while active.size:
         sums = _integrals(active, integrand(points, known))
         total = max(total, float(np.abs(_integrals(active, np.abs(integrand(points, known)))).sum()))
@@ -63,13 +70,12 @@ def graded(
         gaps = np.abs(sums - split.sum(0))
         count += finer.size
         open_ = gaps > 1e-13 * total if count < _MOST else np.zeros(gaps.size, dtype=bool)
-        error += float(gaps[~open_].sum())
         both = np.concatenate([open_, open_])
         kept.append((halves[~both], finer[~both], fine[~both]))
         active, points, known = halves[both], finer[both], fine[both]
     edges, nodes, found = (np.concatenate([part[i] for part in kept]) for i in range(3))
     weights = (edges[:, 1:] - edges[:, :1]) / 2 * _WEIGHTS
-    return Panels(nodes.ravel(), weights.ravel(), found.ravel(), error)
+    return Panels(nodes.ravel(), weights.ravel(), found.ravel())
 
 
 def _integrals(edges: Floats, values: Numbers) -> Complexes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Numbers
+from deniable.loss.arrays import Complexes, Floats, Numbers
 
 __all__ = ["DIRECT", "Nodes", "UnresolvedError", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
 
@@ -54,11 +54,28 @@ def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexe
     top = float(peaks.real.max())
     if s.size > DIRECT and _evenly_spaced(s):
         return np.asarray(top + _log(_even_sums(losses, np.exp(peaks - top), s)))
-    blocks = np.array_split(s, 1 + s.size * losses.size // _BLOCK)
-    if top < _BULK and s.size <= DIRECT:
-        return np.concatenate([_log1p(_gain(losses, log_weights, block[:, None]).sum(1)) for block in blocks])
-    weights = np.exp(peaks - top)
-    return np.concatenate([top + _log(np.exp(1j * np.outer(block.imag, losses)) @ weights) for block in blocks])
+    if s.size > DIRECT:
+        return np.asarray(top + _log(_panel_sums(losses, np.exp(peaks - top), s.imag)))
+    if top < _BULK:
+        return np.asarray(_log1p(_gain(losses, log_weights, s[:, None]).sum(1)))
+    return np.asarray(top + _log(np.exp(1j * np.outer(s.imag, losses)) @ np.exp(peaks - top)))
+
+
+def _panel_sums(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
+    """sum_i weights_i e^{i omega_j losses_i} for rows of sixteen frequencies spread alike from their first.
+
+    Rows of equal width share the exponentials of their offsets, so that each row costs one exponential a node.
+    """
+    rows = omega.reshape(-1, 16)
+    starts, widths = rows[:, 0], rows[:, -1] - rows[:, 0]
+    sums = np.empty(rows.shape, dtype=np.complex128)
+    exponents = np.round(np.log2(widths) * 1e6)  # widths differ by factors of two, or not at all
+    for exponent in np.unique(exponents):
+        alike = np.nonzero(exponents == exponent)[0]
+        offsets = np.exp(1j * np.outer(losses, rows[alike[0]] - starts[alike[0]]))
+        for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
+            sums[block] = (np.exp(1j * np.outer(starts[block], losses)) * weights) @ offsets
+    return sums.ravel()
 
 
 def _evenly_spaced(s: Complexes) -> bool:

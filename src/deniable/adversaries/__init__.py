@@ -1,0 +1,1 @@
+"""Observers that try to tell what a model was trained on."""

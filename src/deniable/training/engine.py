@@ -1,0 +1,131 @@
+"""Blocks of trials: many trainings advance together, watched by the strongest observer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.func import functional_call
+
+from deniable.training.ensemble import Ensemble, initial_weights
+from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
+from deniable.training.noise import SeededSource
+from deniable.training.settings import Neighbours, TrainingSettings
+
+__all__ = ["BlockResult", "Observation", "run_block"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the observer sees of one step, for all trials: the weights before it and the noisy sum applied to them."""
+
+    step: int
+    weights: list[Tensor]
+    noisy_sum: list[Tensor]
+    sigma: Tensor
+    batch: Tensor
+    """Which of `Neighbours.columns` were in the batch, (trials, records); hidden for the differing ones."""
+
+
+@dataclass(frozen=True)
+class BlockResult:
+    """What the trials of one block gave; rows are trials, columns are steps."""
+
+    trained_on_d: NDArray[np.bool_]
+    """The bit b of each trial: whether D (or D') was trained on."""
+    log_likelihood_ratio: NDArray[np.float64]
+    """ln p(all observed so far | D) / p(... | D') after every step."""
+    local_sensitivity: NDArray[np.float64]
+    """||g(x) - g(x')|| or ||g(x)|| of the clipped gradients at every step."""
+    sigma: NDArray[np.float64]
+    """Standard deviation of the noise that was added to the sum at every step."""
+    gradient_norm: NDArray[np.float64]
+    """Norm of x's gradient before clipping at every step."""
+    accuracy: NDArray[np.float64] | None
+    """Share of the test records that each final model classifies correctly; None without test records."""
+
+
+def run_block(
+    settings: TrainingSettings,
+    neighbours: Neighbours,
+    seed: int,
+    block: int,
+    watch: Callable[[Observation], None] | None = None,
+) -> BlockResult:
+    """Play `settings.trials_per_block` games of Experiment 2 (001), b drawn at random in each (ERRATA 10).
+
+    The result depends on the arguments alone, not on order, process or number of threads: everything runs on one
+    thread, and all draws come from generators whose states are made of (seed, block). Every trial has its own
+    initial weights, as in 001's repetitions. `watch` sees each step's observation before it is applied.
+    """
+    with one_thread(), torch.no_grad():
+        game = _Block(settings, neighbours, seed, block)
+        for step in range(settings.steps):
+            game.advance(step, watch)
+        return game.result()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Results that do not depend on the machine's load; blocks are spread over processes instead."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Block:
+    def __init__(self, settings: TrainingSettings, neighbours: Neighbours, seed: int, block: int) -> None:
+        self._settings, self._neighbours = settings, neighbours
+        trials = settings.trials_per_block
+        columns = neighbours.columns(settings.adjacency)
+        model, weights = initial_weights(settings, trials, SeededSource(seed, block, stream=0).generator)
+        source = SeededSource(seed, block, stream=1)
+        self._ensemble = Ensemble(settings, model, weights, columns, source)
+        self._on_d = source.uniform(trials) < 0.5
+        # x is in D; x', if there is one, is in D'
+        self._members = torch.stack([self._on_d, ~self._on_d], 1)[:, : columns.differing].float()
+        zeros = [torch.zeros(trials, settings.steps, dtype=torch.float64) for _ in range(4)]
+        self._ratio, self._sensitivity, self._sigma, self._norm = zeros
+
+    def advance(self, step: int, watch: Callable[[Observation], None] | None) -> None:
+        """One step of all trials."""
+        settings, ensemble = self._settings, self._ensemble
+        present = ensemble.draw_batch(self._members)
+        norms = ensemble.sum_gradients()
+        gram = ensemble.gradients.gram()
+        sensitivity = local_sensitivity(gram)
+        local = settings.sensitivity == "local"
+        sigma = settings.noise * (sensitivity if local else torch.full_like(sensitivity, settings.global_sensitivity))
+        projection = ensemble.add_noise(sigma)
+        self._ratio[:, step] = log_likelihood_ratio(gram, projection, present, sigma, settings.rate)
+        self._sensitivity[:, step], self._sigma[:, step] = sensitivity, sigma
+        self._norm[:, step] = norms[:, 0]
+        if watch is not None:
+            watch(Observation(step, ensemble.weights, ensemble.sums, sigma, ensemble.batch))
+        ensemble.apply()
+
+    def result(self) -> BlockResult:
+        """The block's record; refused if a training diverged."""
+        ratio = self._ratio.cumsum(1)
+        finite = torch.isfinite(ratio).all(0)
+        if not bool(finite.all()):
+            step = int(finite.int().argmin()) + 1
+            raise FloatingPointError(f"training diverged at step {step}: lower learning_rate or scale the records")
+        sensitivity, sigma, norm = (a.numpy() for a in (self._sensitivity, self._sigma, self._norm))
+        return BlockResult(self._on_d.numpy(), ratio.numpy(), sensitivity, sigma, norm, self._accuracy())
+
+    def _accuracy(self) -> NDArray[np.float64] | None:
+        records, labels = self._neighbours.test_records, self._neighbours.test_labels
+        if records is None or labels is None:
+            return None
+        model, trials = self._ensemble.model, range(len(self._on_d))
+        outputs = (functional_call(model, self._ensemble.state(trial), (records,)) for trial in trials)
+        return np.array([float((output.argmax(1) == labels).double().mean()) for output in outputs])

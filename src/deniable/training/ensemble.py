@@ -1,0 +1,114 @@
+"""The weights of many trainings and the moves of a step: draw a batch, sum clipped gradients, add noise, update."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from deniable.training.gradients import trainable
+from deniable.training.losses import loss_function
+from deniable.training.models import model_factory, refuse
+from deniable.training.noise import RandomSource
+from deniable.training.optimizers import updater
+from deniable.training.settings import Columns, TrainingSettings
+from deniable.training.stack import example_gradients
+
+__all__ = ["Ensemble", "initial_weights"]
+
+GATHER_BELOW = 0.5
+"""Below this rate each trial's batch is copied together; above it, all records are computed and left out by weight."""
+
+
+def initial_weights(
+    settings: TrainingSettings, trials: int, generator: torch.Generator
+) -> tuple[nn.Module, list[Tensor]]:
+    """A model, refused if it mixes examples, and each trial's own first weights, as the factory draws them."""
+    factory = model_factory(settings.model)
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(generator.get_state())
+        models = [factory() for _ in range(trials)]
+    refuse(models[0])
+    drawn = [trainable(model).values() for model in models]
+    return models[0], [torch.stack(values) for values in zip(*drawn, strict=True)]
+
+
+class Ensemble:
+    """Trainings on the same records, of which the last, differing ones are in a trial's data set or not."""
+
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        model: nn.Module,
+        weights: list[Tensor],
+        columns: Columns,
+        source: RandomSource,
+    ) -> None:
+        self._settings, self._source, self.model, self.weights = settings, source, model, weights
+        records, labels, differing = self._records, self._labels, self._differing = columns
+        self.sums = [torch.empty_like(w) for w in weights]
+        self._noise = [torch.empty_like(w) for w in weights]
+        self._updater = updater(settings)
+        self._shared = settings.rate >= GATHER_BELOW
+        loss = loss_function(settings.loss)
+        self.gradients = example_gradients(model, loss, weights, records[0], differing=differing, shared=self._shared)
+        # D has all records but x'; a public constant, the same under both hypotheses
+        self._count = settings.rate * (len(records) - max(0, differing - 1))
+        self._everybody = torch.ones(len(weights[0]), len(records))
+        if self._shared:
+            self.gradients.load(records[None], labels[None])
+
+    def draw_batch(self, members: Tensor) -> Tensor:
+        """Draw the step's batch, given which differing records are `members` (trials, differing) of the data set.
+
+        Returns which of them were drawn; `batch` (trials, records) says it of all.
+        """
+        self.batch = self._drawn()
+        common = self.batch.shape[1] - self._differing
+        present = self.batch[:, common:].mul_(members)
+        if self._shared:
+            self._include = self.batch
+        else:
+            self._gather(self.batch[:, :common], present)
+        return present
+
+    def _drawn(self) -> Tensor:
+        shape = len(self.weights[0]), len(self._records)
+        if self._settings.rate == 1:
+            return self._everybody.clone()
+        return (self._source.uniform(*shape) < self._settings.rate).float()
+
+    def _gather(self, drawn: Tensor, present: Tensor) -> None:
+        """Copy each trial's batch together, padded with record 0 at weight 0 to the longest batch."""
+        counts = drawn.sum(1).long()
+        trial, record = drawn.nonzero(as_tuple=True)
+        place = torch.arange(len(trial)) - (counts.cumsum(0) - counts)[trial]
+        index = torch.zeros(len(drawn), int(counts.max()), dtype=torch.long)
+        index[trial, place] = record
+        differing = torch.arange(len(self._records) - self._differing, len(self._records))
+        index = torch.cat([index, differing.expand(len(drawn), -1)], 1)
+        padding = torch.arange(int(counts.max())) < counts.unsqueeze(1)
+        self._include = torch.cat([padding.float(), present], 1)
+        self.gradients.load(self._records[index], self._labels[index])
+
+    def sum_gradients(self) -> Tensor:
+        """Sum the batch's clipped gradients into `sums`; returns the differing records' norms before clipping."""
+        norms = self.gradients.clipped_sum(self._include, self._settings.clip, self.sums)
+        return norms[:, norms.shape[1] - self._differing :]
+
+    def add_noise(self, sigma: Tensor) -> Tensor:
+        """Add noise of standard deviation `sigma` (trials,) to `sums`.
+
+        Returns the projections of the unscaled noise on the differing records' clipped gradients.
+        """
+        for noise, total in zip(self._noise, self.sums, strict=True):
+            self._source.normal_(noise)
+            total.addcmul_(noise, sigma.to(total.dtype).view(-1, *[1] * (total.ndim - 1)))
+        return self.gradients.project(self._noise)
+
+    def apply(self) -> None:
+        """Update the weights with `sums`, the very ones that an observer sees."""
+        self._updater.apply(self.weights, self.sums, self._count)
+
+    def state(self, trial: int) -> dict[str, Tensor]:
+        """One trial's trained parameters, by name."""
+        return {name: w[trial] for name, w in zip(trainable(self.model), self.weights, strict=True)}

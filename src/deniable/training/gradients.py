@@ -1,0 +1,138 @@
+"""Clipped sums of per-example gradients for many trials: the interface, and the path that takes any module."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from deniable.training.losses import Loss
+
+__all__ = ["ExampleGradients", "GenericGradients", "trainable"]
+
+
+def trainable(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that are trained, by name, each once."""
+    return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+
+def _places(model: nn.Module) -> dict[str, int]:
+    """Every name under which a trained parameter stands in a module (tied ones have several), and its number."""
+    numbers = {id(p): i for i, p in enumerate(q for q in model.parameters() if q.requires_grad)}
+    named = (
+        (f"{prefix}.{name}".lstrip("."), p) for prefix, m in model.named_modules() for name, p in m._parameters.items()
+    )
+    return {name: numbers[id(p)] for name, p in named if id(p) in numbers}
+
+
+class ExampleGradients(ABC):
+    """One pass over the records of a step, for all trials; the last `differing` records are x, or x and x'.
+
+    Guarantee: every record's contribution to the sum has norm at most `clip` (to float32 rounding), and depends on
+    no other record.
+    """
+
+    def __init__(self, differing: int) -> None:
+        self.differing = differing
+
+    @abstractmethod
+    def load(self, records: Tensor, labels: Tensor) -> None:
+        """The step's records (1 or trials, examples, ...) and labels; 1 where all trials share them."""
+
+    @abstractmethod
+    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Norms and factors (trials, examples); the sum goes into `out`."""
+
+    @abstractmethod
+    def _gram(self) -> Tensor:
+        """Inner products of the differing records' gradients before clipping."""
+
+    @abstractmethod
+    def _project(self, noise: list[Tensor]) -> Tensor:
+        """Inner products of `noise` with the differing records' gradients before clipping."""
+
+    def clipped_sum(self, include: Tensor, clip: float, out: list[Tensor]) -> Tensor:
+        """Write sum_i include_i clip(g_i) into `out`; returns the norms before clipping, (trials, examples)."""
+        norms, factors = self._sum(include, clip, out)
+        self._factors = factors[:, factors.shape[1] - self.differing :].double()
+        return norms
+
+    def gram(self) -> Tensor:
+        """Inner products of the differing records' clipped gradients, (trials, differing, differing), in float64."""
+        return self._gram() * self._factors.unsqueeze(1) * self._factors.unsqueeze(2)
+
+    def project(self, noise: list[Tensor]) -> Tensor:
+        """Inner products of `noise` with the differing records' clipped gradients, (trials, differing), in float64."""
+        return self._project(noise) * self._factors
+
+
+def clip_factors(norms: Tensor, clip: float, out: Tensor) -> None:
+    """min(1, clip / norm), written into `out`."""
+    torch.reciprocal(norms, out=out).mul_(clip).clamp_(max=1.0)
+
+
+class GenericGradients(ExampleGradients):
+    """Any `nn.Module`: gradients by `torch.func`, materialised for a chunk of records at a time.
+
+    Each example passes through the module alone, so no layer can mix examples here.
+    """
+
+    memory = 2**28
+    """Bytes of gradients that are held at once, approximately."""
+
+    def __init__(self, model: nn.Module, loss: Loss, weights: list[Tensor], differing: int) -> None:
+        super().__init__(differing)
+        self.weights = weights
+        places = _places(model)
+
+        def example_loss(values: list[Tensor], record: Tensor, label: Tensor) -> Tensor:
+            state = {name: values[number] for name, number in places.items()}
+            # tie_weights would swap a module that is used twice twice, and leave it swapped
+            return loss(functional_call(model, state, (record[None],), tie_weights=False), label[None])[0]
+
+        self._one_trial = vmap(grad(example_loss), in_dims=(None, 0, 0))
+
+    def load(self, records: Tensor, labels: Tensor) -> None:
+        """Keep them."""
+        self._records, self._labels = records, labels
+
+    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+        norms, factors = torch.empty_like(include), torch.empty_like(include)
+        for total in out:
+            total.zero_()
+        for part in self._chunks(include.shape[1]):
+            gradients = self._gradients(part)
+            norms[:, part] = sum(g.flatten(2).square().sum(2) for g in gradients).sqrt()  # type: ignore[union-attr]
+            clip_factors(norms[:, part], clip, factors[:, part])
+            used = (factors * include)[:, part]
+            for total, g in zip(out, gradients, strict=True):
+                total.view(len(total), 1, -1).baddbmm_(used.unsqueeze(1), g.flatten(2))
+        self._kept = [g.flatten(2) for g in gradients]
+        return norms, factors
+
+    def _chunks(self, examples: int) -> Iterator[slice]:
+        """Slices of the examples; the differing ones are the last slice, for their gradients are kept."""
+        size = max(1, self.memory // (4 * sum(w.numel() for w in self.weights)))
+        common = examples - self.differing
+        for start in range(0, common, size):
+            yield slice(start, min(start + size, common))
+        yield slice(common, examples)
+
+    def _gradients(self, part: slice) -> list[Tensor]:
+        if part.stop == part.start:
+            return [w.new_empty(len(w), 0, *w.shape[1:]) for w in self.weights]
+        records, labels = self._records[:, part], self._labels[:, part]
+        if len(records) == 1:
+            return vmap(self._one_trial, in_dims=(0, None, None))(self.weights, records[0], labels[0])  # type: ignore[no-any-return]
+        return vmap(self._one_trial)(self.weights, records, labels)  # type: ignore[no-any-return]
+
+    def _gram(self) -> Tensor:
+        kept = [g.double() for g in self._kept]
+        return torch.stack([g @ g.mT for g in kept]).sum(0)
+
+    def _project(self, noise: list[Tensor]) -> Tensor:
+        products = [(g.double() @ z.flatten(1).double().unsqueeze(2)) for g, z in zip(self._kept, noise, strict=True)]
+        return torch.stack(products).sum(0).squeeze(2)

@@ -1,0 +1,117 @@
+"""The seeds' reference models as plain `nn.Module` factories, and the refusal of layers that mix examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+from torch import nn
+
+from deniable.training.settings import ModelFactory
+
+__all__ = ["MODELS", "adult", "digits", "location", "mnist", "model_factory", "named_function", "purchase", "refuse"]
+
+
+def _dense(*widths: int) -> nn.Sequential:
+    layers: list[nn.Module] = [nn.Flatten()]
+    for width, following in pairwise(widths):
+        layers += [nn.Linear(width, following), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def purchase() -> nn.Module:
+    """Purchase-100: 600-128-100 (001 Section 6)."""
+    return _dense(600, 128, 100)
+
+
+def adult() -> nn.Module:
+    """Adult: 104-6-6-2 (001 Section 6)."""
+    return _dense(104, 6, 6, 2)
+
+
+def location() -> nn.Module:
+    """Location-30, in the form of the Purchase model: 446-128-30."""
+    return _dense(446, 128, 30)
+
+
+def digits() -> nn.Module:
+    """scikit-learn's 8 x 8 digits: 64-32-10."""
+    return _dense(64, 32, 10)
+
+
+def mnist() -> nn.Module:
+    """001's MNIST network: two times conv 3x3 (16 filters), ReLU, normalisation, max pool 2; then 10 classes.
+
+    Group norm stands where 001 has batch norm, which breaks the sensitivity (ERRATA 9). No padding, so the sides
+    are 28, 26, 13, 11, 5. The normalisation follows the ReLU, in the order 001 lists them.
+    """
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3),
+        nn.ReLU(),
+        nn.GroupNorm(4, 16),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 16, 3),
+        nn.ReLU(),
+        nn.GroupNorm(4, 16),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 5 * 5, 10),
+    )
+
+
+MODELS: dict[str, ModelFactory] = {
+    "adult": adult,
+    "digits": digits,
+    "location30": location,
+    "mnist": mnist,
+    "purchase100": purchase,
+}
+
+
+def named_function(argument: str, name: str) -> Callable[..., Any]:
+    """The function that ``"module:function"`` names."""
+    module, separator, function = name.partition(":")
+    if not (module and separator and function):
+        raise ValueError(f"{argument} must be a known name or 'module:function', got {name!r}")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{argument} names {name!r}, which cannot be imported: {error}") from error
+    if not callable(found):
+        raise ValueError(f"{argument} names {name!r}, which is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def model_factory(model: str | ModelFactory) -> ModelFactory:
+    """The factory behind a reference model's name, a ``"module:function"`` or a function."""
+    if not isinstance(model, str):
+        return model
+    if model in MODELS:
+        return MODELS[model]
+    if ":" not in model:
+        raise ValueError(f"model must be one of {', '.join(sorted(MODELS))} or 'module:function', got {model!r}")
+    return named_function("model", model)
+
+
+def refuse(model: nn.Module) -> None:
+    """Refuse what has no per-example gradient: layers that mix examples, keep statistics of them, or draw at random.
+
+    A batch norm lets one record change the others' gradients, so no clipping bounds its influence (ERRATA 9).
+    """
+    for name, layer in model.named_modules():
+        kind = type(layer).__name__
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):  # Sync and Lazy ones, too
+            raise ValueError(f"model has {kind} at {name!r}, which mixes examples: use nn.GroupNorm instead")
+        if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
+            raise ValueError(
+                f"model has {kind} with track_running_stats at {name!r}, which keeps statistics over examples: "
+                "use nn.GroupNorm, or track_running_stats=False"
+            )
+        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
+            raise ValueError(f"model has {kind} at {name!r}, which draws at random: remove it, the noise regularises")
+        if isinstance(layer, nn.modules.lazy.LazyModuleMixin):
+            raise ValueError(f"model has {kind} at {name!r}, whose size is not known yet: give its sizes")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("model must have at least one trainable parameter, got none")

@@ -1,0 +1,86 @@
+"""Blocks over worker processes: one process of one thread a core, which beats threads on busy cores."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing import get_context
+
+from deniable.checks import whole
+from deniable.training.engine import BlockResult, run_block
+from deniable.training.settings import Neighbours, TrainingSettings
+
+__all__ = ["run_blocks"]
+
+Progress = Callable[[int], None]
+
+
+def run_blocks(
+    settings: TrainingSettings,
+    neighbours: Neighbours,
+    seed: int,
+    blocks: Iterable[int],
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[int, BlockResult]]:
+    """(block number, result) of the given blocks as they finish, on `processes` workers (default: one a core).
+
+    Each result equals ``run_block(settings, neighbours, seed, number)``, whatever the order. `progress` hears the
+    number of trials of each block that finishes. At most two blocks a worker are under way, so memory does not grow
+    with their number. Workers are spawned: a script that calls this needs ``if __name__ == "__main__":``, and a model
+    or loss given as a function must be importable.
+    """
+    workers = whole("processes", processes if processes is not None else os.cpu_count() or 1)
+    results = _inline if workers == 1 else _spawned
+    for number, result in results(settings, neighbours, seed, iter(blocks), workers):
+        if progress is not None:
+            progress(settings.trials_per_block)
+        yield number, result
+
+
+def _inline(
+    settings: TrainingSettings, neighbours: Neighbours, seed: int, blocks: Iterator[int], workers: int
+) -> Iterator[tuple[int, BlockResult]]:
+    for number in blocks:
+        yield number, run_block(settings, neighbours, seed, number)
+
+
+def _spawned(
+    settings: TrainingSettings, neighbours: Neighbours, seed: int, blocks: Iterator[int], workers: int
+) -> Iterator[tuple[int, BlockResult]]:
+    game = pickle.dumps((settings, neighbours, seed))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare, initargs=(game,))
+    try:
+        running = {pool.submit(_play, number): number for number in islice(blocks, 2 * workers)}
+        while running:
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield running.pop(future), _result(future)
+            room = islice(blocks, 2 * workers - len(running))
+            running |= {pool.submit(_play, number): number for number in room}
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(future: Future[BlockResult]) -> BlockResult:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError("a worker process died, most likely for lack of memory: lower trials_per_block") from error
+
+
+_game: tuple[TrainingSettings, Neighbours, int]
+
+
+def _prepare(game: bytes) -> None:
+    global _game  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
+    _game = pickle.loads(game)
+
+
+def _play(number: int) -> BlockResult:
+    return run_block(*_game, number)

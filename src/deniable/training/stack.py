@@ -1,0 +1,123 @@
+"""The fast path: a sequence of known layers, with ghost norms, for all trials at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from deniable.training.buffers import Buffers
+from deniable.training.builder import known_layers
+from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
+from deniable.training.layers import Dense, Layer, Weighted
+from deniable.training.losses import Loss, output_gradient
+
+__all__ = ["StackGradients", "example_gradients"]
+
+PADDED_TO = 16
+"""Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
+WAVE = 2**21
+"""Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
+
+
+def _padded(values: Tensor, width: int) -> Tensor:
+    """Zeros behind the examples (dimension 1)."""
+    missing = width - values.shape[1]
+    if not missing:
+        return values
+    return torch.cat([values, values.new_zeros(len(values), missing, *values.shape[2:])], 1)
+
+
+class StackGradients(ExampleGradients):
+    """One forward and one backward pass; gradients of dense layers are never materialised."""
+
+    def __init__(self, layers: list[Layer], loss: Loss, differing: int, activations: int) -> None:
+        super().__init__(differing)
+        self._activations = activations
+        self._layers = layers
+        self._weighted = [layer for layer in layers if isinstance(layer, Weighted)]
+        self._padded_to = PADDED_TO if isinstance(self._weighted[0], Dense) else 1
+        self._output_gradient = output_gradient(loss)
+        self._examples = 0
+        self._buffers = Buffers()
+        self._wave = 1
+
+    def load(self, records: Tensor, labels: Tensor) -> None:
+        """Keep them, padded at the end with empty records of weight 0: see `PADDED_TO`."""
+        self._examples = records.shape[1]
+        width = -(-self._examples // self._padded_to) * self._padded_to
+        self._records, labels = _padded(records, width), _padded(labels, width)
+        self._output_gradient.load(labels, self._weighted[-1].weights[0].shape[1])
+        self._wave = max(1, WAVE // (self._activations * width))
+
+    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+        shape = len(include), self._records.shape[1]
+        norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
+        include = _padded(include, shape[1])
+        for layer in self._weighted:
+            layer.begin()
+        for start in range(0, len(include), self._wave):
+            trials = slice(start, start + self._wave)
+            self._run(trials, norms[trials])
+            clip_factors(norms[trials], clip, factors[trials])
+            self._sum_wave(factors[trials] * include[trials], [total[trials] for total in out])
+        return norms[:, : self._examples], factors[:, : self._examples]
+
+    def _run(self, trials: slice, norms: Tensor) -> None:
+        """Forward and backward; the examples' gradient norms go into `norms`, which must be zero."""
+        for weighted in self._weighted:
+            weighted.select(trials)
+        values = self._records if len(self._records) == 1 else self._records[trials]
+        for layer in self._layers:
+            values = layer.forward(values)
+        delta = self._output_gradient(values, trials)
+        for layer in reversed(self._layers):
+            delta = layer.backward(delta, layer is self._weighted[0])
+            if isinstance(layer, Weighted):
+                layer.add_square_norms(norms)
+            if layer is self._weighted[0]:
+                break
+        norms.sqrt_()
+
+    def _sum_wave(self, factors: Tensor, out: list[Tensor]) -> None:
+        for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):
+            layer.keep(slice(self._examples - self.differing, self._examples))
+            layer.clipped_sum(factors, sums)
+
+    def _by_layer(self, tensors: list[Tensor]) -> Iterator[list[Tensor]]:
+        start = 0
+        for layer in self._weighted:
+            yield tensors[start : start + len(layer.weights)]
+            start += len(layer.weights)
+
+    def _gram(self) -> Tensor:
+        return torch.stack([layer.gram() for layer in self._weighted]).sum(0)
+
+    def _project(self, noise: list[Tensor]) -> Tensor:
+        pairs = zip(self._weighted, self._by_layer(noise), strict=True)
+        return torch.stack([layer.project(part) for layer, part in pairs]).sum(0)
+
+
+def example_gradients(
+    model: nn.Module, loss: Loss, weights: list[Tensor], record: Tensor, *, differing: int, shared: bool
+) -> ExampleGradients:
+    """The fastest path for this model: known layers in sequence, else any module by `torch.func`.
+
+    `record` is an example of the data, `shared` whether all trials see the same records (full batches).
+    """
+    layers = known_layers(model, weights, record, shared)
+    if layers is None:
+        return GenericGradients(model, loss, weights, differing)
+    return StackGradients(layers, loss, differing, _activations(model, record))
+
+
+def _activations(model: nn.Module, record: Tensor) -> int:
+    """How many values the layers put out for one record."""
+    sizes: list[int] = []
+    leaves = [module for module in model.modules() if not list(module.children())]
+    hooks = [leaf.register_forward_hook(lambda _, __, output: sizes.append(output.numel())) for leaf in leaves]
+    model(record[None])
+    for hook in hooks:
+        hook.remove()
+    return sum(sizes)

@@ -14,7 +14,7 @@ __all__ = ["Panels", "graded"]
 
 
 _NODES, _WEIGHTS = leggauss(16)
-_MOST = 2**13  # points
+_MOST = 2**15  # points
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def graded(
         split = _integrals(halves, integrand(finer, fine)).reshape(2, -1)
         gaps = np.abs(sums - split.sum(0))
         count += finer.size
-        open_ = gaps > 1e-15 * total if count < _MOST else np.zeros(gaps.size, dtype=bool)
+        open_ = gaps > 1e-13 * total if count < _MOST else np.zeros(gaps.size, dtype=bool)
         error += float(gaps[~open_].sum())
         both = np.concatenate([open_, open_])
         kept.append((halves[~both], finer[~both], fine[~both]))

@@ -26,32 +26,42 @@ def crossing(
 ) -> float:
     """Smallest x (within `precision`, relative) with falling(x) <= level, between two points on either side of it.
 
-    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level
-    (Illinois rule), bisection whenever they stall.
+    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level, the
+    stale end weighted down (Anderson and Bjorck 1973); bisection where three of them have not halved the bracket.
     """
 
     def excess(x: float) -> float:
         return log(max(falling(x), _FLOOR)) - log(max(level, _FLOOR))
 
     f_unsafe, f_safe = excess(unsafe), excess(safe)
-    for step in range(200):
+    widths = [abs(safe - unsafe)] * 3
+    for _ in range(200):
         tolerance = precision * max(abs(safe), 1e-3)
         if abs(safe - unsafe) <= tolerance:
             break
-        middle = 0.5 * (unsafe + safe)
-        flat = f_unsafe - f_safe <= 0 or step % 4 == 3
-        guess = middle if flat else (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe)
-        # keep a little inside the bracket, so that a guess next to the root closes it from the other side
-        low, high = min(unsafe, safe) + tolerance / 4, max(unsafe, safe) - tolerance / 4
+        guess = _secant(unsafe, f_unsafe, safe, f_safe)
+        if len(widths) > 3 and abs(safe - unsafe) > 0.5 * widths[-3]:
+            guess = 0.5 * (unsafe + safe)
+        # keep away from both ends, so that a good guess is followed by one that closes the bracket behind it
+        low, high = min(unsafe, safe) + 0.5 * tolerance, max(unsafe, safe) - 0.5 * tolerance
         guess = min(max(guess, low), high)
         value = excess(guess)
         if abs(value) < close:
             return guess
         if value > 0:
-            unsafe, f_unsafe, f_safe = guess, value, f_safe / 2
+            f_safe *= max(1 - value / f_unsafe, 0.5) if value < f_unsafe else 0.5
+            unsafe, f_unsafe = guess, value
         else:
-            safe, f_safe, f_unsafe = guess, value, f_unsafe / 2
+            f_unsafe *= max(1 - value / f_safe, 0.5) if value > f_safe else 0.5
+            safe, f_safe = guess, value
+        widths.append(abs(safe - unsafe))
     return safe
+
+
+def _secant(unsafe: float, f_unsafe: float, safe: float, f_safe: float) -> float:
+    if f_unsafe <= f_safe:
+        return 0.5 * (unsafe + safe)
+    return (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe)
 
 
 def falls_to(

@@ -186,8 +186,11 @@ class Calibration:
 
     @property
     def achieved(self) -> float:
-        """The promised score of the calibrated release, at most `target.bound`."""
-        return self.target.score(self.loss)
+        """The promised score of the calibrated release, at most `target.bound`.
+
+        That it is was decided by `target.risk`; the score itself is rounded up and may say a few ulps more.
+        """
+        return min(float(self.target.score(self.loss)), self.target.bound)
 
     @property
     def method(self) -> str:

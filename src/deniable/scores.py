@@ -27,7 +27,7 @@ def posterior(loss: float, prior: float = 0.5) -> float:
     if prior in (0.0, 1.0):
         return prior
     odds = log(prior) - log1p(-prior) + loss
-    return 1 / (1 + exp(-odds)) if odds > -700 else exp(max(odds, -745.0))
+    return 1 / (1 + exp(-odds)) if odds > -700 else exp(odds)
 
 
 @dataclass
@@ -118,8 +118,9 @@ class PrivacyLoss:
 
     def roc(self, points: int = 101) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The trade-off curve as arrays (fpr, tpr) from (0, .) to (1, 1), dense at both ends."""
-        half = np.geomspace(1e-6, 0.5, (whole("points", points, low=3) - 1) // 2)
-        fpr = np.concatenate([[0.0], half, (1 - half[::-1])[1:], [1.0]])
+        quarter = whole("points", points, low=9) // 4
+        ends, middle = np.geomspace(1e-6, 0.02, quarter), np.linspace(0.02, 0.98, points - 2 * quarter)
+        fpr = np.concatenate([[0.0], ends, middle[1:-1], 1 - ends[::-1], [1.0]])
         return fpr, np.array([float(self.tpr(float(rate))) for rate in fpr])
 
     def ppv(self, fpr: float, prior: float) -> Upper:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, exp, inf, log, log2, sqrt
+from math import ceil, exp, inf, log, log1p, log2, sqrt
 
 import numpy as np
 from numpy.fft import irfft, rfft
@@ -201,14 +201,15 @@ class Grid(Pair):
             cells = _cells(step, spacing, low, high)
             circle, moment = _tilted(cells, spacing, c, size)
             transform *= rfft(circle) ** count
-            height, lost, moved = height + count * moment, lost + count * cells.lost, moved + count * cells.moved
+            height, moved = height + count * moment, moved + count * cells.moved
+            lost += count * log1p(-min(cells.lost, 1 - EPS))
         first = round((saddle.slope - reach) / spacing)
         pmf = np.roll(irfft(transform, size), -first).clip(min=0.0)
         losses = (first + np.arange(size)) * spacing
         steps = self.composition.steps
         roundoff = EPS * (16 + 2 * steps) * float(pmf.max())
         wrapped = 4 * exp(-TINY) + 4 * steps * EPS
-        return _Law(c, height, losses, pmf, spacing, min(lost, 1.0), moved, roundoff, wrapped)
+        return _Law(c, height, losses, pmf, spacing, -float(np.expm1(lost)), moved, roundoff, wrapped)
 
     def _reach(self, c: float, bounds: list[tuple[float, float]]) -> float:
         """Half the window around the tilted mean: all losses there are, or all but e^-41 (Chernoff)."""

@@ -34,7 +34,7 @@ class Lattice(Pair):
         """P-mass of every loss, summing to 1 - escape."""
         j = np.arange(self.count + 1)
         choose = gammaln(self.count + 1) - gammaln(j + 1) - gammaln(self.count - j + 1)
-        return np.asarray(np.exp(choose + j * log(self.step.up) + (self.count - j) * log(self.step.down)))
+        return np.asarray(np.exp(choose + self.count * log(self.step.up) - (self.count - j) * self.step.epsilon))
 
     @cached_property
     def _accuracy(self) -> float:

@@ -1,4 +1,4 @@
-"""Failures found and reported; not collected until the library is repaired. Each is a minimal reproduction."""
+"""Faults that the second pair of eyes found and that were repaired; each stays caught."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from twins import response_stick
 
 
 def test_a_guarantee_gives_back_its_own_epsilon():
-    """inf today, since delta(1.0) is rounded to 1.0000000000000021e-05; belief(1e-5) is 1.0 for the same reason."""
+    """Was inf, since the exact delta was rounded up; belief(1e-5) was 1.0 for the same reason."""
     loss = dn.privacy_loss(dn.ApproximateDP(1.0, 1e-5))
     assert loss.epsilon(1e-5) == pytest.approx(1.0)
     assert loss.belief(1e-5) == pytest.approx(1 / (1 + 2.718281828459045**-1))
 
 
 def test_a_huge_guarantee_composed():
-    """ValueError: math domain error in Lattice._masses, since e^-800 underflows."""
+    """Was a math domain error, since e^-800 underflows."""
     assert dn.privacy_loss(dn.ApproximateDP(800.0, 1e-5).composed(10)).advantage() == pytest.approx(1.0)
 
 

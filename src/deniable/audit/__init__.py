@@ -17,10 +17,23 @@ from typing import Any
 from deniable.audit.campaign import Plan, Trials, play
 from deniable.audit.evidence import Measured, measure
 from deniable.audit.promise import Promise
-from deniable.audit.record import audit, judge
+from deniable.audit.record import audit, judge, planned, run
 from deniable.audit.verdict import Verdict, verdict
 
-__all__ = ["Measured", "Plan", "Promise", "Trials", "Verdict", "audit", "judge", "measure", "play", "verdict"]
+__all__ = [
+    "Measured",
+    "Plan",
+    "Promise",
+    "Trials",
+    "Verdict",
+    "audit",
+    "judge",
+    "measure",
+    "planned",
+    "play",
+    "run",
+    "verdict",
+]
 
 
 class _CallableRoom(ModuleType):

@@ -8,17 +8,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import torch
-
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.evidence import Measured, measure
 from deniable.audit.promise import CalibratedBy, Promise
 from deniable.audit.verdict import verdict
+from deniable.checks import whole
 from deniable.document import Document, Question, explain
-from deniable.mechanisms import Adjacency
 from deniable.store import Store
 
-__all__ = ["SCHEMA", "audit", "judge", "run"]
+__all__ = ["SCHEMA", "audit", "judge", "planned", "run"]
 
 SCHEMA = "deniable/audit/1"
 LOCAL = (
@@ -30,47 +28,47 @@ LOCAL = (
 def audit(
     data: str | Path | Callable[[], Any],
     *,
+    out: Path | str | None = None,
+    resume: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    confidence: float = 0.95,
+    **settings: Any,
+) -> Document:
+    """Play the strongest observer against your own training, many times, and say how close it comes.
+
+    ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
+    finished block is kept in that directory, and `resume` goes on with the campaign there. The result depends on the
+    settings alone but for `seconds` and `trials_per_second`. Workers are spawned: a script needs
+    ``if __name__ == "__main__":``, or ``processes=1``.
+    """
+    plan = planned(data, **settings)
+    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)[0]
+
+
+def planned(
+    data: str | Path | Callable[[], Any],
+    *,
     belief: float | None = None,
     advantage: float | None = None,
     epsilon: float | None = None,
     noise: float | None = None,
     delta: float | None = None,
     calibration: CalibratedBy = "exact",
-    model: str | Callable[[], torch.nn.Module] | None = None,
     records: int = 100,
-    measure: str | None = None,
-    label: str | None = None,
     trials: int = 1000,
-    steps: int = 30,
-    clip: float = 3.0,
-    learning_rate: float = 0.005,
-    optimizer: str = "sgd",
-    rate: float = 1.0,
-    sensitivity: str = "global",
-    adjacency: Adjacency | str = Adjacency.REPLACE,
-    trials_per_block: int = 50,
     seed: int = 0,
-    confidence: float = 0.95,
-    out: Path | str | None = None,
-    resume: bool = False,
-    processes: int | None = None,
-    progress: Progress | None = None,
-) -> Document:
-    """Play the strongest observer against your own training `trials` times and say how close it comes.
+    **settings: Any,
+) -> Plan:
+    """The campaign for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
 
-    `data` is a name, file or function (`deniable.data.load`); D is `records` of it. Exactly one of `belief`,
-    `advantage`, `epsilon` and `noise` is the claim; `delta` is also the belief's failure probability (default
-    1/records). With `out`, every finished block is kept there and `resume` continues. The result depends on the
-    settings alone but for `seconds` and `trials_per_second`. A script needs ``if __name__ == "__main__":`` around it,
-    or ``processes=1``.
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it. `delta` is also the belief's
+    failure probability (default 1/records). Other `settings`: `model`, `measure`, `label` (see `Plan.of`), and those
+    of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, adjacency, trials_per_block.
     """
     given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
-    promise = Promise.only(given, 1 / records if delta is None else delta, calibration)
-    training = {"steps": steps, "clip": clip, "learning_rate": learning_rate, "optimizer": optimizer, "rate": rate}
-    blocks = {"sensitivity": sensitivity, "adjacency": adjacency, "trials_per_block": trials_per_block}
-    chosen = {"records": records, "trials": trials, "seed": seed, "model": model, "measure": measure, "label": label}
-    plan = Plan.of(data, promise, **chosen, **training, **blocks)  # type: ignore[arg-type]
-    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)[0]
+    promise = Promise.only(given, 1 / whole("records", records, low=2) if delta is None else delta, calibration)
+    return Plan.of(data, promise, records=records, trials=trials, seed=seed, **settings)
 
 
 def run(

@@ -153,8 +153,8 @@ def _plain(directory: Path, error: sqlite3.Error) -> str:
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(old.keys() | new.keys()):
-        before, now = (json.dumps(settings.get(name)) for settings in (old, new))
-        if before != now:
+        if old.get(name) != new.get(name):
+            before, now = (json.dumps(settings.get(name)) for settings in (old, new))
             yield f"{name} was {before}, now {now}"
 
 

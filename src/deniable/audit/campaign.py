@@ -83,6 +83,7 @@ class Plan:
     def settings(self) -> dict[str, Any]:
         """Everything that decides the trials' bytes, as JSON values."""
         training = {field.name: _named(getattr(self.training, field.name)) for field in fields(self.training)}
+        training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
         promise = {self.promise.name: self.promise.bound, "delta": self.promise.delta}
         chosen = {"calibration": self.promise.calibration, "trials": self.trials, "seed": self.seed}
         return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}

@@ -43,6 +43,7 @@ class Promise:
             positive("noise", self.bound)
         else:
             self._target()
+        object.__setattr__(self, "bound", float(self.bound))
 
     @classmethod
     def only(cls, given: dict[str, float | None], delta: float, calibration: CalibratedBy = "exact") -> Promise:

@@ -46,11 +46,14 @@ def _broken(measured: Measured, limits: Mapping[str, Any], what: str) -> list[st
 
 
 def _closeness(measured: Measured, possible: float) -> str:
-    share = measured.advantage.value / possible
-    reached = f"The observer reached an advantage of {measured.advantage.value:.3g} of at most {possible:.3g}"
-    if share >= TIGHT or measured.advantage.high >= possible:
-        return f"{reached}: the bound is tight for this data, or nearly so."
-    return f"{reached}, {share:.0%}: the bound is loose for this data, and the trials do not contradict it."
+    (value, low, high), share = measured.advantage, measured.advantage.value / possible
+    limits = f"between {low:.3g} and {high:.3g}"
+    reached = f"The observer reached an advantage of {value:.3g} ({limits}); the noise allows {possible:.3g}."
+    if share >= TIGHT:
+        return f"{reached} The bound is tight for this data, within what the trials can tell."
+    if high >= possible:
+        return f"{reached} Whether the bound is tight for this data takes more trials to tell."
+    return f"{reached} The bound is loose for this data: the observer gets {share:.0%} of what it allows."
 
 
 def _nothing(measured: Measured, possible: float) -> str:

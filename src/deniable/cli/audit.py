@@ -40,7 +40,7 @@ def audit(
     data: Annotated[
         Text,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="digits, purchases, mnist, adult, location30, purchase100, ... or module:function.",
             show_default=False,
         ),

@@ -51,7 +51,7 @@ def _table(document: Document) -> Table:
     bound = epsilon["lower_bound"]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for heading in ("promised", "exact", "measured", f"{bound['confidence']:.3g} limits"):
+    for heading in ("promised", "exact", "measured", f"{100 * bound['confidence']:.3g}% limits"):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:

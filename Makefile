@@ -7,9 +7,12 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What each command installs beside the package itself (extras of pyproject.toml).
-extras_audit :=
+extras_audit := [train]
 extras_test := [train,dev,oracles]
 extras_bench := [dev,bench]
+
+# The main job: nobody may become more than 90 % sure, except with probability 1 %.
+AUDIT := $(BIN)/deniable audit digits --belief .9 --delta .01 --records 100 --steps 30 --trials 1000 --adjacency replace
 
 .PHONY: help audit test bench clean
 .DELETE_ON_ERROR:
@@ -21,8 +24,12 @@ help:
 	@echo "make clean   remove the virtual environment, caches and builds"
 
 audit: $(VENV)/.installed-audit
-	@echo "== deniable choose: nobody may become more than 75 % sure; 60000 records, batches of 300, 30 epochs"
-	@$(BIN)/deniable choose --belief .75 --records 60000 --batch 300 --epochs 30
+	@rm -rf audit-out
+	@echo "== the observer against noise scaled to local sensitivity: is the bound tight?"
+	@$(AUDIT) --sensitivity local --out audit-out/local
+	@echo "== the observer against differentially private training (global sensitivity): how loose is it here?"
+	@$(AUDIT) --sensitivity global --out audit-out/global
+	@echo "== reports: audit-out/local/report.html and audit-out/global/report.html"
 
 test: $(VENV)/.installed-test
 	@echo "== lint (ruff check)"
@@ -41,7 +48,7 @@ bench: $(VENV)/.installed-bench
 	@$(BIN)/pytest benchmarks -W default
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) build dist audit-out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 
 # `--clear` heals an environment whose making was interrupted.
 $(VENV)/.created:

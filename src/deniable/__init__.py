@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from deniable.calibration import (
     Accuracy,
     Advantage,
@@ -54,3 +57,10 @@ __all__ = [
     "privacy_loss",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`deniable.audit(...)`, imported when it is first asked for: it needs the `train` extra (torch)."""
+    if name == "audit":
+        return import_module("deniable.audit")
+    raise AttributeError(f"module 'deniable' has no attribute {name!r}")

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import options
+from deniable.cli import audit, options
 
 __all__ = ["app", "main"]
 
@@ -41,7 +41,7 @@ def deniable(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", metavar=" ", help="Print the version.")] = False,
 ) -> None:
-    """Choose and explain the privacy of machine learning by what it means for a person."""
+    """Choose, explain and audit the privacy of machine learning by what it means for a person."""
     if version:
         from deniable import __version__
 
@@ -113,6 +113,9 @@ def choose(
         target = requests.promised(values, asked)
         training, given = requests.trained(values)
         _print(lambda: chosen(training, target, asked, given), json)
+
+
+app.command(epilog=audit.EXAMPLES)(audit.audit)
 
 
 @contextmanager

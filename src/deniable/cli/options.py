@@ -153,6 +153,12 @@ _CHECKS: dict[str, Check] = {
     "ppv": _share,
     "delta": probability,
     "prior": _share,
+    "trials": _limited(whole, 1, 1e9),
+    "clip": _limited(positive, 1e-6, 1e6),
+    "lr": _limited(positive, 1e-12, 1e6),
+    "seed": _limited(partial(whole, low=0), 0, 2**62),
+    "confidence": _share,
+    "processes": _limited(whole, 1, 4096),
 }
 
 

@@ -140,7 +140,7 @@ class _Reach:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
         steps = self.composition.steps
         per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
-        return EPS * (16 + 4 * abs(saddle.value) + steps * per_step)
+        return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 0.1))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-41 of its height, or very far; and |e^K|'s largest value from there on."""

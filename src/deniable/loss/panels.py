@@ -15,7 +15,7 @@ __all__ = ["Panels", "graded", "unresolved"]
 
 _NODES, _WEIGHTS = leggauss(16)
 _HIGHEST = (np.arange(14, 16) + 0.5) * legvander(_NODES, 15)[:, 14:] * _WEIGHTS[:, None]
-_MOST = 2**14  # points
+_MOST = 2**15  # points
 
 
 @dataclass(frozen=True)

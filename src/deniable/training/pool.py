@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 
 from deniable.checks import whole
 from deniable.training.engine import BlockResult, run_block
@@ -79,7 +81,17 @@ _game: tuple[TrainingSettings, Neighbours, int]
 
 def _prepare(game: bytes) -> None:
     global _game  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends its workers
+    Thread(target=_end_with_parent, daemon=True).start()
     _game = pickle.loads(game)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _play(number: int) -> BlockResult:

@@ -1,0 +1,191 @@
+"""A campaign: the data, the two neighbours, the noise; then blocks of trials, each kept on disk as it finishes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deniable.audit.promise import Promise, training_mechanism
+from deniable.checks import whole
+from deniable.data import Dataset, load, most_dissimilar, split
+from deniable.data.neighbours import USUAL_MEASURE
+from deniable.mechanisms import Adjacency, Mechanism
+from deniable.store import Store
+from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
+from deniable.training.models import model_factory, refuse
+
+__all__ = ["Plan", "Progress", "Trials", "play"]
+
+Progress = Callable[[int, int], None]
+"""Called with (trials done, trials in all), first with those that a resumed campaign had already."""
+
+USUAL_MODEL = {"purchases": "purchase100", "skewed-purchases": "purchase100"} | {name: name for name in MODELS}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a campaign's results depend on; equal plans give equal trials."""
+
+    promise: Promise
+    training: TrainingSettings
+    neighbours: Neighbours
+    trials: int
+    seed: int
+    origin: Mapping[str, Any]
+    """Where the neighbours come from, for people and for the comparison on resuming."""
+
+    @classmethod
+    def of(
+        cls,
+        data: str | Path | Callable[[], Any],
+        promise: Promise,
+        *,
+        records: int,
+        trials: int,
+        seed: int,
+        model: str | Callable[[], torch.nn.Module] | None = None,
+        measure: str | None = None,
+        label: str | None = None,
+        **training: Any,
+    ) -> Plan:
+        """Load the data, split D from it, find the most dissimilar neighbour (001 Section 5.1) and the noise."""
+        whole("trials", trials)
+        whole("seed", seed, low=0)
+        dataset = load(data, label=label)
+        adjacency = _adjacency(training.pop("adjacency", Adjacency.REPLACE))
+        unsettled = TrainingSettings(_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
+        settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
+        settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
+        neighbours, origin = _neighbours(dataset, records, seed, adjacency, measure)
+        _check_model(unsettled, neighbours, dataset.classes)
+        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks hold all trials; what the last one has too many is left out."""
+        return -(-self.trials // self.training.trials_per_block)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The release that the training claims to be."""
+        return training_mechanism(self.training.noise, self.training.rate, self.training.steps)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides the trials' bytes, as JSON values."""
+        training = {field.name: _named(getattr(self.training, field.name)) for field in fields(self.training)}
+        training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
+        promise = {self.promise.name: self.promise.bound, "delta": self.promise.delta}
+        chosen = {"calibration": self.promise.calibration, "trials": self.trials, "seed": self.seed}
+        return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What all trials gave; rows are trials, columns are steps (see `BlockResult`)."""
+
+    trained_on_d: NDArray[np.bool_]
+    log_likelihood_ratio: NDArray[np.float64]
+    local_sensitivity: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.trained_on_d)
+
+
+def play(
+    plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
+) -> Trials:
+    """Play the blocks that `store` lacks, keeping each as it finishes, and return all trials in order."""
+    kept = {number: store.load(number) for number in store.finished()} if store is not None else {}
+    missing = [number for number in range(plan.blocks) if number not in kept]
+    tell = _teller(plan, progress)
+    tell(len(kept))
+    workers = min(processes or os.cpu_count() or 1, max(1, len(missing)))
+    running = run_blocks(plan.training, plan.neighbours, plan.seed, missing, processes=workers)
+    with closing(running):  # type: ignore[type-var]
+        for number, result in running:
+            kept[number] = _arrays(result)
+            if store is not None:
+                store.save(number, kept[number])
+            tell(len(kept))
+    ordered = [kept[number] for number in range(plan.blocks)]
+    joined = {field.name: np.concatenate([block[field.name] for block in ordered]) for field in fields(Trials)}
+    return Trials(**{name: values[: plan.trials] for name, values in joined.items()})
+
+
+def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
+    def tell(blocks: int) -> None:
+        if progress is not None:
+            progress(min(blocks * plan.training.trials_per_block, plan.trials), plan.trials)
+
+    return tell
+
+
+def _arrays(result: BlockResult) -> dict[str, NDArray[Any]]:
+    return {field.name: getattr(result, field.name) for field in fields(Trials)}
+
+
+def _adjacency(adjacency: Adjacency | str) -> Adjacency:
+    if adjacency not in (Adjacency.REPLACE, Adjacency.ADD_REMOVE):
+        raise ValueError(f"adjacency must be replace or add-remove, got {str(adjacency)!r}")
+    return Adjacency(adjacency)
+
+
+def _model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) -> Any:
+    chosen = model if model is not None else USUAL_MODEL.get(dataset.name)
+    if chosen is None:
+        raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
+    return chosen
+
+
+def _check_model(settings: TrainingSettings, neighbours: Neighbours, classes: int) -> None:
+    """Refuse before the first trial a model that does not fit the data."""
+    model, records = model_factory(settings.model)(), neighbours.records[:2]
+    refuse(model)
+    try:
+        with torch.no_grad():
+            shape = tuple(model(records).shape)
+    except RuntimeError as error:
+        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
+    if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
+        wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
+        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
+
+
+def _neighbours(
+    dataset: Dataset, records: int, seed: int, adjacency: Adjacency, measure: str | None
+) -> tuple[Neighbours, dict[str, Any]]:
+    replace = adjacency is Adjacency.REPLACE
+    if whole("records", records, low=2) >= len(dataset) + (not replace):
+        most = len(dataset) - replace
+        raise ValueError(f"records must be at most {most} for {adjacency} neighbours in {dataset.name}, got {records}")
+    inside, outside = split(dataset, records, seed)
+    compared = measure or USUAL_MEASURE[dataset.kind]
+    found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
+    other = None
+    if found.replacement is not None:
+        other = _as_input(outside)[found.replacement], outside.labels[found.replacement]
+    neighbours = Neighbours.of(_as_input(inside), inside.labels, found.record, other)
+    origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
+    chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
+    return neighbours, {**origin, **chosen}
+
+
+def _as_input(dataset: Dataset) -> NDArray[np.float32]:
+    """Records as models take them: grey images get the channel that convolutions expect."""
+    return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
+
+
+def _named(value: Any) -> Any:
+    """A function by its importable name, anything else as it is."""
+    return f"{value.__module__}:{value.__qualname__}" if callable(value) else value

@@ -1,0 +1,159 @@
+"""What the trials show: beliefs, advantage, how often the promise was exceeded, and epsilon, each with its meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from deniable.adversaries.identifiability import beliefs, decisions
+from deniable.audit.campaign import Trials
+from deniable.audit.limits import Interval, interval, lower_limit, upper_limit
+from deniable.bounds.gaussian import advantage_to_epsilon
+from deniable.checks import probability
+from deniable.mechanisms import GaussianDP
+from deniable.scores import privacy_loss
+
+__all__ = [
+    "Errors",
+    "Measured",
+    "advantage_interval",
+    "belief_in_truth",
+    "epsilon_lower_bound",
+    "gaussian_epsilon",
+    "largest_shift",
+    "measure",
+]
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How often the observer named the wrong data set."""
+
+    false_positives: int
+    """Named D though D' was trained on."""
+    negatives: int
+    """Trials that trained on D'."""
+    false_negatives: int
+    """Named D' though D was trained on."""
+    positives: int
+    """Trials that trained on D."""
+
+    @classmethod
+    def of(cls, trials: Trials) -> Errors:
+        """Decisions of Algorithm 1 after the last step: the threshold, belief = prior, is fixed in advance."""
+        named_d, on_d = decisions(trials.log_likelihood_ratio[:, -1]), trials.trained_on_d
+        wrong = int(np.sum(named_d & ~on_d)), int(np.sum(~named_d & on_d))
+        return cls(wrong[0], int(np.sum(~on_d)), wrong[1], int(np.sum(on_d)))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the trials of one campaign show; None where a figure is infinite or undefined."""
+
+    trials: int
+    confidence: float
+    advantage: Interval
+    largest_belief: float
+    belief_bound: float
+    """The belief whose exceeding is counted."""
+    violations: Interval
+    quantiles: dict[str, float]
+    epsilon_from_sensitivity: float | None
+    """Exact loss of the noise really added, relative to the local sensitivities; the largest over the trials."""
+    epsilon_from_belief: float | None
+    """ln(b / (1 - b)) of the largest belief b (001 Eq. 5; ERRATA 2): no statement of confidence."""
+    epsilon_from_advantage: float | None
+    """Of the Gaussian release with the measured advantage: an estimate, no statement of confidence."""
+    epsilon_by_theorem_3: float | None
+    """Inverse of 001 Theorem 3 with the factor 2 it lacks (ERRATA 1): an estimate under the classic calibration."""
+    epsilon_lower_bound: float
+    """Guarantee: above the true epsilon with probability at most 1 - confidence."""
+
+
+def measure(trials: Trials, *, delta: float, belief_bound: float, rate: float, confidence: float = 0.95) -> Measured:
+    """Everything the trials show, at the campaign's delta and for the belief that was not to be exceeded."""
+    probability("confidence", confidence, open_ends=True)
+    errors, signed = Errors.of(trials), _loss_of_truth(trials)
+    sure = belief_in_truth(trials)
+    advantage = advantage_interval(errors, confidence)
+    return Measured(
+        trials=len(trials),
+        confidence=confidence,
+        advantage=advantage,
+        largest_belief=float(sure.max()),
+        belief_bound=belief_bound,
+        violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
+        quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
+        epsilon_from_sensitivity=_epsilon_of_shift(largest_shift(trials), delta) if rate == 1 else None,
+        epsilon_from_belief=max(0.0, float(signed.max())),
+        epsilon_from_advantage=gaussian_epsilon(advantage.value, delta),
+        epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
+        epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
+    )
+
+
+def belief_in_truth(trials: Trials) -> NDArray[np.float64]:
+    """Each trial's final belief in the data set that was trained on."""
+    return beliefs(_loss_of_truth(trials))
+
+
+def _loss_of_truth(trials: Trials) -> NDArray[np.float64]:
+    return np.where(trials.trained_on_d, 1.0, -1.0) * trials.log_likelihood_ratio[:, -1]
+
+
+def advantage_interval(errors: Errors, confidence: float) -> Interval:
+    """1 - FPR - FNR, with limits from four Clopper-Pearson limits that share the risk equally (union bound)."""
+    if not errors.positives or not errors.negatives:
+        return Interval(0.0, -1.0, 1.0)
+    rates = (errors.false_positives, errors.negatives), (errors.false_negatives, errors.positives)
+    side = 1 - (1 - confidence) / 4
+    return Interval(
+        1 - sum(events / trials for events, trials in rates),
+        1 - sum(upper_limit(events, trials, side) for events, trials in rates),
+        1 - sum(lower_limit(events, trials, side) for events, trials in rates),
+    )
+
+
+def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> float:
+    """A sound lower bound on epsilon at `delta`, from both error rates (ERRATA 11 and 15).
+
+    (epsilon, delta)-DP demands 1 - delta - FNR <= e^epsilon FPR, and the same with the rates exchanged. Both rates are
+    replaced by upper limits of confidence 1 - (1 - confidence) / 2, so both hold together with `confidence`. The
+    observer's threshold was fixed before the trials.
+    """
+    side = 1 - (1 - confidence) / 2
+    fpr = upper_limit(errors.false_positives, errors.negatives, side)
+    fnr = upper_limit(errors.false_negatives, errors.positives, side)
+    ratios = (1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr
+    return max(0.0, *(log(ratio) for ratio in ratios if ratio > 0), 0.0)
+
+
+def largest_shift(trials: Trials) -> float:
+    """The largest sqrt(sum (sensitivity / sigma)^2) of a trial: its steps together are a Gaussian of this mu.
+
+    A step at which the neighbours' gradients agree and no noise was added tells nothing and counts 0.
+    """
+    silent = trials.local_sensitivity == 0
+    ratios = np.where(silent, 0.0, trials.local_sensitivity / np.where(silent, 1.0, trials.sigma))
+    return sqrt(float(np.square(ratios).sum(axis=1).max()))
+
+
+def gaussian_epsilon(advantage: float, delta: float) -> float | None:
+    """Epsilon of the Gaussian release with this advantage: mu = 2 Phi^-1((advantage + 1) / 2)."""
+    mu = 2 * float(ndtri((min(max(advantage, 0.0), 1.0) + 1) / 2))
+    return _epsilon_of_shift(mu, delta) if mu < inf else None
+
+
+def _epsilon_of_shift(mu: float, delta: float) -> float | None:
+    epsilon = float(privacy_loss(GaussianDP(mu)).epsilon(delta))
+    return epsilon if isfinite(epsilon) else None
+
+
+def _theorem_3(advantage: float, delta: float) -> float | None:
+    return advantage_to_epsilon(max(advantage, 0.0), delta) if advantage < 1 else None

@@ -1,0 +1,145 @@
+"""The audit's JSON document: claimed, exact and measured side by side; and `audit`, which makes it from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from deniable.audit.campaign import Plan, Progress, Trials, play
+from deniable.audit.evidence import Measured, measure
+from deniable.audit.promise import CalibratedBy, Promise
+from deniable.audit.verdict import verdict
+from deniable.checks import whole
+from deniable.document import Document, Question, explain
+from deniable.store import Store
+
+__all__ = ["SCHEMA", "audit", "judge", "planned", "run"]
+
+SCHEMA = "deniable/audit/1"
+LOCAL = (
+    "Local sensitivity: the noise is an instrument that shows whether bounds are tight; this training has no "
+    "differential privacy guarantee, since the noise's scale depends on the data."
+)
+
+
+def audit(
+    data: str | Path | Callable[[], Any],
+    *,
+    out: Path | str | None = None,
+    resume: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    confidence: float = 0.95,
+    **settings: Any,
+) -> Document:
+    """Play the strongest observer against your own training, many times, and say how close it comes.
+
+    ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
+    finished block is kept in that directory, and `resume` goes on with the campaign there. The result depends on the
+    settings alone but for `seconds` and `trials_per_second`. Workers are spawned: a script needs
+    ``if __name__ == "__main__":``, or ``processes=1``.
+    """
+    plan = planned(data, **settings)
+    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)[0]
+
+
+def planned(
+    data: str | Path | Callable[[], Any],
+    *,
+    belief: float | None = None,
+    advantage: float | None = None,
+    epsilon: float | None = None,
+    noise: float | None = None,
+    delta: float | None = None,
+    calibration: CalibratedBy = "exact",
+    records: int = 100,
+    trials: int = 1000,
+    seed: int = 0,
+    **settings: Any,
+) -> Plan:
+    """The campaign for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
+
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it. `delta` is also the belief's
+    failure probability (default 1/records). Other `settings`: `model`, `measure`, `label` (see `Plan.of`), and those
+    of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, adjacency, trials_per_block.
+    """
+    given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
+    promise = Promise.only(given, 1 / whole("records", records, low=2) if delta is None else delta, calibration)
+    return Plan.of(data, promise, records=records, trials=trials, seed=seed, **settings)
+
+
+def run(
+    plan: Plan,
+    out: Path | str | None = None,
+    *,
+    resume: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    confidence: float = 0.95,
+) -> tuple[Document, Trials]:
+    """Play the plan's trials, kept in `out` if given, and judge them."""
+    if resume and out is None:
+        raise ValueError("resume needs out, the directory of the campaign to go on with")
+    started = perf_counter()
+    with nullcontext() if out is None else Store(out, plan.settings, resume) as store:
+        played = 0 if store is None else len(store.finished()) * plan.training.trials_per_block
+        trials = play(plan, store, processes=processes, progress=progress)
+    seconds = perf_counter() - started
+    speed = max(0, len(trials) - played) / seconds
+    return {**judge(plan, trials, confidence), "seconds": seconds, "trials_per_second": speed}, trials
+
+
+def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
+    """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
+    training, promise = plan.training, plan.promise
+    question = Question(delta=promise.delta, adjacency=training.adjacency)
+    exact = explain(plan.mechanism, question, {})["scores"]
+    claimed = promise.claimed()
+    bound = claimed["belief"] or exact["belief"]
+    shown = measure(trials, delta=promise.delta, belief_bound=bound, rate=training.rate, confidence=confidence)
+    found = verdict(shown, claimed, exact)
+    return {
+        "schema": SCHEMA,
+        "input": plan.settings,
+        "claimed": claimed,
+        "exact": exact,
+        "measured": _measured(shown),
+        "verdict": found.name,
+        "verdict_text": found.text,
+        "notes": list(_notes(plan, shown)),
+    }
+
+
+def _measured(shown: Measured) -> Document:
+    return {
+        "trials": shown.trials,
+        "advantage": shown.advantage._asdict(),
+        "belief": {
+            "max": shown.largest_belief,
+            "bound": shown.belief_bound,
+            "violation_rate": shown.violations.value,
+            "violation_interval": {"low": shown.violations.low, "high": shown.violations.high},
+            "quantiles": shown.quantiles,
+        },
+        "epsilon": {
+            "sensitivity": shown.epsilon_from_sensitivity,
+            "belief": shown.epsilon_from_belief,
+            "advantage": shown.epsilon_from_advantage,
+            "advantage_theorem_3": shown.epsilon_by_theorem_3,
+            "lower_bound": {
+                "value": shown.epsilon_lower_bound,
+                "confidence": shown.confidence,
+                "method": "Clopper-Pearson on both error rates, threshold fixed at belief = prior",
+            },
+        },
+    }
+
+
+def _notes(plan: Plan, shown: Measured) -> list[str]:
+    notes = [LOCAL] if not plan.training.differentially_private else []
+    if shown.epsilon_from_sensitivity is None:
+        notes.append("Epsilon from local sensitivities is for full batches (rate 1) and is left out.")
+    return [*notes, "Epsilon from the largest belief and from the advantage are estimates without confidence."]

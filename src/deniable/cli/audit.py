@@ -1,0 +1,182 @@
+"""`deniable audit`: options to a campaign, a progress bar while it runs, then words and a table, or JSON."""
+
+# ruff: noqa: PLC0415, PLR0917 (imports inside the command; a command has as many arguments as options)
+
+from __future__ import annotations
+
+import json as encoder
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deniable.cli import options
+
+__all__ = ["EXAMPLES", "audit"]
+
+EXAMPLES = (
+    "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"
+    "deniable audit --data mine.csv --label y --model mine:network --epsilon 2 --records 500"
+)
+DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
+PROMISES = ("belief", "advantage", "epsilon", "noise")
+Text = str | None
+
+
+def _option(name: str, letter: str, text: str, panel: str) -> Any:
+    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
+
+
+def _flag(name: str, text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
+
+
+def audit(
+    context: typer.Context,
+    data: Annotated[
+        Text,
+        typer.Argument(
+            metavar="DATA",
+            help="digits, purchases, mnist, adult, location30, purchase100, ... or module:function.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[Text, _option("data", "FILE", "Your own .npz or .csv, in place of DATA.", DATA)] = None,
+    label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
+    records: Annotated[Text, _option("records", "N", "Records of D, drawn at random. Default 100.", DATA)] = None,
+    measure: Annotated[
+        Text, _option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
+    ] = None,
+    belief: Annotated[
+        Text, _option("belief", "R", "Nobody becomes more than R sure, except with probability --delta.", PROMISE)
+    ] = None,
+    advantage: Annotated[Text, _option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)] = None,
+    epsilon: Annotated[Text, _option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)] = None,
+    noise: Annotated[Text, _option("noise", "Z", "What noise of Z x sensitivity promises.", PROMISE)] = None,
+    delta: Annotated[
+        Text, _option("delta", "D", "Delta, and how often the belief may be exceeded. Default 1/N.", PROMISE)
+    ] = None,
+    calibration: Annotated[
+        Text, _option("calibration", "HOW", "exact (default), or rdp as in the papers: more noise.", PROMISE)
+    ] = None,
+    model: Annotated[
+        Text, _option("model", "M", "module:function that returns an nn.Module. Default: by the data.", TRAINING)
+    ] = None,
+    steps: Annotated[Text, _option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
+    clip: Annotated[Text, _option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,
+    lr: Annotated[Text, _option("lr", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
+    optimizer: Annotated[Text, _option("optimizer", "O", "sgd (default) or adam.", TRAINING)] = None,
+    rate: Annotated[
+        Text, _option("rate", "Q", "Each record joins a step with probability Q. Default 1.", TRAINING)
+    ] = None,
+    sensitivity: Annotated[
+        Text,
+        _option(
+            "sensitivity",
+            "S",
+            "Noise relative to the global sensitivity (default), or to the local one: an instrument that shows "
+            "whether bounds are tight, without any privacy guarantee.",
+            TRAINING,
+        ),
+    ] = None,
+    adjacency: Annotated[Text, _option("adjacency", "A", "replace (default; 2C) or add-remove (C).", TRAINING)] = None,
+    trials: Annotated[Text, _option("trials", "N", "Trainings to play. Default 1000.", CAMPAIGN)] = None,
+    seed: Annotated[Text, _option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
+    confidence: Annotated[Text, _option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    processes: Annotated[Text, _option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
+    out: Annotated[
+        Text, _option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
+    ] = None,
+    resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+) -> None:
+    """Play the strongest observer against a training, many times, and say how close it comes."""
+    with _refusals():
+        arguments = _arguments(context.params)
+        document = _campaign(arguments, out, resume)
+    if json:
+        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        return
+    from deniable.cli.trials import show
+
+    show(document)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Bad input, data or models, a refused disk: one line. The data and the model are the user's, so all are caught."""
+    try:
+        yield
+    except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as refused:
+        raise typer.TyperException(_advice(refused)) from refused
+    except RuntimeError as died:
+        if not isinstance(died.__cause__, BrokenProcessPool):
+            raise
+        raise typer.TyperException(str(died)) from died
+
+
+def _advice(refused: Exception) -> str:
+    ours = isinstance(refused, ModuleNotFoundError) and refused.name in ("torch", "sklearn", "matplotlib", "jinja2")
+    if isinstance(refused, ModuleNotFoundError) and ours:
+        return f"audit needs {refused.name}: pip install 'deniable[train]'"
+    return str(refused)
+
+
+def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Plan.of` and `run` take, from the options that were given."""
+    values = options.read(texts)
+    sources = [texts[name] for name in ("data", "file") if texts[name] is not None]
+    if len(sources) != 1:
+        raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
+    given = [f"--{name}" for name in PROMISES if name in values]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise ValueError(f"name the promise: exactly one of --belief, --advantage, --epsilon, --noise, got {found}")
+    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
+    named = {name: texts[name] for name in words if texts[name] is not None}
+    if "lr" in values:
+        values["learning_rate"] = values.pop("lr")
+    return {"data": sources[0], **values, **named}
+
+
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
+    if resume and out is None:
+        raise ValueError("--resume needs --out, the directory of the campaign to go on with")
+    from deniable.audit.record import planned, run
+
+    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    with _bar() as progress:
+        document, trials = run(planned(**arguments), out, resume=resume, progress=progress, **running)
+    if out is not None:
+        from deniable.report import write
+
+        page = write(document, trials, Path(out))
+        print(f"report: {page}", file=sys.stderr)
+    return document
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar with speed and time left on standard error; nothing where no terminal is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    speed = TextColumn("{task.fields[speed]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
+    hidden = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        task = bar.add_task("Choosing neighbours and noise", total=None, speed="")
+
+        def tell(done: int, total: int) -> None:
+            if bar.tasks[0].total is None:  # the trials that a resumed campaign brings do not count for the speed
+                bar.reset(task, total=total, completed=done, description="Trials", speed="")
+                return
+            bar.update(task, completed=done)
+            rate = bar.tasks[0].speed
+            bar.update(task, speed=f"{rate:.0f} trials/s" if rate else "")
+
+        yield tell

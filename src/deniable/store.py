@@ -1,0 +1,173 @@
+"""Trials on disk: one SQLite file a campaign, one row a finished block, nothing that a crash could half write.
+
+Guarantee: a block is in the file wholly or not at all, and `save` returns only when it is on the disk; so kill -9 or
+a power cut loses at most the blocks that were still running. One process at a time: SQLite's exclusive lock is held
+from opening to closing, and ends with the process however that ends.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.checks import whole
+
+__all__ = ["FILE", "Store", "StoreError", "canonical"]
+
+FILE = "trials.sqlite"
+Arrays = dict[str, NDArray[Any]]
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS campaign (settings TEXT NOT NULL, sha256 TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS blocks (number INTEGER NOT NULL, name TEXT NOT NULL, npy BLOB NOT NULL, "
+    "PRIMARY KEY (number, name))",
+)
+
+
+class StoreError(OSError):
+    """The campaign's file cannot be used as asked; what it holds is unharmed."""
+
+
+def canonical(settings: Mapping[str, Any]) -> str:
+    """Settings as the one JSON text that equal settings have."""
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class Store:
+    """The finished blocks of one campaign in `directory`; use it in a `with` statement.
+
+    A directory that holds a campaign is continued with `resume` only, and only under the very same settings.
+    """
+
+    def __init__(self, directory: Path | str, settings: Mapping[str, Any], resume: bool = False) -> None:
+        self.directory = Path(directory)
+        self.path = self.directory / FILE
+        with self._plainly():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            # Autocommit: every transaction is written out below.
+            self._database = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+        try:
+            self._claim(json.loads(canonical(settings)), resume)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._database.close()
+
+    def finished(self) -> list[int]:
+        """The numbers of the finished blocks, in ascending order."""
+        with self._plainly():
+            return [number for (number,) in self._database.execute("SELECT DISTINCT number FROM blocks ORDER BY 1")]
+
+    def save(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Add one finished block; on return it is on the disk."""
+        rows = [(whole("number", number, low=0), name, _to_bytes(array)) for name, array in arrays.items()]
+        with self._plainly(), self._transaction():
+            self._database.executemany("INSERT INTO blocks VALUES (?, ?, ?)", rows)
+
+    def load(self, number: int) -> Arrays:
+        """The arrays of one finished block."""
+        with self._plainly():
+            rows = self._database.execute("SELECT name, npy FROM blocks WHERE number = ? ORDER BY name", (number,))
+            return {name: _from_bytes(npy) for name, npy in rows}
+
+    def _claim(self, settings: dict[str, Any], resume: bool) -> None:
+        """Lock the file, and make it this campaign's or check that it is."""
+        with self._plainly():
+            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._database.execute("PRAGMA synchronous = EXTRA")
+            with self._transaction():
+                for table in _TABLES:
+                    self._database.execute(table)
+                held = self._database.execute("SELECT settings, sha256 FROM campaign").fetchone()
+                if held is None:
+                    text = canonical(settings)
+                    self._database.execute("INSERT INTO campaign VALUES (?, ?)", (text, _digest(text)))
+        if held is not None:
+            self._agree(held[0], held[1], settings, resume)
+
+    def _agree(self, text: str, digest: str, settings: dict[str, Any], resume: bool) -> None:
+        if _digest(text) != digest:
+            raise StoreError(f"{self.path} is damaged: its settings do not match their checksum; use another directory")
+        if not resume:
+            blocks = len(self.finished())
+            raise StoreError(
+                f"{self.directory} already holds a campaign ({blocks} blocks finished): go on with resume, or name "
+                "another directory"
+            )
+        changed = list(_differences(json.loads(text), settings))
+        if changed:
+            raise StoreError(
+                f"{self.directory} was begun with other settings: {'; '.join(changed)}. Give the old ones to resume, "
+                "or name another directory"
+            )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN EXCLUSIVE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        """Whatever the disk or SQLite refuses, in a sentence that says what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(_plain(self.directory, error)) from error
+        except OSError as error:
+            reason = f"{self.directory} cannot be made or written ({error.strerror or error})"
+            raise StoreError(f"{reason}: name another directory") from error
+
+
+def _plain(directory: Path, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the details in the upper bits
+    return {
+        sqlite3.SQLITE_BUSY: f"another process is working in {directory}: wait for it, or name another directory",
+        sqlite3.SQLITE_FULL: f"no space is left for {directory}: free some and resume, all finished blocks are kept",
+        sqlite3.SQLITE_READONLY: f"{directory} cannot be written: make it writable, or name another directory",
+        sqlite3.SQLITE_CANTOPEN: f"{directory} cannot be written: make it writable, or name another directory",
+        sqlite3.SQLITE_NOTADB: f"{directory / FILE} is not a campaign's file: name another directory",
+        sqlite3.SQLITE_CORRUPT: f"{directory / FILE} is damaged: name another directory",
+    }.get(code, f"{directory / FILE} cannot be used ({error}): see the disk, then resume")
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            before, now = (json.dumps(settings.get(name)) for settings in (old, new))
+            yield f"{name} was {before}, now {now}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _to_bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _from_bytes(npy: bytes) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(io.BytesIO(npy), allow_pickle=False)
+    return array

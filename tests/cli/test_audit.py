@@ -1,0 +1,95 @@
+"""`deniable audit`: words, table and JSON, files in --out, refusals on one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the audit needs the extra 'train'")
+
+from .conftest import Run
+
+TINY = ("--trials", 20, "--steps", 3, "--records", 20, "--processes", 1)
+
+
+def test_words_first_then_a_table(run: Run) -> None:
+    outcome = run("audit", "digits", "--belief", ".9", "--sensitivity", "local", *TINY)
+    assert (outcome.code, outcome.err) == (0, "")
+    text = " ".join(outcome.out.split())
+    assert re.match(r"(Consistent|Uninformative)\. ", text)
+    assert "20 trainings on digits (20 records, 3 steps, replace neighbours" in text
+    assert "no differential privacy guarantee" in text
+    assert "Epsilon at delta 0.05" in text
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_out_holds_the_record_the_pictures_and_the_page(run: Run, tmp_path: Path) -> None:
+    outcome = run("audit", "digits", "--noise", 5, "--json", "--out", tmp_path, *TINY)
+    assert outcome.err == f"report: {tmp_path / 'report.html'}\n"
+    assert json.loads((tmp_path / "audit.json").read_text()) == outcome.document
+    for name in ("final-beliefs", "belief-over-steps", "sensitivity-over-steps"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not list(tmp_path.glob("*.part"))
+    again = run("audit", "digits", "--noise", 5, "--json", "--out", tmp_path, "--resume", *TINY)
+    assert again.document["measured"] == outcome.document["measured"]
+    refused = run("audit", "digits", "--noise", 5, "--out", tmp_path, *TINY)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "already holds a campaign" in refused.err
+
+
+def test_the_page_escapes_what_it_is_given(tmp_path: Path, run: Run) -> None:
+    from deniable.report.page import _rendered  # noqa: PLC0415
+
+    document = run("audit", "digits", "--noise", 5, "--json", *TINY).document
+    document["input"]["data"] = "<script>alert(1)</script>"
+    page = _rendered(document, [])
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("audit --belief .9", ["DATA", "--data FILE"]),
+        ("audit digits --data x.csv --belief .9", ["either DATA"]),
+        ("audit digits", ["exactly one of --belief", "got none"]),
+        ("audit digits --belief .9 --noise 1", ["got --belief and --noise"]),
+        ("audit digits --belief 2", ["--belief", "got 2"]),
+        ("audit digits --noise 1 --trials 0", ["--trials", "got 0"]),
+        ("audit digits --noise 1 --trials many", ["--trials", "'many'"]),
+        ("audit digits --noise 1 --lr -1", ["--lr", "got -1"]),
+        ("audit digits --noise 1 --clip 0", ["--clip", "got 0"]),
+        ("audit digits --noise 1 --seed -1", ["--seed", "got -1"]),
+        ("audit digits --noise 1 --confidence 1", ["--confidence", "got 1"]),
+        ("audit digits --noise 1 --resume", ["--resume needs --out"]),
+        ("audit digits --noise 1 --optimizer sdg", ["optimizer must be one of sgd, adam, got 'sdg'"]),
+        ("audit digits --noise 1 --sensitivity none", ["sensitivity must be one of global, local"]),
+        ("audit digits --noise 1 --rate 0", ["rate must be"]),
+        ("audit digits --noise 1 --model nowhere:network", ["model names 'nowhere:network'"]),
+        ("audit digitz --noise 1", ["data must be one of digits"]),
+        ("audit --data nowhere.csv --noise 1", ["there is no file nowhere.csv"]),
+        ("audit digits --noise 5 --out /proc/nowhere --trials 1", ["/proc/nowhere cannot be made or written"]),
+    ],
+)
+def test_one_line_says_what_is_wrong(run: Run, line: str, said: list[str]) -> None:
+    outcome = run(*line.split())
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    for part in said:
+        assert part in outcome.err
+
+
+def test_without_torch_one_line_tells_what_to_install() -> None:
+    program = "import sys; sys.modules['torch'] = None; from deniable.cli import main; main()"
+    command = [sys.executable, "-c", program, "audit", "digits", "--noise", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "deniable: audit needs torch: pip install 'deniable[train]'\n"

@@ -58,6 +58,7 @@ class _Line:
     drawn_for: float  # the k whose integrand the points were chosen for
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
     noise: float  # relative round-off of e^K
+    panels: float = 0.0  # error of the panels for that k
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
         """The line integral and its error."""
@@ -68,7 +69,7 @@ class _Line:
         terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
         roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
         height = exp(top) / pi
-        panels = unresolved(terms, self.weights) if self.period == inf else 0.0
+        panels = unresolved(terms, self.weights) if self.period == inf and k != self.drawn_for else self.panels
         error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, weight)
         return height * float(terms.real.sum()), error
 
@@ -134,7 +135,7 @@ class _Reach:
             last,
         )
         noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
-        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, k, beyond, noise)
+        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, k, beyond, noise, panels.error)
 
     def _noise(self, saddle: Saddle, count: int) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""

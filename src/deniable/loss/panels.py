@@ -20,11 +20,12 @@ _MOST = 2**15  # points
 
 @dataclass(frozen=True)
 class Panels:
-    """Points and weights on [0, end], sixteen to a panel, and the function's values there."""
+    """Points and weights on [0, end], sixteen to a panel, the function's values there, and the integral's error."""
 
     points: Floats
     weights: Floats
     values: Complexes
+    error: float  # disagreement of the panels with their halves, for the integrand they were made for
 
 
 def unresolved(terms: Complexes, weights: Floats) -> float:
@@ -59,7 +60,7 @@ def graded(
     points = _points(active)
     known = values(points.ravel()).reshape(points.shape)
     kept: list[tuple[Floats, Floats, Complexes]] = []
-    total, count = 0.0, points.size
+    error, total, count = 0.0, 0.0, points.size
     while active.size:
         sums = _integrals(active, integrand(points, known))
         total = max(total, float(np.abs(_integrals(active, np.abs(integrand(points, known)))).sum()))
@@ -70,12 +71,13 @@ def graded(
         gaps = np.abs(sums - split.sum(0))
         count += finer.size
         open_ = gaps > 1e-13 * total if count < _MOST else np.zeros(gaps.size, dtype=bool)
+        error += float(gaps[~open_].sum())
         both = np.concatenate([open_, open_])
         kept.append((halves[~both], finer[~both], fine[~both]))
         active, points, known = halves[both], finer[both], fine[both]
     edges, nodes, found = (np.concatenate([part[i] for part in kept]) for i in range(3))
     weights = (edges[:, 1:] - edges[:, :1]) / 2 * _WEIGHTS
-    return Panels(nodes.ravel(), weights.ravel(), found.ravel())
+    return Panels(nodes.ravel(), weights.ravel(), found.ravel(), error)
 
 
 def _integrals(edges: Floats, values: Numbers) -> Complexes:

@@ -44,3 +44,8 @@ def test_a_panelled_line_is_not_reused_for_a_far_k():
     loss = dn.privacy_loss(dn.Gaussian(1.4401).subsampled(4.49e-05).composed(247))
     loss.delta(0.01)
     assert loss.delta(0.1) <= 1e-15
+
+
+def test_a_grid_whose_round_off_exceeds_its_value():
+    """Was a math domain error: Bernstein's bound was asked for a probability above 1."""
+    assert 0 <= dn.privacy_loss(dn.Laplace(6.251).subsampled(0.00259).composed(2)).epsilon(1e-5) <= 2 / 6.251

@@ -107,6 +107,7 @@ class _Law:
         """How far the moves may have carried the loss, except with probability eta (Bernstein)."""
         if self.moved == 0:
             return 0.0
+        eta = min(eta, 0.5)
         return self.moved + sqrt(2 * self.moved * log(1 / eta)) + self.spacing * log(1 / eta)
 
 

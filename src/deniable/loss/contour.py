@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.pair import Pair
+from deniable.loss.composed import ComposedPair
 from deniable.loss.panels import graded, unresolved
 from deniable.loss.quadrature import DIRECT, UnresolvedError
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
@@ -55,10 +55,10 @@ class _Line:
     cumulants: Complexes
     rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
     period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
-    drawn_for: float  # the k whose integrand the points were chosen for
+    drawn_for: tuple[float, Weight]  # the question whose integrand the points were chosen for
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
     noise: float  # relative round-off of e^K
-    panels: float = 0.0  # error of the panels for that k
+    panels: float = 0.0  # error of the panels for that question
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
         """The line integral and its error."""
@@ -69,7 +69,8 @@ class _Line:
         terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
         roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
         height = exp(top) / pi
-        panels = unresolved(terms, self.weights) if self.period == inf and k != self.drawn_for else self.panels
+        asked_anew = self.period == inf and self.drawn_for != (k, weight)
+        panels = unresolved(terms, self.weights) if asked_anew else self.panels
         error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, weight)
         return height * float(terms.real.sum()), error
 
@@ -105,7 +106,7 @@ class _Reach:
         line = self.lines.get(saddle.c)
         if line is not None:
             value, error = line.integral(k, weight)
-            if error <= _GOOD * abs(value) or line.drawn_for == k:
+            if error <= _GOOD * abs(value) or line.drawn_for == (k, weight):
                 return value, error, saddle.c
         line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
         return *line.integral(k, weight), saddle.c
@@ -123,7 +124,7 @@ class _Reach:
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
         noise = self._noise(saddle, frequencies.size)
-        return _Line(saddle, frequencies, weights, cumulants, rivals, period, k, beyond, noise)
+        return _Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> _Line:
         """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
@@ -135,7 +136,8 @@ class _Reach:
             last,
         )
         noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
-        return _Line(saddle, panels.points, panels.weights, panels.values, none, inf, k, beyond, noise, panels.error)
+        asked, found = (k, weight), (panels.points, panels.weights, panels.values)
+        return _Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
 
     def _noise(self, saddle: Saddle, count: int) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
@@ -159,7 +161,7 @@ class _Reach:
 
 
 @dataclass
-class Contour(Pair):
+class Contour(ComposedPair):
     """A composition of steps, at least one of them smooth, by contour inversion."""
 
     composition: Composition
@@ -243,24 +245,8 @@ class Contour(Pair):
         mirrored.__dict__["mirror"] = self
         return mirrored
 
-    @property
-    def largest(self) -> float:
-        return self.composition.largest
-
-    @property
-    def largest_finite(self) -> float:
-        return self.composition.largest_finite
-
-    @property
-    def escape(self) -> float:
-        return self.composition.escape
-
     def ceiling(self, k: float) -> float:
         return self.composition.ceiling(k)
-
-    @property
-    def scale(self) -> float:
-        return self.composition.scale
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]

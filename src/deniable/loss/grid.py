@@ -23,7 +23,7 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from deniable.loss.arrays import Floats
-from deniable.loss.pair import Pair
+from deniable.loss.composed import ComposedPair
 from deniable.loss.saddle import EPS, TINY, Composition, Weight
 from deniable.loss.steps import Step
 from deniable.loss.values import Upper
@@ -112,7 +112,7 @@ class _Law:
 
 
 @dataclass
-class Grid(Pair):
+class Grid(ComposedPair):
     """A composition of any steps on a grid of losses."""
 
     composition: Composition
@@ -163,22 +163,6 @@ class Grid(Pair):
         mirrored = Grid(self.composition.reversed(), self.points)
         mirrored.__dict__["mirror"] = self
         return mirrored
-
-    @property
-    def largest(self) -> float:
-        return self.composition.largest
-
-    @property
-    def largest_finite(self) -> float:
-        return self.composition.largest_finite
-
-    @property
-    def escape(self) -> float:
-        return self.composition.escape
-
-    @property
-    def scale(self) -> float:
-        return self.composition.scale
 
     def _law(self, k: float, least: float) -> _Law:
         """The composition tilted to the saddle for k right of `least`; near-by k share one, on half octaves."""

@@ -73,11 +73,12 @@ class PrivacyLoss:
         return Upper(value, self._epsilon_error(value))
 
     def _epsilon_error(self, epsilon: float) -> float:
-        """The error of delta(epsilon) divided by its slope, -e^epsilon Q(L > epsilon), and the search's precision."""
+        """The error of delta(epsilon) divided by its slope, and the search's precision."""
         if epsilon in (0.0, inf):
             return 0.0
-        slope = exp(min(epsilon, 700.0)) * self.pair.null_tail(epsilon)
-        return min(epsilon, 1e-13 * epsilon + (self.delta(epsilon).error / slope if slope > 0 else 0.0))
+        here, move = self.delta(epsilon), 1e-4 * epsilon
+        fall = here - self.delta(epsilon + move)
+        return min(epsilon, 1e-13 * epsilon + (here.error * move / fall if fall > 0 else epsilon))
 
     def advantage(self) -> Upper:
         """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""

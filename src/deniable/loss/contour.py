@@ -20,23 +20,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, expm1, inf, log, pi, sqrt
+from math import exp, expm1, inf, pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
 
 from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
 from deniable.loss.panels import graded, unresolved
 from deniable.loss.quadrature import DIRECT, UnresolvedError
+from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
+from deniable.loss.sampled import FARTHEST
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
 
-REACHES = (26.0, 15.0, 10.0)
 _NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
-_GOOD = 1e-5  # relative error of an integral with which nobody looks for a better one
+_GOOD = 1e-7  # relative error with which nobody looks for a better answer
+_SMALL = 1e-8  # share of a value below which a band's part is bounded, not computed
+_FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 _MOST_POINTS = 2**12  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
@@ -88,25 +92,48 @@ class _Line:
 
 
 @dataclass
-class _Reach:
-    """A composition whose sampled Gaussian steps leave out noise beyond some standard deviations, and its lines."""
+class _Law:
+    """A positive measure of losses, known by its cumulants, and the lines drawn through them so far."""
 
     composition: Composition
-    deviations: float
+    tiny: float
+    """Lines end, and repeat, where less than e^-tiny of their height is left."""
+    patient: bool
+    """Whether a line may be costly, because there is no other way."""
     lines: dict[float, _Line] = field(default_factory=dict)
 
-    @property
-    def left_out(self) -> float:
-        """Bound on the mass left out."""
-        return 2 * self.composition.steps * float(ndtr(-self.deviations))
+    def value(self, k: float, weight: Weight, close: float = _GOOD) -> tuple[float, float]:
+        """The functional of this measure, and its error, which need not be below the share `close`."""
+        value, error, c = self._integral(k, weight, self._region(k, weight), close)
+        if c < 1 and weight.shift == 1:  # the line has passed P's pole, or Q's: their residues are the masses
+            value += self.composition.mass(1.0)
+        if c < 0 and weight.poles[0] == 0:
+            mass = self.composition.mass(0.0)
+            value += mass if weight is NULL_TAIL else -exp(k) * mass
+        return value, error
 
-    def integral(self, k: float, weight: Weight, region: Region) -> tuple[float, float, float]:
+    def _region(self, k: float, weight: Weight) -> Region:
+        """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""
+        law = self.composition
+        if weight is TAIL:
+            return (1.0, inf) if k > law.mean else (-inf, 1.0)
+        if weight is NULL_TAIL:
+            return (0.0, inf) if k > law.null_mean else (-inf, 0.0)
+        if law.scale > 3 and law.null_mean < k < law.mean:
+            return (0.0, 1.0)
+        return (1.0, inf) if k > 0 else (-inf, 0.0)
+
+    def bound(self, k: float, weight: Weight) -> float:
+        """Chernoff's bound on the functional."""
+        return exp(min(self.composition.chernoff(k, weight.shift), 0.0))
+
+    def _integral(self, k: float, weight: Weight, region: Region, close: float) -> tuple[float, float, float]:
         """By a line that is there already if it serves, else by a new one through the saddle for k."""
         saddle = self.composition.search(k, weight, region)
         line = self.lines.get(saddle.c)
         if line is not None:
             value, error = line.integral(k, weight)
-            if error <= _GOOD * abs(value) or line.drawn_for == (k, weight):
+            if error <= close * abs(value) or line.drawn_for == (k, weight):
                 return value, error, saddle.c
         line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
         return *line.integral(k, weight), saddle.c
@@ -114,10 +141,12 @@ class _Reach:
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> _Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
         rivals = self.composition.rivals(saddle, region)
-        period = self.composition.period(k, saddle, rivals)
+        period = self.composition.period(k, saddle, rivals, self.tiny)
         last, beyond = self._last_frequency(saddle)
         count = last * period / (2 * pi) + 8
         if count > _MOST_POINTS:
+            if not self.patient:
+                raise UnresolvedError(f"{count:.0f} points needed")
             return self._panelled(k, weight, saddle, (2 * pi / period, last, beyond))
         frequencies = 2 * pi / period * np.arange(int(count))
         weights = np.full(frequencies.size, 2 * pi / period)
@@ -146,18 +175,19 @@ class _Reach:
         return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 0.1))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| / |s| has fallen to e^-41 of its height, or very far; and |e^K|'s largest value from there on."""
-        last = sqrt(2 * TINY / saddle.bend)
-        farthest = _FARTHEST * max(last, abs(saddle.c))
+        """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
+        first = sqrt(2 * self.tiny / saddle.bend)
+        farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
-        while self._falls(saddle, last, [1.0]) > max(0.0, log(last / pole)) - TINY and last < farthest:
-            last *= 1.5
-        return last, exp(self._falls(saddle, last, [1.0, 1.4, 2.5]))
-
-    def _falls(self, saddle: Saddle, frequency: float, multiples: list[float]) -> float:
-        """Largest log |e^{K - K(c)}| at some multiples of a frequency."""
-        line = saddle.c + 1j * frequency * np.array(multiples)
-        return float((self.composition.cumulant(line).real - saddle.value).max())
+        while True:
+            lasts = first * 1.5 ** np.arange(4)
+            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
+            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
+            enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
+            if enough.any():
+                found = int(enough.argmax())
+                return float(lasts[found]), exp(float(falls[found].max()))
+            first = 1.5 * float(lasts[-1])
 
 
 @dataclass
@@ -170,66 +200,86 @@ class Contour(ComposedPair):
     def hockey_stick(self, k: float) -> Upper:
         if not self.least < k < self.largest_finite:
             return self._outside(k, -expm1(min(k, 0.0)))
-        if (ceiling := self.ceiling(k)) < _NEGLIGIBLE:
-            return Upper(ceiling, ceiling)
-        value, error, c = self._integral(k, STICK, self._stick_region(k))
-        if c < 0:
-            value -= exp(k) * (1 - self.mirror.escape)
-        return self._with_residue(value, error, c < 1)
-
-    def _stick_region(self, k: float) -> Region:
-        """Between the poles where H is neither near 0 nor 1 and the loss is wide; else the side that keeps digits."""
-        if self.scale > 3 and self.composition.null_mean < k < self.composition.mean:
-            return (0.0, 1.0)
-        return (1.0, inf) if k > 0 else (-inf, 0.0)
+        if k < 0:  # the same divergence seen from the other side, where it is the smaller part of 1 - e^k
+            other = self.mirror.hockey_stick(-k)
+            return upper(-expm1(k) + exp(k) * (other - other.error / 2), exp(k) * other.error / 2 + 2 * EPS, high=1.0)
+        return self._value(k, STICK)
 
     def tail(self, t: float) -> Upper:
         if not self.least < t < self.largest_finite:
             return self._outside(t, 1.0)
-        if (ceiling := self.ceiling(t)) < _NEGLIGIBLE:
-            return Upper(ceiling, ceiling)
-        value, error, c = self._integral(t, TAIL, (1.0, inf) if t > self.composition.mean else (-inf, 1.0))
-        return self._with_residue(value, error, c < 1)
+        return self._value(t, TAIL)
 
     def null_tail(self, t: float) -> Upper:
         if not self.least < t < self.largest_finite:
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
-        region = (0.0, inf) if t > self.composition.null_mean else (-inf, 0.0)
-        value, error, c = self._integral(t, NULL_TAIL, region)
-        return self._rounded(value, error, 0.0 if c > 0 else 1 - self.mirror.escape)
+        return self._value(t, NULL_TAIL)
 
-    def _integral(self, k: float, weight: Weight, region: Region) -> tuple[float, float, float]:
-        """The line integral, its error, and where the line stands, by the first reach that is good enough.
-
-        Losses that are rarer than what is asked for hide the saddle, because e^{cL} magnifies them; they are left
-        out, from the rarest on, and their mass is added to the error.
-        """
-        best = 0.0, inf, 0.5 * (max(region[0], -1.0) + min(region[1], 2.0))
-        for reach in tuple(self._reaches):
+    def _value(self, k: float, weight: Weight) -> Upper:
+        """The functional by one line through the whole composition where that serves, else band by band."""
+        ceiling = 1.0 if weight is NULL_TAIL else self.ceiling(k)
+        if ceiling < _NEGLIGIBLE:
+            return Upper(ceiling, ceiling)
+        best = 0.0, ceiling
+        for way in tuple(self._ways):
             try:
-                value, error, c = reach.integral(k, weight, region)
+                value, error = way(k, weight)
             except UnresolvedError:
                 continue
-            error += reach.left_out
             if error < best[1]:
-                best = value, error, c
+                best = value, error
             if error <= _GOOD * abs(value):
-                self._reaches.remove(reach)  # the next question will be much like this one
-                self._reaches.insert(0, reach)
+                self._ways.remove(way)  # the next question will be much like this one
+                self._ways.insert(0, way)
                 break
-        return best
+        value, error = best
+        escape = self.escape if weight.shift else 0.0
+        return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=1.0)
 
     @cached_property
-    def _reaches(self) -> list[_Reach]:
-        first, *others = REACHES
-        return [_Reach(self.composition, first), *(_Reach(self.composition.within(reach), reach) for reach in others)]
+    def _ways(self) -> list[Callable[[float, Weight], tuple[float, float]]]:
+        return [self._at_once, self._by_bands] if self._bands else [self._at_once]
 
-    def _with_residue(self, value: float, error: float, passed: bool) -> Upper:
-        """Adds P's whole mass where the line lies left of the pole at 1, else only what lies at infinity."""
-        return self._rounded(value, error, 1.0 if passed else self.escape)
+    @cached_property
+    def _whole(self) -> _Law:
+        return _Law(self.composition, TINY, patient=not self._bands)
 
-    def _rounded(self, value: float, error: float, residue: float) -> Upper:
-        return upper(value + residue, error + 2 * EPS * residue, high=1.0)
+    @cached_property
+    def _bands(self) -> list[_Law]:
+        return [_Law(band, _FAINT, patient=True) for band in bands(self.composition)]
+
+    def _at_once(self, k: float, weight: Weight) -> tuple[float, float]:
+        value, error = self._whole.value(k, weight)
+        return value, error + self._left_out
+
+    def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
+        """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
+        negligible = _SMALL * self._single(k, weight)
+        bounds = [band.bound(k, weight) for band in self._bands]
+        asked = [band for band, bound in zip(self._bands, bounds, strict=True) if bound > negligible]
+        found = [band.value(k, weight, inf) for band in asked]
+        enough = 0.1 * _GOOD * abs(sum(value for value, _ in found))
+        found = [
+            (value, error) if error <= enough else band.value(k, weight)
+            for band, (value, error) in zip(asked, found, strict=True)
+        ]
+        left = self._left_out + sum(bound for bound in bounds if bound <= negligible)
+        return sum(value for value, _ in found), left + sum(error for _, error in found)
+
+    def _jump_point(self, level: float, weight: Weight) -> float:
+        """Where the functional would fall to `level` if one single jump were to blame."""
+        return falls_to(lambda k: self._single(k, weight), level / self.composition.steps, (0.0, self.scale), close=0.1)
+
+    def _single(self, k: float, weight: Weight) -> float:
+        """The functional of one single step: a composition's is rarely smaller."""
+        at = np.array([k])
+        functional = {STICK: "sticks", TAIL: "tails", NULL_TAIL: "null_tails"}[weight]
+        return max(float(getattr(step, functional)(at)[0]) for step, _ in self.composition.parts)
+
+    @cached_property
+    def _left_out(self) -> float:
+        """Bound on the mass of noise that is left out of all moments."""
+        return 2 * self.composition.steps * float(ndtr(-FARTHEST))
 
     def _outside(self, k: float, below: float) -> Upper:
         """Where k is not between the least and the largest loss, there is nothing to integrate."""
@@ -250,9 +300,13 @@ class Contour(ComposedPair):
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
-        for reach in self._reaches if level < 0.2 else []:
+        bulk = self._bands[0].composition if self._bands else self.composition
+        if level < 0.2:
             try:
-                return reach.composition.level_point(level, weight, max(weight.poles))
+                found, step = bulk.level_point(level, weight, max(weight.poles))
             except UnresolvedError:
-                continue
+                found, step = 0.0, 0.0
+            jump = self._jump_point(level, weight) if self._bands else 0.0
+            if max(found, jump) > 0.0:
+                return (found, step) if found >= jump else (jump, 0.05 * jump)
         return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4

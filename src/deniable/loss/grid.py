@@ -201,7 +201,7 @@ class Grid(ComposedPair):
         counts = [count for _, count in self.composition.parts]
         everything = sum(count * (high - low) for count, (low, high) in zip(counts, bounds, strict=True))
         saddle = self.composition.saddle(c)
-        likely = self.composition.period(saddle.slope, saddle, self.composition.rivals(saddle, (-inf, inf)))
+        likely = self.composition.period(saddle.slope, saddle, self.composition.rivals(saddle, (-inf, inf)), TINY)
         widest = max(high - low for low, high in bounds)
         return max(min(everything, likely) if likely > 0 else everything, widest)
 

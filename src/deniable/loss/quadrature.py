@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import NamedTuple
 
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 
-__all__ = ["DIRECT", "Nodes", "UnresolvedError", "gaussian_nodes", "log_mixture", "log_moments", "tilted_moments"]
+__all__ = [
+    "DIRECT",
+    "Nodes",
+    "Rule",
+    "UnresolvedError",
+    "log1p",
+    "log_mixture",
+    "log_moments",
+    "tilted_moments",
+]
 
-Nodes = tuple[Numbers, Numbers]
+
+class Nodes(NamedTuple):
+    """Losses and the logarithms of their weights."""
+
+    losses: Numbers
+    log_weights: Numbers
+    missing: float | None = 0.0
+    """What the weights' sum lacks to 1; None where it is nowhere near 1."""
+
 
 DIRECT = 64  # up to so many points on a line every exponential is computed by itself
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
+_CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
 _BLOCK = 2**20  # exponentials computed at a time
 
 
@@ -27,13 +49,15 @@ class UnresolvedError(ArithmeticError):
 def log_mixture(rate: float, exponent: Numbers) -> Numbers:
     """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large."""
     big = exponent.real > 30
+    if not big.any():
+        return log1p(rate * np.expm1(exponent))
     held = np.where(big, exponent, 0.0)
     large = held + np.log(rate + (1 - rate) * np.exp(-held))
-    return np.where(big, large, _log1p(rate * np.expm1(np.where(big, 0.0, exponent))))
+    return np.where(big, large, log1p(rate * np.expm1(np.where(big, 0.0, exponent))))
 
 
-def _log1p(x: Numbers) -> Numbers:
-    """NumPy's own loses the real part's digits where a complex x is small."""
+def log1p(x: Numbers) -> Numbers:
+    """log(1 + x); NumPy's own loses the real part's digits where a complex x is small."""
     if not np.iscomplexobj(x):
         return np.log1p(x)
     squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
@@ -44,11 +68,12 @@ def _log(x: Complexes) -> Complexes:
     return np.asarray(np.log(np.where(x == 0, _VANISHED, x)))
 
 
-def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexes:
+def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
     """log sum_i e^{log_weights_i + s losses_i} for points s on one vertical line.
 
-    Where the moment is near 1 it is summed as 1 + E[e^{sL} - 1], so that its millionth power stays accurate.
+    Where the moment is near 1 it is summed as 1 + E[e^{sL} - 1] - missing, so that its millionth power stays accurate.
     """
+    losses, log_weights, missing = nodes
     c = float(s[0].real)
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
@@ -56,8 +81,8 @@ def log_moments(losses: Numbers, log_weights: Numbers, s: Complexes) -> Complexe
         return np.asarray(top + _log(_even_sums(losses, np.exp(peaks - top), s)))
     if s.size > DIRECT:
         return np.asarray(top + _log(_panel_sums(losses, np.exp(peaks - top), s.imag)))
-    if top < _BULK:
-        return np.asarray(_log1p(_gain(losses, log_weights, s[:, None]).sum(1)))
+    if missing is not None and top < _BULK:
+        return np.asarray(log1p(_gain(losses, log_weights, s[:, None]).sum(1) - missing))
     return np.asarray(top + _log(np.exp(1j * np.outer(s.imag, losses)) @ np.exp(peaks - top)))
 
 
@@ -87,16 +112,24 @@ def _gain(losses: Numbers, log_weights: Numbers, s: Numbers | float) -> Numbers:
     """weight * (e^{s loss} - 1), also where the exponential alone would overflow."""
     exponent = losses * s
     mild = exponent.real < 30
+    if mild.all():
+        return np.asarray(np.exp(log_weights) * np.expm1(exponent))
     gentle = np.exp(log_weights) * np.expm1(np.where(mild, exponent, 0.0))
     return np.where(mild, gentle, np.exp(np.where(mild, 0.0, log_weights + exponent)))
 
 
-def tilted_moments(losses: Numbers, log_weights: Numbers, c: float) -> tuple[float, float, float]:
+def _log_near_one(nodes: Nodes, c: float) -> float:
+    """K at a real c where the moment is near 1."""
+    return float(np.log1p(_gain(nodes.losses, nodes.log_weights, c).sum().real - (nodes.missing or 0.0)))
+
+
+def tilted_moments(nodes: Nodes, c: float) -> tuple[float, float, float]:
     """K, K' and K'' at the real point c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
+    losses, log_weights, missing = nodes
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
-    if top < _BULK:
-        value = float(np.log1p(_gain(losses, log_weights, c).sum().real))
+    if missing is not None and top < _BULK:
+        value = _log_near_one(nodes, c)
     else:
         value = top + float(np.log(np.exp(peaks - top).sum()).real)
     weights = np.exp(log_weights + c * losses - value)
@@ -113,38 +146,84 @@ def _even_sums(losses: Numbers, weights: Numbers, s: Complexes) -> Complexes:
     return np.asarray((coarse @ fine).ravel()[: s.size])
 
 
-def gaussian_nodes(
-    loss: Callable[[Numbers], Numbers],
-    log_density: Callable[[Numbers], Numbers],
-    reach: tuple[float, float],
-    lift: float,
-    s: Complexes,
-) -> Nodes:
-    """Nodes (losses, log weights) for E_Q[e^{sL(X)}; X within reach], X having the given analytic density.
+def _peak(height: Numbers) -> float:
+    """The logarithm of the largest term of a moment, which must not lie at the ends of the range."""
+    peak = float(height.real.max())
+    if not max(height[0].real, height[-1].real) <= peak - _NEGLIGIBLE + 2:
+        raise UnresolvedError("the moment comes from the ends of the range")
+    return peak
 
-    A trapezoidal rule: it converges exponentially here, so it is halved until the moments at a few points of the
-    line no longer move. Off the real axis of s the nodes are lifted by i * `lift`: the integral is the same, but there
-    e^{i omega L} decays where L is steep instead of oscillating, so a few hundred nodes serve any frequency.
+
+@dataclass
+class Rule:
+    """Nodes for the moments E[e^{sL(X)}], X having an analytic density on `reach`, `missing` of whose mass is missing.
+
+    A trapezoidal rule, which converges exponentially here. Off the real axis of s the nodes are lifted by i * `lift`:
+    the integral is the same, but there e^{i omega L} decays where L is steep instead of oscillating, so a few hundred
+    nodes serve any frequency.
     """
-    c = float(s[0].real)
-    coarse = np.linspace(*reach, int(2 * (reach[1] - reach[0])) + 2)
-    height = c * loss(coarse) + log_density(coarse)
-    peak = float(height.max())
-    if max(height[0], height[-1]) > peak - _NEGLIGIBLE + 2:
-        raise UnresolvedError(f"the moment at {c:g} comes from the ends of {reach}")
-    if peak < _BULK:  # the moment is then summed as a difference from 1, which needs all of Q as well
-        height = np.maximum(height, log_density(coarse))
-    kept = coarse[height > height.max() - _NEGLIGIBLE]
-    low, high = kept[0] - 0.5, kept[-1] + 0.5
-    fastest = float(s.imag.max())
-    probes = fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.zeros(1)
-    raised = 1j * lift if fastest else 0.0
-    count, before = max(32, int(2.5 * (high - low))), np.full(probes.size, np.inf)
-    while count <= _FINEST:
-        x = np.linspace(low, high, count + 1) + raised
-        losses, log_weights = loss(x), log_density(x) + np.log((high - low) / count)
-        moments = np.exp(log_weights + c * losses - peak) @ np.exp(1j * np.outer(losses, probes))
-        if np.abs(moments - before).max() <= 1e-9 * abs(moments[0]):
-            return losses, log_weights
-        count, before = 2 * count, moments
-    raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")
+
+    loss: Callable[[Numbers], Numbers]
+    log_density: Callable[[Numbers], Numbers]
+    reach: tuple[float, float]
+    lift: float
+    missing: float | None = 0.0
+    axis: int = 2**9
+    """Number of the fixed nodes on the real axis."""
+    _latest: tuple[float, float, Nodes] | None = None
+
+    def nodes(self, s: Complexes) -> Nodes:
+        """For points on one vertical line; those found last serve the same line up to the same frequency."""
+        c, fastest = float(s[0].real), float(s.imag.max())
+        if self._latest is None or self._latest[0] != c or not 0 < fastest <= self._latest[1]:
+            self._latest = c, fastest, self._settled(c, fastest)
+        return self._latest[2]
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        """K, K' and K'' at the real point c, by fixed nodes where every second one of them gives the same."""
+        nodes = self._axis
+        peaks = nodes.log_weights + c * nodes.losses
+        top = _peak(peaks)
+        terms = np.exp(peaks - top)
+        total = float(terms.sum())
+        if abs(2 * float(terms[::2].sum()) - total) > 1e-9 * total:
+            return tilted_moments(self._settled(c, 0.0), c)
+        near_one = nodes.missing is not None and top < _BULK
+        value = _log_near_one(nodes, c) if near_one else top + log(total)
+        mean = float(terms @ nodes.losses) / total
+        return value, mean, float(terms @ (nodes.losses - mean) ** 2) / total
+
+    @cached_property
+    def _axis(self) -> Nodes:
+        return self._between(*self.reach, self.axis, 0.0)
+
+    def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
+        x = np.linspace(low, high, count + 1) + lift
+        return Nodes(self.loss(x), self.log_density(x) + np.log((high - low) / count), self.missing)
+
+    def _settled(self, c: float, fastest: float) -> Nodes:
+        """The number of nodes is doubled until the moments at a few points of the line no longer move."""
+        low, high, peak = self._range(c)
+        probes = fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.zeros(1)
+        count, before = max(32, int(2.5 * (high - low))), np.full(probes.size, np.inf)
+        while count <= _FINEST:
+            nodes = self._between(low, high, count, 1j * self.lift if fastest else 0.0)
+            terms = nodes.log_weights + c * nodes.losses - peak
+            if not terms.real.max() < _BULK:
+                raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
+            moments = np.exp(terms) @ np.exp(1j * np.outer(nodes.losses, probes))
+            if np.abs(moments - before).max() <= _CLOSE * abs(moments[0]):
+                return nodes
+            count, before = 2 * count, moments
+        raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")
+
+    def _range(self, c: float) -> tuple[float, float, float]:
+        """Where the moment at c comes from, and the logarithm of its largest term."""
+        x = np.linspace(*self.reach, self.axis + 1)
+        log_density = self._axis.log_weights
+        height = log_density + c * self._axis.losses
+        peak = _peak(height)
+        if self.missing is not None and peak < _BULK:  # summed as a difference from 1, which needs all of Q as well
+            height = np.maximum(height, log_density)
+        kept = x[height.real > height.real.max() - _NEGLIGIBLE]
+        return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak

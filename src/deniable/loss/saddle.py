@@ -5,10 +5,12 @@ K of a composition is the sum of its steps' K, so no cost here grows with the nu
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
+from operator import attrgetter
 
 import numpy as np
 
@@ -105,9 +107,6 @@ class Composition:
         """E_Q[L]."""
         return self.saddle(0.0).slope
 
-    def within(self, reach: float) -> Composition:
-        return Composition([(step.within(reach), count) for step, count in self.parts])
-
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])
 
@@ -117,25 +116,36 @@ class Composition:
             total += count * step.cumulant(s)
         return total
 
+    def mass(self, pole: float) -> float:
+        """Mass of finite losses under P (pole 1) or Q (pole 0)."""
+        return 1 - (self.escape if pole else self.reversed().escape)
+
     @cached_property
     def _saddles(self) -> dict[float, Saddle]:
         return {}
 
+    @cached_property
+    def _known(self) -> list[Saddle]:
+        """The finite ones of them, by c."""
+        return []
+
     def saddle(self, c: float) -> Saddle:
-        """K, K' and K'' at c."""
+        """K, K' and K'' at c; infinite where they cannot be had."""
         if c not in self._saddles:
-            self._saddles[c] = self._tilted(c)
+            try:
+                value, slope, bend = self.tilted(c)
+                self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
+                insort(self._known, self._saddles[c], key=attrgetter("c"))
+            except UnresolvedError:
+                self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return self._saddles[c]
 
-    def _tilted(self, c: float) -> Saddle:
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        """K, K' and K'' at c."""
         sums = np.zeros(3)
-        try:
-            for step, count in self.parts:
-                sums += count * np.array(step.tilted(c))
-        except UnresolvedError:
-            return Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
-        value, slope, bend = (float(number) for number in sums)
-        return Saddle(c, value, slope, max(bend, 1e-300))
+        for step, count in self.parts:
+            sums += count * np.array(step.tilted(c))
+        return float(sums[0]), float(sums[1]), float(sums[2])
 
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:
         """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole.
@@ -146,13 +156,10 @@ class Composition:
         if low == 0.0 and high == 1.0:
             return self.saddle(0.5)
         sign, pole = (1.0, low) if high == inf else (-1.0, high)
-        known = [saddle for saddle in self._saddles.values() if low < saddle.c < high and saddle.value < inf]
         limit = self._limits.get(region)
         if limit and sign * limit.offset(k, weight) < 0:
             return limit
-        start = (
-            min(known, key=lambda saddle: abs(saddle.offset(k, weight))).c if known else pole + sign * 1.4 / self.scale
-        )
+        start = self._nearest(k, weight, region) or pole + sign * 1.4 / self.scale
         position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
             here = self.saddle(pole + sign * exp(position))
@@ -174,6 +181,14 @@ class Composition:
         self._limits[region] = self.saddle(pole + sign * 0.95 * exp(near))
         return self._limits[region]
 
+    def _nearest(self, k: float, weight: Weight, region: Region) -> float | None:
+        """Of the points known inside the region, the one whose own k is nearest: the integrand is convex."""
+        first = bisect_right(self._known, region[0], key=attrgetter("c"))
+        last = bisect_left(self._known, region[1], key=attrgetter("c"))
+        place = bisect_left(self._known, k, first, last, key=lambda saddle: saddle.target(weight))
+        around = self._known[max(first, place - 1) : min(last, place + 1)]
+        return min(around, key=lambda saddle: abs(saddle.offset(k, weight))).c if around else None
+
     @cached_property
     def _limits(self) -> dict[Region, Saddle]:
         """How far from its pole K can be had, where that is not far enough for some saddle."""
@@ -188,29 +203,35 @@ class Composition:
             offsets = (0.25 * width, width) if room < inf else (0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width)
             others += [saddle.c + sign * offset for offset in offsets if offset < room]
             others += [end] if room < inf else []
-        found = [self.saddle(c) for c in others] + list(self._saddles.values())
-        kept = [rival for rival in found if rival.value < inf and rival.c != saddle.c]
-        kept = [rival for rival in kept if region[0] <= rival.c <= region[1]]
+        for c in others:
+            self.saddle(c)
+        first = bisect_left(self._known, region[0], key=attrgetter("c"))
+        last = bisect_right(self._known, region[1], key=attrgetter("c"))
+        kept = [rival for rival in self._known[first:last] if rival.c != saddle.c]
         return np.array([rival.c for rival in kept]), np.array([rival.value for rival in kept])
 
-    def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats]) -> float:
-        """A length of losses around k beyond which, seen from this saddle, less than e^-41 is left (Chernoff)."""
+    def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats], tiny: float) -> float:
+        """A length of losses around k beyond which, seen from this saddle, less than e^-tiny is left (Chernoff)."""
         others, cumulants = rivals
-        excess = (cumulants - saddle.value - (others - saddle.c) * k + TINY) / np.abs(others - saddle.c)
+        excess = (cumulants - saddle.value - (others - saddle.c) * k + tiny) / np.abs(others - saddle.c)
         sides = excess[others > saddle.c], excess[others < saddle.c]
         return 1.2 * max(float(side.min()) if side.size else 1e3 * self.scale for side in sides)
 
     @cached_property
     def _chernoff_points(self) -> tuple[Floats, Floats]:
-        points = 1 + np.array([0.5, 2.0, 8.0]) / self.scale
+        points = 1 + np.array([0.0, 0.5, 2.0, 8.0]) / self.scale
         return points, np.array([self.saddle(float(c)).value for c in points])
+
+    def chernoff(self, k: float, shift: float = 1.0) -> float:
+        """Logarithm of a bound on e^{shift k} Q(L > k): on P(L > k) and the divergence (shift 1), or on Q(L > k)."""
+        points, cumulants = self._chernoff_points
+        return float((cumulants - (points - shift) * k).min())
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""
         if k >= self.largest:
             return self.escape
-        points, cumulants = self._chernoff_points
-        return min(1.0, self.escape + exp(min(0.0, float((cumulants - (points - 1) * k).min()))))
+        return min(1.0, self.escape + exp(min(0.0, self.chernoff(k))))
 
     def level_point(self, level: float, weight: Weight, pole: float) -> tuple[float, float]:
         """About where a functional right of its pole falls to a small `level`, and how sure that is.

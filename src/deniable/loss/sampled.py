@@ -6,21 +6,23 @@ With base pair (P0, Q0), the person's release is the mixture (1 - rate) Q0 + rat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, log, log1p
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.quadrature import Nodes, gaussian_nodes, log_mixture, log_moments, tilted_moments
-from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
+from deniable.loss.jumps import Jumps, NoiseLaw
+from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
+from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Moments, Step
 
 __all__ = ["Added", "Exchanged", "Removed"]
 
 _LOG_ROOT_TWO_PI = 0.5 * log(2 * np.pi)
 _REACH = 14.0  # standard deviations; beyond lies 1e-44 of a Gaussian
-FARTHEST = 26.0  # beyond lies 1e-149; left out even where e^{cL} would magnify it
+FARTHEST = 26.0  # beyond, 1e-149 of a Gaussian is left out even where e^{cL} would magnify it
 
 
 def _gap(k: Floats, rate: float) -> Floats:
@@ -37,7 +39,7 @@ class Removed(Step):
 
     base: Step
     rate: float
-    reach: float = FARTHEST
+    decay: float = 0.0
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -61,30 +63,42 @@ class Removed(Step):
         return np.maximum(_gap(t, self.rate), -1e300)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return log_moments(*self._nodes(s), s)
+        return self._law.cumulant(s) if self._law is not None else log_moments(self._nodes, s)
 
     def tilted(self, c: float) -> tuple[float, float, float]:
-        return tilted_moments(*self._nodes(np.array([complex(c)])), c)
+        return self._law.tilted(c) if self._law is not None else tilted_moments(self._nodes, c)
 
-    def _nodes(self, s: Complexes) -> Nodes:
-        if isinstance(self.base, GaussianStep):
-            mu = self.base.mu
-            return gaussian_nodes(
-                lambda x: log_mixture(self.rate, mu * x - mu * mu / 2),
-                lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI,
-                (-min(_REACH, self.reach), min(_REACH + max(float(s[0].real), 0.0) * mu, self.reach)),
-                _lift(mu),
-                s,
-            )
+    @cached_property
+    def _nodes(self) -> Nodes:
         base, weights = _atoms(self.base)
-        return log_mixture(self.rate, base), np.log(weights)
+        return Nodes(log_mixture(self.rate, base), np.log(weights))
+
+    @cached_property
+    def _law(self) -> NoiseLaw | None:
+        if not isinstance(self.base, GaussianStep):
+            return None
+        mu, rate = self.base.mu, self.rate
+        return NoiseLaw(
+            loss=lambda x: log_mixture(rate, mu * x - mu * mu / 2),
+            log_density=_log_normal,
+            log_jump=lambda x: mu * x + (log(rate) - mu * mu / 2),
+            reach=(-_REACH, FARTHEST + mu),
+            lift=_lift(mu),
+            decay=self.decay,
+        )
 
     @property
     def escape(self) -> float:
         return self.rate * self.base.escape
 
-    def within(self, reach: float) -> Step:
-        return replace(self, reach=reach)
+    def damped(self, decay: float) -> Step:
+        return self if self._law is None else replace(self, decay=decay)
+
+    def jumps(self, decay: float) -> Moments | None:
+        return None if self._law is None else Jumps(self._law, decay)
+
+    def jump_size(self, probability: float) -> float:
+        return 0.0 if self._law is None else _exceeded(self._law, probability)
 
     def reversed(self) -> Step:
         return Added(self)
@@ -101,6 +115,20 @@ class Removed(Step):
     @property
     def scale(self) -> float:
         return max(self.rate * self.base.scale, 1e-12)
+
+
+@dataclass(frozen=True)
+class _Mirrored:
+    """Moments with P and Q exchanged: E_P[e^{-sL}] = E_Q[e^{(1 - s) L}], conjugated so that lines again run upwards."""
+
+    moments: Moments
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return np.asarray(self.moments.cumulant(1 - s.conj()).conj())
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        value, mean, variance = self.moments.tilted(1 - c)
+        return value, -mean, variance
 
 
 @dataclass(frozen=True)
@@ -131,15 +159,20 @@ class Added(Step):
         return np.where(t >= -log1p(-rate), 0.0, mixture)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        # E_mixture[e^{-sL}] = E_Q0[e^{(1 - s) L}]; conjugated, so that the mirrored line again runs upwards
-        return np.asarray(self.mirror.cumulant(1 - s.conj()).conj())
+        return _Mirrored(self.mirror).cumulant(s)
 
     def tilted(self, c: float) -> tuple[float, float, float]:
-        value, mean, variance = self.mirror.tilted(1 - c)
-        return value, -mean, variance
+        return _Mirrored(self.mirror).tilted(c)
 
-    def within(self, reach: float) -> Step:
-        return Added(replace(self.mirror, reach=reach))
+    def damped(self, decay: float) -> Step:
+        return Added(replace(self.mirror, decay=decay))
+
+    def jumps(self, decay: float) -> Moments | None:
+        jumps = self.mirror.jumps(decay)
+        return None if jumps is None else _Mirrored(jumps)
+
+    def jump_size(self, probability: float) -> float:
+        return self.mirror.jump_size(probability)
 
     def reversed(self) -> Step:
         return self.mirror
@@ -163,7 +196,7 @@ class Exchanged(Step):
 
     mu: float
     rate: float
-    reach: float = FARTHEST
+    decay: float = 0.0
     smooth = True
 
     def _loss(self, x: Numbers) -> Numbers:
@@ -194,23 +227,32 @@ class Exchanged(Step):
         x = self._threshold(t)
         return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x))
 
-    def within(self, reach: float) -> Step:
-        return replace(self, reach=reach)
-
     def cumulant(self, s: Complexes) -> Complexes:
-        return log_moments(*self._nodes(s), s)
+        return self._law.cumulant(s)
 
     def tilted(self, c: float) -> tuple[float, float, float]:
-        return tilted_moments(*self._nodes(np.array([complex(c)])), c)
+        return self._law.tilted(c)
 
-    def _nodes(self, s: Complexes) -> Nodes:
-        reach = min(_REACH + (abs(float(s[0].real)) + 1) * self.mu, self.reach)
-        return gaussian_nodes(
-            self._loss,
-            lambda x: -x * x / 2 - _LOG_ROOT_TWO_PI + self._log_mix(-x),
-            (-reach, reach),
-            _lift(self.mu),
-            s,
+    def damped(self, decay: float) -> Step:
+        return replace(self, decay=decay)
+
+    def jumps(self, decay: float) -> Moments | None:
+        return Jumps(self._law, decay)
+
+    def jump_size(self, probability: float) -> float:
+        return _exceeded(self._law, probability / 2)
+
+    @cached_property
+    def _law(self) -> NoiseLaw:
+        """A jump is what either record's part in the mixture is worth."""
+        mu, end = self.mu, FARTHEST + self.mu
+        return NoiseLaw(
+            loss=self._loss,
+            log_density=lambda x: _log_normal(x) + self._log_mix(-x),
+            log_jump=lambda x: _log_cosh(mu * x / 2) + (log(2 * self.rate) - mu * mu / 8),
+            reach=(-end, end),
+            lift=_lift(mu),
+            decay=self.decay,
         )
 
     @property
@@ -220,6 +262,20 @@ class Exchanged(Step):
     @property
     def scale(self) -> float:
         return max(self.rate * self.mu, 1e-12)
+
+
+def _log_normal(x: Numbers) -> Numbers:
+    return -x * x / 2 - _LOG_ROOT_TWO_PI
+
+
+def _log_cosh(x: Numbers) -> Numbers:
+    size = np.where(x.real < 0, -x, x)
+    return np.asarray(size + np.log((1 + np.exp(-2 * size)) / 2))
+
+
+def _exceeded(law: NoiseLaw, probability: float) -> float:
+    """The jump at the noise that is exceeded with this probability."""
+    return float(np.exp(np.minimum(law.log_jump(np.array([-float(ndtri(probability))])), 300.0))[0])
 
 
 def _lift(mu: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import exp, inf, sqrt
+from typing import Protocol
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -17,9 +18,19 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pair import Pair
 from deniable.loss.values import Upper, upper
 
-__all__ = ["AtomStep", "GaussianStep", "LaplaceStep", "Step"]
+__all__ = ["AtomStep", "GaussianStep", "LaplaceStep", "Moments", "Step"]
 
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+
+
+class Moments(Protocol):
+    """A measure of losses, known by the logarithm of its moments."""
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        """log of the integral of e^{sL} for complex s on one vertical line (equal real parts)."""
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        """The same and its first two derivatives at a real c."""
 
 
 class Step(Pair):
@@ -43,9 +54,17 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
-    def within(self, reach: float) -> Step:
-        """The same step with moments that leave out Gaussian noise beyond `reach` standard deviations."""
+    def damped(self, decay: float) -> Step:
+        """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
         return self
+
+    def jumps(self, decay: float) -> Moments | None:
+        """What damping this step by `decay` takes away; None where it has no rare large losses."""
+        return None
+
+    def jump_size(self, probability: float) -> float:
+        """About the jump that is exceeded with this probability (0: there are none)."""
+        return 0.0
 
     def tilted(self, c: float) -> tuple[float, float, float]:
         """The cumulant function and its first two derivatives at a real c, here by complex differences."""

@@ -1,0 +1,126 @@
+"""A composition taken apart by its largest jump, so that each part has a saddle where its own losses are.
+
+With M_j the steps' law damped to jumps below some size y_j (loss.jumps), y_1 < y_2 < ..., a composition of n steps is
+
+    M^n = M_1^n + (M_2^n - M_1^n) + (M_3^n - M_2^n) + ...
+
+and every difference is the positive measure of the runs whose largest jump lies between two sizes. A question about a
+small probability is answered by the band that can cause it; its relative accuracy is not lost to the bulk, where nearly
+all the mass lies, nor to larger jumps, which e^{cL} would magnify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import exp, expm1, log1p
+
+import numpy as np
+
+from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.quadrature import log1p as log1p_of
+from deniable.loss.saddle import Composition
+from deniable.loss.steps import Moments, Step
+
+__all__ = ["bands"]
+
+_TYPICAL = exp(-6.0)  # expected number of jumps above the first size
+_FALL = exp(-12.0)  # by which it falls from one size to the next
+_APART = 4.0  # by which one size exceeds the one before, at least
+_LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
+_RAREST = 1e-200
+_BULK = 0.3  # mass that must be left where jumps above the first size are taken out
+
+
+def bands(composition: Composition) -> Sequence[Composition]:
+    """The composition's parts, from the one without jumps upwards; empty where jumps do not stand apart."""
+    decays = _decays(composition)
+    if not decays:
+        return []
+    edges = [*decays, 0.0]
+    return [_Damped(_damped(composition, edges[0]))] + [
+        _Band(_damped(composition, above), below) for below, above in pairwise(edges)
+    ]
+
+
+def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
+    return [(step.damped(decay), count) for step, count in composition.parts]
+
+
+def _decays(composition: Composition) -> list[float]:
+    decays: list[float] = []
+    expected, least = _TYPICAL, 0.0
+    while (size := _size(composition, expected)) < _LARGE and expected > _RAREST:
+        if size > least and (decays or _Damped(_damped(composition, 1 / size)).mass(0.0) > _BULK):
+            decays.append(1 / size)
+            least = _APART * size
+        expected *= _FALL
+    return decays
+
+
+def _size(composition: Composition, expected: float) -> float:
+    """The jump that is exceeded `expected` times in all steps of the most jumpy part."""
+    return max(step.jump_size(min(expected / count, 0.5)) for step, count in composition.parts)
+
+
+@dataclass(frozen=True)
+class _Damped(Composition):
+    """A composition without large jumps: some mass is missing."""
+
+    def mass(self, pole: float) -> float:
+        return exp(min(self.saddle(pole).value, 0.0))
+
+
+@dataclass(frozen=True)
+class _Band(_Damped):
+    """What the parts have in excess of the same parts damped by `decay`, in composition."""
+
+    decay: float
+
+    @cached_property
+    def _apart(self) -> list[tuple[Step, Moments | None, int]]:
+        """Every part without its jumps, the jumps, and how often it runs."""
+        return [(step.damped(self.decay), step.jumps(self.decay), count) for step, count in self.parts]
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        below = np.zeros(s.shape, dtype=np.complex128)
+        growth = np.zeros(s.shape, dtype=np.complex128)
+        for step, jumps, count in self._apart:
+            found = step.cumulant(s)
+            below += count * found
+            if jumps is not None:
+                growth += count * log1p_of(np.exp(jumps.cumulant(s) - found))
+        return below + _log_expm1(growth)
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""
+        total, growth = np.zeros(3), np.zeros(3)
+        for step, jumps, count in self._apart:
+            found = step.tilted(c)
+            total += count * np.array(found)
+            if jumps is not None:
+                growth += count * _log_sum_growth(found, jumps.tilted(c))
+        d, slope, bend = (float(number) for number in growth)
+        share = -1 / expm1(-d)  # derivative of log(e^d - 1)
+        value = d + log1p(-exp(-d)) if d > 1 else float(np.log(expm1(d)))
+        return (
+            float(total[0]) + value,
+            float(total[1]) + share * slope,
+            float(total[2]) + share * bend - (share * share - share) * slope**2,
+        )
+
+
+def _log_sum_growth(base: tuple[float, float, float], added: tuple[float, float, float]) -> Floats:
+    """log(1 + e^{added - base}) and its first two derivatives."""
+    distance = added[0] - base[0]
+    value = float(np.logaddexp(0.0, distance))
+    share = exp(distance - value)
+    apart = added[1] - base[1]
+    return np.array([value, share * apart, share * (added[2] - base[2]) + share * (1 - share) * apart**2])
+
+
+def _log_expm1(x: Complexes) -> Complexes:
+    big = x.real > 30
+    return np.asarray(np.where(big, x, np.log(np.expm1(np.where(big, 1.0, x)))))

@@ -1,0 +1,95 @@
+"""The law of a loss that is an analytic function of Gaussian noise, and its rare large losses apart from the rest.
+
+A record that is sampled with a small rate moves the release by a tiny loss nearly always and by a large one, a *jump*,
+hardly ever. Moments E[e^{cL}] magnify the jumps and hide everything else, so compositions are taken apart by their
+largest jump (loss.bands): the factor e^{-(decay * jump)^8} takes jumps above 1/decay out of a law and leaves the small
+ones; being analytic, it leaves the moments of both parts as easy to have as those of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from deniable.loss.arrays import Complexes, Numbers
+from deniable.loss.quadrature import Rule, log_moments
+
+__all__ = ["Jumps", "NoiseLaw"]
+
+_LARGEST = 690.0  # exponents beyond overflow
+_POWER = 8  # of the jump in the damping
+_LOWER = 10.0  # by which damped laws' nodes stay nearer to the axis: the power of the jump must keep its sign
+_AXIS = 2**10  # the damping is steeper than a Gaussian
+
+Function = Callable[[Numbers], Numbers]
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The loss L(x), the logarithms of Q's density at x and of the jump at x, all analytic around the real axis."""
+
+    loss: Function
+    log_density: Function
+    log_jump: Function
+    reach: tuple[float, float]
+    """Where moments may have their mass: noise beyond is left out."""
+    lift: float
+    """How far the nodes may leave the real axis."""
+    decay: float = 0.0
+
+    def damping(self, decay: float, x: Numbers) -> Numbers:
+        """(decay * jump)^8."""
+        exponent = _POWER * (self.log_jump(x) + np.log(decay))
+        return np.asarray(np.exp(exponent - np.maximum(exponent.real - _LARGEST, 0.0)))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(self._rule.nodes(s), s)
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        return self._rule.tilted(c)
+
+    @cached_property
+    def _rule(self) -> Rule:
+        if not self.decay:
+            return Rule(self.loss, self.log_density, self.reach, self.lift)
+        return Rule(self.loss, self.damped, self.reach, self.lift / _LOWER, self._missing, _AXIS)
+
+    def damped(self, x: Numbers) -> Numbers:
+        """Logarithm of the damped density."""
+        return self.log_density(x) - self.damping(self.decay, x) if self.decay else self.log_density(x)
+
+    @cached_property
+    def _missing(self) -> float:
+        """Mass that damping takes away."""
+        whole = NoiseLaw(self.loss, self.log_density, self.log_jump, self.reach, self.lift)
+        return float(np.exp(Jumps(whole, self.decay).tilted(0.0)[0]))
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """What damping by `decay` takes away from a law that is damped less, or not at all."""
+
+    law: NoiseLaw
+    decay: float
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(self._rule.nodes(s), s)
+
+    def tilted(self, c: float) -> tuple[float, float, float]:
+        return self._rule.tilted(c)
+
+    @cached_property
+    def _rule(self) -> Rule:
+        return Rule(self.law.loss, self._log_density, self.law.reach, self.law.lift / _LOWER, None, _AXIS)
+
+    def _log_density(self, x: Numbers) -> Numbers:
+        law = self.law
+        step = (self.decay**_POWER - law.decay**_POWER) ** (1 / _POWER)
+        taken = law.damping(step, x)
+        small = taken.real < 1e-9
+        share = np.log(-np.expm1(-np.where(small, 1.0, taken)))
+        share = np.where(small, _POWER * (law.log_jump(x) + np.log(step)), share)
+        return law.damped(x) + share

@@ -26,12 +26,14 @@ from deniable.loss.steps import Moments, Step
 
 __all__ = ["bands"]
 
-_TYPICAL = exp(-6.0)  # expected number of jumps above the first size
-_FALL = exp(-12.0)  # by which it falls from one size to the next
+_FIRST = exp(-6.0)  # expected number of jumps above the first size in many steps, where all of them make a bulk
+_FEW = 1000  # steps, of which each single one may matter: there the first size is exceeded a few times
+_FALL = exp(-12.0)  # by which the expected number falls from one size to the next
 _APART = 4.0  # by which one size exceeds the one before, at least
+_WIDEST = 32.0  # and at most
 _LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
 _RAREST = 1e-200
-_BULK = 0.3  # mass that must be left where jumps above the first size are taken out
+_BULK = 0.005  # mass that must be left below the first size
 
 
 def bands(composition: Composition) -> Sequence[Composition]:
@@ -50,19 +52,28 @@ def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
 
 
 def _decays(composition: Composition) -> list[float]:
+    """One over the sizes of jumps that part the bands, from the smallest size upwards."""
+    few = composition.steps < _FEW
+    size = _size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST)
     decays: list[float] = []
-    expected, least = _TYPICAL, 0.0
-    while (size := _size(composition, expected)) < _LARGE and expected > _RAREST:
-        if size > least and (decays or _Damped(_damped(composition, 1 / size)).mass(0.0) > _BULK):
+    while 0 < size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
+        if decays or _Damped(_damped(composition, 1 / size)).mass(0.0) > _BULK:
             decays.append(1 / size)
-            least = _APART * size
-        expected *= _FALL
+        following = _APART * size
+        while following < _WIDEST * size and _expected(composition, following) > _FALL * expected:
+            following *= 2
+        size = following
     return decays
 
 
 def _size(composition: Composition, expected: float) -> float:
     """The jump that is exceeded `expected` times in all steps of the most jumpy part."""
-    return max(step.jump_size(min(expected / count, 0.5)) for step, count in composition.parts)
+    return max(step.jump_size(min(expected / count, 0.99)) for step, count in composition.parts)
+
+
+def _expected(composition: Composition, size: float) -> float:
+    """About how many jumps exceed this size."""
+    return sum(count * step.jump_probability(size) for step, count in composition.parts)
 
 
 @dataclass(frozen=True)

@@ -102,15 +102,24 @@ class _Law:
     """Whether a line may be costly, because there is no other way."""
     lines: dict[float, _Line] = field(default_factory=dict)
 
+    def known(self, k: float, weight: Weight) -> tuple[float, float]:
+        """The functional and its error as far as Chernoff's bounds tell: nearly nothing, or nearly all there is."""
+        above = exp(min(self.composition.chernoff(k, weight.shift, right=True), 0.0))
+        below = exp(min(self.composition.chernoff(k, weight.shift, right=False), 0.0))
+        if above <= below:
+            return above / 2, above / 2
+        return self._residue(k, weight, -inf) - below / 2, below / 2
+
     def value(self, k: float, weight: Weight, close: float = _GOOD) -> tuple[float, float]:
         """The functional of this measure, and its error, which need not be below the share `close`."""
         value, error, c = self._integral(k, weight, self._region(k, weight), close)
-        if c < 1 and weight.shift == 1:  # the line has passed P's pole, or Q's: their residues are the masses
-            value += self.composition.mass(1.0)
-        if c < 0 and weight.poles[0] == 0:
-            mass = self.composition.mass(0.0)
-            value += mass if weight is NULL_TAIL else -exp(k) * mass
-        return value, error
+        return value + self._residue(k, weight, c), error
+
+    def _residue(self, k: float, weight: Weight, c: float) -> float:
+        """The masses of P and Q, where the line at c has passed their poles."""
+        passed = sum(self.composition.mass(1.0) for pole in weight.poles if c < pole == 1)
+        sign = 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))
+        return passed + sum(sign * self.composition.mass(0.0) for pole in weight.poles if c < pole == 0)
 
     def _region(self, k: float, weight: Weight) -> Region:
         """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""
@@ -119,13 +128,10 @@ class _Law:
             return (1.0, inf) if k > law.mean else (-inf, 1.0)
         if weight is NULL_TAIL:
             return (0.0, inf) if k > law.null_mean else (-inf, 0.0)
-        if law.scale > 3 and law.null_mean < k < law.mean:
-            return (0.0, 1.0)
-        return (1.0, inf) if k > 0 else (-inf, 0.0)
-
-    def bound(self, k: float, weight: Weight) -> float:
-        """Chernoff's bound on the functional."""
-        return exp(min(self.composition.chernoff(k, weight.shift), 0.0))
+        if law.null_mean < k < law.mean:
+            right = k > 0
+            return (0.0, 1.0) if law.scale > 3 else (1.0, inf) if right else (-inf, 0.0)
+        return (1.0, inf) if k >= law.mean else (-inf, 0.0)
 
     def _integral(self, k: float, weight: Weight, region: Region, close: float) -> tuple[float, float, float]:
         """By a line that is there already if it serves, else by a new one through the saddle for k."""
@@ -190,6 +196,15 @@ class _Law:
             first = 1.5 * float(lasts[-1])
 
 
+def _better(known: tuple[float, float], law: _Law, k: float, weight: Weight, close: float) -> tuple[float, float]:
+    """What is known of the functional, or its value where that says more and can be had."""
+    try:
+        found = law.value(k, weight, close)
+    except UnresolvedError:
+        return known
+    return found if found[1] < known[1] else known
+
+
 @dataclass
 class Contour(ComposedPair):
     """A composition of steps, at least one of them smooth, by contour inversion."""
@@ -246,7 +261,7 @@ class Contour(ComposedPair):
 
     @cached_property
     def _bands(self) -> list[_Law]:
-        return [_Law(band, _FAINT, patient=True) for band in bands(self.composition)]
+        return [_Law(band, _FAINT, patient=number > 0) for number, band in enumerate(bands(self.composition))]
 
     def _at_once(self, k: float, weight: Weight) -> tuple[float, float]:
         value, error = self._whole.value(k, weight)
@@ -255,16 +270,14 @@ class Contour(ComposedPair):
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
         negligible = _SMALL * self._single(k, weight)
-        bounds = [band.bound(k, weight) for band in self._bands]
-        asked = [band for band, bound in zip(self._bands, bounds, strict=True) if bound > negligible]
-        found = [band.value(k, weight, inf) for band in asked]
-        enough = 0.1 * _GOOD * abs(sum(value for value, _ in found))
-        found = [
-            (value, error) if error <= enough else band.value(k, weight)
-            for band, (value, error) in zip(asked, found, strict=True)
-        ]
-        left = self._left_out + sum(bound for bound in bounds if bound <= negligible)
-        return sum(value for value, _ in found), left + sum(error for _, error in found)
+        found = [band.known(k, weight) for band in self._bands]
+        for close in (inf, _GOOD):
+            enough = max(negligible, 0.1 * _GOOD * abs(sum(value for value, _ in found))) if close < inf else negligible
+            found = [
+                known if known[1] <= enough else _better(known, band, k, weight, close)
+                for known, band in zip(found, self._bands, strict=True)
+            ]
+        return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)
 
     def _jump_point(self, level: float, weight: Weight) -> float:
         """Where the functional would fall to `level` if one single jump were to blame."""

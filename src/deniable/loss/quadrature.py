@@ -36,6 +36,7 @@ class Nodes(NamedTuple):
 DIRECT = 64  # up to so many points on a line every exponential is computed by itself
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
+_SUNK = 10.0  # moments below about e^-10 are not
 _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
@@ -81,7 +82,7 @@ def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
         return np.asarray(top + _log(_even_sums(losses, np.exp(peaks - top), s)))
     if s.size > DIRECT:
         return np.asarray(top + _log(_panel_sums(losses, np.exp(peaks - top), s.imag)))
-    if missing is not None and top < _BULK:
+    if missing is not None and _near_one(missing, top):
         return np.asarray(log1p(_gain(losses, log_weights, s[:, None]).sum(1) - missing))
     return np.asarray(top + _log(np.exp(1j * np.outer(s.imag, losses)) @ np.exp(peaks - top)))
 
@@ -123,15 +124,18 @@ def _log_near_one(nodes: Nodes, c: float) -> float:
     return float(np.log1p(_gain(nodes.losses, nodes.log_weights, c).sum().real - (nodes.missing or 0.0)))
 
 
+def _near_one(missing: float | None, top: float) -> bool:
+    """Whether a moment with this largest term is best summed as a difference from 1."""
+    return missing is not None and -_SUNK < top < _BULK
+
+
 def tilted_moments(nodes: Nodes, c: float) -> tuple[float, float, float]:
     """K, K' and K'' at the real point c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
     losses, log_weights, missing = nodes
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
-    if missing is not None and top < _BULK:
-        value = _log_near_one(nodes, c)
-    else:
-        value = top + float(np.log(np.exp(peaks - top).sum()).real)
+    far = top + float(np.log(np.exp(peaks - top).sum()).real)
+    value = _log_near_one(nodes, c) if _near_one(missing, top) else far
     weights = np.exp(log_weights + c * losses - value)
     mean = weights @ losses
     return value, float(mean.real), float((weights @ (losses - mean) ** 2).real)
@@ -188,8 +192,7 @@ class Rule:
         total = float(terms.sum())
         if abs(2 * float(terms[::2].sum()) - total) > 1e-9 * total:
             return tilted_moments(self._settled(c, 0.0), c)
-        near_one = nodes.missing is not None and top < _BULK
-        value = _log_near_one(nodes, c) if near_one else top + log(total)
+        value = _log_near_one(nodes, c) if _near_one(nodes.missing, top) else top + log(total)
         mean = float(terms @ nodes.losses) / total
         return value, mean, float(terms @ (nodes.losses - mean) ** 2) / total
 
@@ -223,7 +226,7 @@ class Rule:
         log_density = self._axis.log_weights
         height = log_density + c * self._axis.losses
         peak = _peak(height)
-        if self.missing is not None and peak < _BULK:  # summed as a difference from 1, which needs all of Q as well
+        if _near_one(self.missing, peak):  # summed as a difference from 1, which needs all of Q as well
             height = np.maximum(height, log_density)
         kept = x[height.real > height.real.max() - _NEGLIGIBLE]
         return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak

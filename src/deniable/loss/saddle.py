@@ -219,19 +219,22 @@ class Composition:
 
     @cached_property
     def _chernoff_points(self) -> tuple[Floats, Floats]:
-        points = 1 + np.array([0.0, 0.5, 2.0, 8.0]) / self.scale
+        """Real points left and right of both poles, the poles included, with K there."""
+        distances = np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
+        points = np.concatenate([-distances, 1 + distances])
         return points, np.array([self.saddle(float(c)).value for c in points])
 
-    def chernoff(self, k: float, shift: float = 1.0) -> float:
-        """Logarithm of a bound on e^{shift k} Q(L > k): on P(L > k) and the divergence (shift 1), or on Q(L > k)."""
+    def chernoff(self, k: float, shift: float, right: bool) -> float:
+        """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
         points, cumulants = self._chernoff_points
-        return float((cumulants - (points - shift) * k).min())
+        side = points >= 1 if right else points <= 0
+        return float((cumulants - (points - shift) * k)[side].min())
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""
         if k >= self.largest:
             return self.escape
-        return min(1.0, self.escape + exp(min(0.0, self.chernoff(k))))
+        return min(1.0, self.escape + exp(min(0.0, self.chernoff(k, 1.0, right=True))))
 
     def level_point(self, level: float, weight: Weight, pole: float) -> tuple[float, float]:
         """About where a functional right of its pole falls to a small `level`, and how sure that is.
@@ -246,7 +249,8 @@ class Composition:
             log_value = here.value - here.target(weight) * (here.c - weight.shift) + weight.log_size(here.c)
             return exp(min(log_value - 0.5 * log(2 * pi * (here.bend + weight.bend(here.c))), 700.0))
 
-        log_distance = falls_to(approximation, level, (log(1.4 / self.scale), 0.5), close=0.5)
+        start = log(1.4 / self.scale)
+        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)
         found = self.saddle(pole + exp(log_distance))
         if found.value == inf:
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")

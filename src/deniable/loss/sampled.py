@@ -98,7 +98,14 @@ class Removed(Step):
         return None if self._law is None else Jumps(self._law, decay)
 
     def jump_size(self, probability: float) -> float:
-        return 0.0 if self._law is None else _exceeded(self._law, probability)
+        if not isinstance(self.base, GaussianStep):
+            return 0.0
+        return _jump_size(probability, self.base.mu, self.rate)
+
+    def jump_probability(self, size: float) -> float:
+        if not isinstance(self.base, GaussianStep):
+            return 0.0
+        return _jump_probability(size, self.base.mu, self.rate)
 
     def reversed(self) -> Step:
         return Added(self)
@@ -174,6 +181,9 @@ class Added(Step):
     def jump_size(self, probability: float) -> float:
         return self.mirror.jump_size(probability)
 
+    def jump_probability(self, size: float) -> float:
+        return self.mirror.jump_probability(size)
+
     def reversed(self) -> Step:
         return self.mirror
 
@@ -240,7 +250,10 @@ class Exchanged(Step):
         return Jumps(self._law, decay)
 
     def jump_size(self, probability: float) -> float:
-        return _exceeded(self._law, probability / 2)
+        return _jump_size(probability / 2, self.mu / 2, self.rate)
+
+    def jump_probability(self, size: float) -> float:
+        return 2 * _jump_probability(size, self.mu / 2, self.rate)
 
     @cached_property
     def _law(self) -> NoiseLaw:
@@ -273,9 +286,13 @@ def _log_cosh(x: Numbers) -> Numbers:
     return np.asarray(size + np.log((1 + np.exp(-2 * size)) / 2))
 
 
-def _exceeded(law: NoiseLaw, probability: float) -> float:
-    """The jump at the noise that is exceeded with this probability."""
-    return float(np.exp(np.minimum(law.log_jump(np.array([-float(ndtri(probability))])), 300.0))[0])
+def _jump_size(probability: float, mu: float, rate: float) -> float:
+    """rate * e^{mu x - mu^2 / 2} at the noise x that is exceeded with this probability."""
+    return float(np.exp(min(log(rate) - mu * mu / 2 - mu * float(ndtri(probability)), 300.0)))
+
+
+def _jump_probability(size: float, mu: float, rate: float) -> float:
+    return float(ndtr(-(log(size / rate) + mu * mu / 2) / mu))
 
 
 def _lift(mu: float) -> float:

@@ -66,6 +66,10 @@ class Step(Pair):
         """About the jump that is exceeded with this probability (0: there are none)."""
         return 0.0
 
+    def jump_probability(self, size: float) -> float:
+        """About how probable a larger jump is."""
+        return 0.0
+
     def tilted(self, c: float) -> tuple[float, float, float]:
         """The cumulant function and its first two derivatives at a real c, here by complex differences."""
         width = 0.02 / self.scale

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from deniable.training import pooled
+from deniable.training import kernels, pooled
 from deniable.training.gradients import GenericGradients, trainable
 from deniable.training.layers import Dense, SharedDense
 from deniable.training.losses import cross_entropy, squared_error
@@ -205,12 +205,12 @@ def test_equals_naive_twin(name: str, shared: bool) -> None:
 
 @pytest.mark.parametrize("name", ["max pool", "pool without relu", "pool after pool", "two pooled"])
 def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(pooled, "_KERNELS", None)
+    monkeypatch.setattr(kernels, "KERNELS", None)
     assert_equals_twin(*FAST[name], True)
     assert not any(isinstance(layer, pooled.PooledConvolution) for layer in setup(*FAST[name], True)[-1]._layers)
 
 
-@pytest.mark.skipif(pooled._KERNELS is None, reason="the compiled kernels were not built")
+@pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
 @pytest.mark.parametrize(
     ("name", "count"), [("max pool", 1), ("pool after pool", 1), ("two pooled", 2), ("small mnist model", 0)]
 )

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from deniable.training.gradients import trainable
 from deniable.training.images import Convolution, GroupNorm, MaxPool, SharedConvolution
 from deniable.training.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
-from deniable.training.pooled import PooledConvolution, SharedPooledConvolution, can_pool
+from deniable.training.pooled import PooledConvolution, can_pool
 
 __all__ = ["known_layers"]
 
@@ -102,14 +102,9 @@ class _Builder:
         relu = isinstance(self.layers[-1], ReLU)
         place = len(self.layers) - relu
         before = self.layers[place - 1]
-        if self._convolution is None or not _plain(before) or not can_pool(self._convolution[0], module):
+        if self._convolution is None or not isinstance(before, Convolution) or not can_pool(self._convolution[0], module):
             # the largest value is the same before and after a ReLU, which costs a quarter after it
             self.layers.insert(place, MaxPool(module))
             return
-        convolution, weights = self._convolution
-        kind = SharedPooledConvolution if isinstance(before, SharedConvolution) else PooledConvolution
-        self.layers[place - 1 :] = [kind(weights, convolution, relu)]
-
-
-def _plain(layer: Layer) -> bool:
-    return isinstance(layer, Convolution) and not isinstance(layer, PooledConvolution)
+        weights = self._convolution[1]
+        self.layers[place - 1 :] = [PooledConvolution(weights, relu)]

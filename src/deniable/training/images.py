@@ -17,10 +17,10 @@ from torch.nn import functional
 from deniable.training.buffers import Buffers
 from deniable.training.layers import Layer, Weighted
 
-__all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution"]
+__all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution", "channels_last"]
 
 
-def _channels_last(images: Tensor) -> Tensor:
+def channels_last(images: Tensor) -> Tensor:
     """(trials, examples, rows, columns, channels), contiguous; no copy if the memory is in this order already."""
     return images.movedim(2, -1).contiguous()
 
@@ -98,7 +98,7 @@ class Convolution(Materialised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """One convolution a trial."""
-        self._inputs = _channels_last(inputs)
+        self._inputs = channels_last(inputs)
         return _stacked([self._convolve(trial) for trial in range(len(self._now[0]))])
 
     def _convolve(self, trial: int) -> Tensor:
@@ -111,7 +111,7 @@ class Convolution(Materialised):
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """One transposed convolution a trial."""
-        self._delta = _channels_last(delta)
+        self._delta = channels_last(delta)
         if last:
             return delta
         return _stacked([self._back(trial) for trial in range(len(delta))])
@@ -155,7 +155,7 @@ class SharedConvolution(Convolution):
     def forward(self, inputs: Tensor) -> Tensor:
         """One product of the inputs' patches, made once, with each trial's kernels."""
         if self._source is not inputs:
-            self._source, self._inputs = inputs, _channels_last(inputs)
+            self._source, self._inputs = inputs, channels_last(inputs)
             self._made = super()._patches().clone()
         kernels = self._now[0].permute(0, 3, 4, 2, 1).flatten(1, 3)
         patches = self._made.flatten(1, 2).expand(len(kernels), -1, -1)

@@ -42,7 +42,8 @@ class Materialised(Weighted):
 
     def begin(self) -> None:
         """Nothing is kept."""
-        self._kept: list[Tensor] = []
+        self._kept: list[list[Tensor]] = []
+        self._rows: Tensor | None = None
 
     @abstractmethod
     def _gradients(self) -> list[Tensor]:
@@ -60,9 +61,16 @@ class Materialised(Weighted):
             total += squares.sum(2)
 
     def keep(self, examples: slice) -> None:
-        """All parameters' gradients of these examples in a row."""
-        parts = [self._as_parameter(i, g[:, examples]).flatten(2) for i, g in enumerate(self._current)]
-        self._kept.append(torch.cat(parts, 2).double())
+        """Copies of these examples' gradients."""
+        self._kept.append([gradient[:, examples].clone() for gradient in self._current])
+
+    def _kept_rows(self) -> Tensor:
+        """All parameters' gradients of the kept examples in a row, (trials, kept, size)."""
+        if self._rows is None:
+            waves = (torch.cat(parts) for parts in zip(*self._kept, strict=True))
+            rows = [self._as_parameter(number, values).flatten(2) for number, values in enumerate(waves)]
+            self._rows = torch.cat(rows, 2).double()
+        return self._rows
 
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
         """factors^T gradients."""
@@ -72,13 +80,13 @@ class Materialised(Weighted):
 
     def gram(self) -> Tensor:
         """Inner products."""
-        kept = torch.cat(self._kept)
+        kept = self._kept_rows()
         return kept @ kept.mT
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """Inner products."""
         flat = torch.cat([z.flatten(1) for z in noise], 1).double()
-        return (torch.cat(self._kept) @ flat.unsqueeze(2)).squeeze(2)
+        return (self._kept_rows() @ flat.unsqueeze(2)).squeeze(2)
 
 
 class Convolution(Materialised):
@@ -174,7 +182,7 @@ class GroupNorm(Materialised):
 
     def __init__(self, weights: list[Tensor], module: nn.GroupNorm) -> None:
         super().__init__(weights)
-        self._groups, self._eps = module.num_groups, module.eps
+        self.module, self._groups, self._eps = module, module.num_groups, module.eps
 
     def forward(self, inputs: Tensor) -> Tensor:
         """scale * normalised + shift, per channel."""

@@ -42,8 +42,11 @@ def audit(
     settings alone but for `seconds` and `trials_per_second`. Workers are spawned: a script needs
     ``if __name__ == "__main__":``, or ``processes=1``.
     """
-    plan = planned(data, **settings)
-    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)[0]
+    if resume and out is None:
+        raise ValueError("resume needs out, the directory of the campaign to go on with")
+    with nullcontext() if out is None else Store(out, resume=resume) as store:
+        plan = planned(data, **settings)
+        return run(plan, store, processes=processes, progress=progress, confidence=confidence)[0]
 
 
 def planned(
@@ -73,20 +76,18 @@ def planned(
 
 def run(
     plan: Plan,
-    out: Path | str | None = None,
+    store: Store | None = None,
     *,
-    resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> tuple[Document, Trials]:
-    """Play the plan's trials, kept in `out` if given, and judge them."""
-    if resume and out is None:
-        raise ValueError("resume needs out, the directory of the campaign to go on with")
-    started = perf_counter()
-    with nullcontext() if out is None else Store(out, plan.settings, resume) as store:
-        played = 0 if store is None else len(store.finished()) * plan.training.trials_per_block
-        trials = play(plan, store, processes=processes, progress=progress)
+    """Play the plan's trials that `store` lacks, keep them there, and judge all."""
+    started, played = perf_counter(), 0
+    if store is not None:
+        store.begin(plan.settings)
+        played = len(store.finished()) * plan.training.trials_per_block
+    trials = play(plan, store, processes=processes, progress=progress)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
     return {**judge(plan, trials, confidence), "seconds": seconds, "trials_per_second": speed}, trials

@@ -23,6 +23,11 @@ LOCAL = (
     "Local sensitivity: the noise is an instrument that shows whether bounds are tight; this training has no "
     "differential privacy guarantee, since the noise's scale depends on the data."
 )
+UNDECIDED = (
+    "Epsilon from local sensitivities is left out: with sampled batches and replace neighbours the distance between "
+    "two records' gradients does not decide the loss. Full batches (rate 1) or add-remove neighbours have it."
+)
+BARE = "Epsilon from local sensitivities is left out: it is infinite, since a step went without noise."
 
 
 def audit(
@@ -100,7 +105,14 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
     exact = explain(plan.mechanism, question, {})["scores"]
     claimed = promise.claimed()
     bound = claimed["belief"] or exact["belief"]
-    shown = measure(trials, delta=promise.delta, belief_bound=bound, rate=training.rate, confidence=confidence)
+    shown = measure(
+        trials,
+        delta=promise.delta,
+        belief_bound=bound,
+        rate=training.rate,
+        adjacency=training.adjacency,
+        confidence=confidence,
+    )
     found = verdict(shown, claimed, exact)
     return {
         "schema": SCHEMA,
@@ -142,5 +154,5 @@ def _measured(shown: Measured) -> Document:
 def _notes(plan: Plan, shown: Measured) -> list[str]:
     notes = [LOCAL] if not plan.training.differentially_private else []
     if shown.epsilon_from_sensitivity is None:
-        notes.append("Epsilon from local sensitivities is for full batches (rate 1) and is left out.")
+        notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
     return [*notes, "Epsilon from the largest belief and from the advantage are estimates without confidence."]

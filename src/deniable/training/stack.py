@@ -13,7 +13,7 @@ from deniable.training.gradients import ExampleGradients, GenericGradients, clip
 from deniable.training.layers import Dense, Layer, Weighted
 from deniable.training.losses import Loss, output_gradient
 
-__all__ = ["StackGradients", "example_gradients"]
+__all__ = ["StackGradients", "activations", "example_gradients"]
 
 PADDED_TO = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
@@ -112,10 +112,10 @@ def example_gradients(
     layers = known_layers(model, weights, record, shared)
     if layers is None:
         return GenericGradients(model, loss, weights, differing)
-    return StackGradients(layers, loss, differing, _activations(model, record))
+    return StackGradients(layers, loss, differing, activations(model, record))
 
 
-def _activations(model: nn.Module, record: Tensor) -> int:
+def activations(model: nn.Module, record: Tensor) -> int:
     """How many values the layers put out for one record."""
     sizes: list[int] = []
     leaves = [module for module in model.modules() if not list(module.children())]

@@ -186,20 +186,19 @@ def _kept(store: Store | None) -> str:
 def _bar() -> Iterator[Callable[[int, int], None]]:
     """A bar with speed and time left on standard error; nothing where no terminal is."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    speed = TextColumn("{task.fields[speed]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
+    words = [TextColumn(f"{{task.{name}}}") for name in ("description", "fields[count]", "fields[speed]")]
+    columns = (words[0], BarColumn(), *words[1:], TimeRemainingColumn())
     hidden = not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
-        task = bar.add_task("Choosing neighbours and noise", total=None, speed="")
+        task = bar.add_task("Choosing neighbours and noise", total=None, count="", speed="")
 
         def tell(done: int, total: int) -> None:
             if bar.tasks[0].total is None:  # the trials that a resumed campaign brings do not count for the speed
-                bar.reset(task, total=total, completed=done, description="Trials", speed="")
-                return
-            bar.update(task, completed=done)
+                bar.reset(task, total=total, completed=done, description="Trials")
+            bar.update(task, completed=done, count=f"{done:,} of {total:,}")
             rate = bar.tasks[0].speed
-            bar.update(task, speed=f"{rate:.0f} trials/s" if rate else "")
+            bar.update(task, speed=f"{rate:.3g} trials/s" if rate else "")
 
         yield tell

@@ -204,3 +204,13 @@ def test_promises_say_what_they_imply() -> None:
     assert Promise("epsilon", 2.0, 0.01).claimed()["belief"] is None
     with pytest.raises(ValueError, match="the promise must be one of"):
         Promise("hope", 0.9, 0.01)
+
+
+@pytest.mark.parametrize("sensitivity", ["global", "local"])
+def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> None:
+    document = dn.audit("digits", noise=5, sensitivity=sensitivity, processes=1, **TINY)
+    said = [note for note in document["notes"] if note.startswith("How loose")]
+    assert bool(said) == (sensitivity == "global")
+    share = document["measured"]["epsilon"]["sensitivity"] / document["exact"]["epsilon"]
+    assert 0 < share <= 1 + 1e-9
+    assert all(f"{share:.0%}" in note for note in said)

@@ -122,7 +122,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "measured": _measured(shown),
         "verdict": found.name,
         "verdict_text": found.text,
-        "notes": list(_notes(plan, shown)),
+        "notes": _notes(plan, shown, exact["epsilon"]),
     }
 
 
@@ -151,8 +151,14 @@ def _measured(shown: Measured) -> Document:
     }
 
 
-def _notes(plan: Plan, shown: Measured) -> list[str]:
-    notes = [LOCAL] if not plan.training.differentially_private else []
-    if shown.epsilon_from_sensitivity is None:
+def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
+    notes = [] if plan.training.differentially_private else [LOCAL]
+    real = shown.epsilon_from_sensitivity
+    if real is None:
         notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
+    elif plan.training.differentially_private and allowed:
+        notes.append(
+            f"How loose the bound is for this data: relative to the local sensitivities the noise gives epsilon "
+            f"{real:.3g}, {real / allowed:.0%} of the {allowed:.3g} that it allows in the worst case."
+        )
     return [*notes, "Epsilon from the largest belief and from the advantage are estimates without confidence."]

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from deniable.training import Neighbours, TrainingSettings, run_block
-from deniable.training.models import adult, purchase
+from deniable.training.models import adult, mnist, purchase
 
 opacus = pytest.importorskip("opacus", reason="the bench compares with Opacus: install the bench extra")
 
@@ -60,10 +60,12 @@ class Case:
 
 
 CNN_PRODUCTS = 2 * 16 * 9 * 676 + 3 * 32 * 144 * 121 + 3 * 8000
+MNIST_PRODUCTS = 2 * 16 * 9 * 676 + 3 * 16 * 144 * 121 + 3 * 4000
 CASES = {
     "Purchase": Case(purchase, 1000, (600,), 100, 8, 2 * 600 * 128 + 3 * 128 * 100, 3, 100, 2.5),
     "Adult": Case(adult, 1000, (104,), 2, 200, 2 * 104 * 6 + 3 * (36 + 12), 30, 70, 30),
-    "CNN": Case(cnn, 100, (1, 28, 28), 10, 4, CNN_PRODUCTS, 10, 5, 2.5),
+    "CNN": Case(cnn, 100, (1, 28, 28), 10, 16, CNN_PRODUCTS, 10, 5, 2.5),
+    "CNN with group norm": Case(mnist, 100, (1, 28, 28), 10, 16, MNIST_PRODUCTS, 10, 5, 2.5),
 }
 
 

@@ -46,10 +46,11 @@ def canonical(settings: Mapping[str, Any]) -> str:
 class Store:
     """The finished blocks of one campaign in `directory`; use it in a `with` statement.
 
-    A directory that holds a campaign is continued with `resume` only, and only under the very same settings.
+    A directory that holds a campaign is continued with `resume` only, and only under the very same settings. They may
+    be told later by `begin`, so that a directory in use is refused before the work of finding them.
     """
 
-    def __init__(self, directory: Path | str, settings: Mapping[str, Any], resume: bool = False) -> None:
+    def __init__(self, directory: Path | str, settings: Mapping[str, Any] | None = None, resume: bool = False) -> None:
         self.directory = Path(directory)
         self.path = self.directory / FILE
         with self._plainly():
@@ -57,10 +58,22 @@ class Store:
             # Autocommit: every transaction is written out below.
             self._database = sqlite3.connect(self.path, timeout=0, isolation_level=None)
         try:
-            self._claim(json.loads(canonical(settings)), resume)
+            self._claim(resume)
+            if settings is not None:
+                self.begin(settings)
         except BaseException:
             self._database.close()
             raise
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Make the file this campaign's, or check that it is."""
+        text = canonical(settings)
+        held = self._held()
+        if held is not None:
+            self._agree(held[0], json.loads(text))
+            return
+        with self._plainly(), self._transaction():
+            self._database.execute("INSERT INTO campaign VALUES (?, ?)", (text, _digest(text)))
 
     def __enter__(self) -> Self:
         return self
@@ -85,30 +98,31 @@ class Store:
             rows = self._database.execute("SELECT name, npy FROM blocks WHERE number = ? ORDER BY name", (number,))
             return {name: _from_bytes(npy) for name, npy in rows}
 
-    def _claim(self, settings: dict[str, Any], resume: bool) -> None:
-        """Lock the file, and make it this campaign's or check that it is."""
+    def _claim(self, resume: bool) -> None:
+        """Lock the file; what it holds must be unharmed and to be continued."""
         with self._plainly():
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA synchronous = EXTRA")
             with self._transaction():
                 for table in _TABLES:
                     self._database.execute(table)
-                held = self._database.execute("SELECT settings, sha256 FROM campaign").fetchone()
-                if held is None:
-                    text = canonical(settings)
-                    self._database.execute("INSERT INTO campaign VALUES (?, ?)", (text, _digest(text)))
-        if held is not None:
-            self._agree(held[0], held[1], settings, resume)
-
-    def _agree(self, text: str, digest: str, settings: dict[str, Any], resume: bool) -> None:
-        if _digest(text) != digest:
+        held = self._held()
+        if held is not None and _digest(held[0]) != held[1]:
             raise StoreError(f"{self.path} is damaged: its settings do not match their checksum; use another directory")
-        if not resume:
+        if held is not None and not resume:
             blocks = len(self.finished())
             raise StoreError(
                 f"{self.directory} already holds a campaign ({blocks} blocks finished): go on with resume, or name "
                 "another directory"
             )
+
+    def _held(self) -> tuple[str, str] | None:
+        """Settings and their checksum, if a campaign was begun."""
+        with self._plainly():
+            row: tuple[str, str] | None = self._database.execute("SELECT settings, sha256 FROM campaign").fetchone()
+            return row
+
+    def _agree(self, text: str, settings: dict[str, Any]) -> None:
         changed = list(_differences(json.loads(text), settings))
         if changed:
             raise StoreError(

@@ -175,7 +175,7 @@ def campaign(place: Path) -> list[str]:
 def finished(place: Path) -> int:
     """Finished blocks of a campaign that may still run: its size tells, since it is locked."""
     file = place / "trials.sqlite"
-    return file.stat().st_size // (50 * (3 * 8 * 20 + 1)) if file.exists() else 0
+    return file.stat().st_size // (100 * (3 * 8 * 20 + 1)) if file.exists() else 0
 
 
 def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -204,3 +204,13 @@ def test_promises_say_what_they_imply() -> None:
     assert Promise("epsilon", 2.0, 0.01).claimed()["belief"] is None
     with pytest.raises(ValueError, match="the promise must be one of"):
         Promise("hope", 0.9, 0.01)
+
+
+@pytest.mark.parametrize("sensitivity", ["global", "local"])
+def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> None:
+    document = dn.audit("digits", noise=5, sensitivity=sensitivity, processes=1, **TINY)
+    said = [note for note in document["notes"] if note.startswith("How loose")]
+    assert bool(said) == (sensitivity == "global")
+    share = document["measured"]["epsilon"]["sensitivity"] / document["exact"]["epsilon"]
+    assert 0 < share <= 1 + 1e-9
+    assert all(f"{share:.0%}" in note for note in said)

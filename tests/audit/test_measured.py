@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from deniable import GaussianDP, privacy_loss
+from deniable import Adjacency, Gaussian, GaussianDP, compose, privacy_loss
 from deniable.audit import Plan, Trials, judge, measure, play
-from deniable.audit.evidence import Errors, belief_in_truth, gaussian_epsilon, largest_shift
+from deniable.audit.evidence import Errors, belief_in_truth, gaussian_epsilon
+from deniable.audit.sensitivity import epsilon_from_sensitivity, largest_shift
 
 
 def phi(x: float) -> float:
@@ -68,8 +69,45 @@ def test_epsilon_from_the_advantage_goes_round(advantage: float) -> None:
     assert gaussian_epsilon(-0.2, 0.01) == 0
 
 
-def test_sampled_batches_have_no_sensitivity_epsilon(few: Trials) -> None:
+def steps(shifts: list[list[float]]) -> Trials:
+    sensitivity = np.array(shifts)
+    nothing = np.zeros(len(shifts), dtype=bool)
+    return Trials(nothing, np.zeros_like(sensitivity), 2 * sensitivity, np.full_like(sensitivity, 2.0))
+
+
+def sampled_epsilon(shifts: list[float], rate: float) -> float:
+    release = compose(*(Gaussian(1 / shift).subsampled(rate) for shift in shifts))
+    return float(privacy_loss(release, Adjacency.ADD_REMOVE).epsilon(0.01))
+
+
+def test_epsilon_of_sampled_batches_from_the_sensitivities() -> None:
+    """Exact for few unlike steps, above the exact value by rounding up for many; of the trial that says most."""
+    few = [[0.5, 0.0, 0.8], [0.9, 0.3, 0.0], [0.6, 0.6, 0.6]]
+    found = epsilon_from_sensitivity(steps(few), 0.01, 0.3, Adjacency.ADD_REMOVE)
+    assert found == pytest.approx(max(sampled_epsilon([s for s in row if s], 0.3) for row in few), rel=1e-9)
+    many = list(np.linspace(0.5, 0.7, 20))
+    rounded = epsilon_from_sensitivity(steps([many]), 0.01, 0.3, Adjacency.ADD_REMOVE)
+    assert rounded is not None
+    assert sampled_epsilon(many, 0.3) < rounded < 1.1 * sampled_epsilon(many, 0.3)
+
+
+def test_sampled_batches_without_noise_or_without_difference() -> None:
+    silent = steps([[0.0, 0.0]])
+    assert epsilon_from_sensitivity(silent, 0.01, 0.3, Adjacency.ADD_REMOVE) == 0
+    bare = replace(steps([[0.5, 0.5]]), sigma=np.zeros((1, 2)))
+    assert epsilon_from_sensitivity(bare, 0.01, 0.3, Adjacency.ADD_REMOVE) is None
+
+
+def test_the_distance_does_not_decide_the_loss_of_sampled_replace_neighbours(few: Trials) -> None:
     assert measure(few, delta=0.01, belief_bound=0.9, rate=0.5).epsilon_from_sensitivity is None
+    # the same distance, 1, far from zero and around zero: delta at epsilon 0.5 of one step is not the same
+    x = np.linspace(-10, 20, 300_001)
+
+    def delta(first: float, second: float) -> float:
+        with_x, without = (0.5 * np.exp(-(x**2) / 2) + 0.5 * np.exp(-((x - g) ** 2) / 2) for g in (first, second))
+        return float(np.maximum(with_x - exp(0.5) * without, 0).sum() * (x[1] - x[0]) / sqrt(2 * np.pi))
+
+    assert delta(8.0, 9.0) > 1.3 * delta(-0.5, 0.5)
 
 
 def test_with_local_sensitivity_the_observer_reaches_the_exact_advantage(

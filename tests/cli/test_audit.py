@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="the audit needs the extra 'train'")
+
+from deniable.store import Store
 
 from .conftest import Run
 
@@ -93,3 +98,48 @@ def test_without_torch_one_line_tells_what_to_install() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "deniable: audit needs torch: pip install 'deniable[train]'\n"
+
+
+PROGRAM = (sys.executable, "-c", "from deniable.cli import main; main()")
+LONG = ("audit", "digits", "--belief", ".9", "--trials", "100000", "--steps", "30", "--records", "500")
+
+
+def size(place: Path) -> int:
+    """How far a campaign is that runs in another process, which holds the lock."""
+    file = place / "trials.sqlite"
+    return file.stat().st_size if file.exists() else 0
+
+
+def test_ctrl_c_ends_a_campaign_at_once_and_keeps_its_blocks(tmp_path: Path) -> None:
+    place, deadline = tmp_path / "out", time.monotonic() + 60
+    command = [*PROGRAM, *LONG, "--out", str(place), "--processes", "2"]
+    campaign = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        while size(place) < 100_000 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        second = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+        pressed = time.monotonic()
+        os.killpg(campaign.pid, signal.SIGINT)  # as a terminal does: to every process
+        _, said = campaign.communicate(timeout=20)
+    finally:
+        if campaign.poll() is None:
+            campaign.kill()
+    assert time.monotonic() - pressed < 5  # about two seconds on a quiet machine
+    assert campaign.returncode == 130
+    line = re.fullmatch(r"stopped: (\d+) trials kept; go on with --resume", said.strip())
+    assert line is not None, said
+    assert int(line[1]) > 0
+    assert second.returncode == 2
+    assert second.stderr.startswith("deniable: another process is working in")
+    assert second.stderr.count("\n") == 1
+    with Store(place, resume=True) as store:
+        assert sum(len(store.load(number)["trained_on_d"]) for number in store.finished()) == int(line[1])
+
+
+def test_a_directory_in_use_is_refused_before_torch_and_the_data_are_loaded(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['torch'] = None; from deniable.cli import main; main()"
+    command = [sys.executable, "-c", program, "audit", "no-such-data", "--noise", "1", "--out", str(tmp_path)]
+    with Store(tmp_path):
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert second.stderr.startswith(f"deniable: another process is working in {tmp_path}")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from deniable.training import pooled
+from deniable.training import compiled, kernels
 from deniable.training.gradients import GenericGradients, trainable
 from deniable.training.layers import Dense, SharedDense
 from deniable.training.losses import cross_entropy, squared_error
@@ -113,18 +113,54 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         lambda: nn.Sequential(nn.Conv2d(1, 4, 2), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(48, 4)),
         (1, 5, 4),
     ),
-    "small mnist model": (
+    "group norm of four channels": (
         lambda: nn.Sequential(
-            nn.Conv2d(1, 4, 3),
+            nn.Conv2d(1, 4, 2, padding=1), nn.GroupNorm(2, 4), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(24, 4)
+        ),
+        (1, 5, 4),
+    ),
+    "many filters": (
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 24, (2, 3)),
             nn.ReLU(),
-            nn.GroupNorm(2, 4),
+            nn.Conv2d(24, 17, 2, bias=False),
+            nn.Tanh(),
+            nn.Conv2d(17, 16, (1, 2)),
+            nn.Flatten(),
+            nn.Linear(160, 4),
+        ),
+        (3, 7, 6),
+    ),
+    "many pooled filters": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 27, 3),
             nn.MaxPool2d(2),
-            nn.Conv2d(4, 4, 3),
             nn.ReLU(),
-            nn.GroupNorm(2, 4),
+            nn.Conv2d(27, 40, (2, 3)),
             nn.MaxPool2d(2),
             nn.Flatten(),
-            nn.Linear(16, 8),
+            nn.Linear(80, 4),
+        ),
+        (2, 9, 15),
+    ),
+    "group norm, relu, pool": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 16, 2), nn.GroupNorm(4, 16), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(96, 4)
+        ),
+        (1, 6, 8),
+    ),
+    "small mnist model": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 8, 3),
+            nn.ReLU(),
+            nn.GroupNorm(2, 8),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3),
+            nn.ReLU(),
+            nn.GroupNorm(4, 16),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(64, 8),
             nn.ReLU(),
             nn.Linear(8, 4),
         ),
@@ -203,20 +239,34 @@ def test_equals_naive_twin(name: str, shared: bool) -> None:
     assert_equals_twin(*ALL[name], shared)
 
 
-@pytest.mark.parametrize("name", ["max pool", "pool without relu", "pool after pool", "two pooled"])
+IMAGES = [name for name, (_, shape) in FAST.items() if len(shape) == 3]
+
+
+@pytest.mark.parametrize("name", IMAGES)
 def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(pooled, "_KERNELS", None)
+    monkeypatch.setattr(kernels, "KERNELS", None)
     assert_equals_twin(*FAST[name], True)
-    assert not any(isinstance(layer, pooled.PooledConvolution) for layer in setup(*FAST[name], True)[-1]._layers)
+    assert not any(isinstance(layer, compiled.Compiled) for layer in setup(*FAST[name], True)[-1]._layers)
 
 
-@pytest.mark.skipif(pooled._KERNELS is None, reason="the compiled kernels were not built")
+@pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
 @pytest.mark.parametrize(
-    ("name", "count"), [("max pool", 1), ("pool after pool", 1), ("two pooled", 2), ("small mnist model", 0)]
+    ("name", "kinds"),
+    [
+        ("convolution", "C"),
+        ("max pool", "P"),
+        ("pool after pool", "P"),
+        ("two pooled", "PP"),
+        ("many filters", "CCC"),
+        ("small mnist model", "CNCN"),
+        ("group norm of four channels", ""),
+        ("padding and stride", ""),
+    ],
 )
-def test_compiled_kernels_are_used(name: str, count: int) -> None:
+def test_compiled_kernels_are_used(name: str, kinds: str) -> None:
     layers = setup(*FAST[name], True)[-1]._layers
-    assert sum(isinstance(layer, pooled.PooledConvolution) for layer in layers) == count
+    letters = [type(layer).__name__[0] for layer in layers if isinstance(layer, compiled.Compiled)]
+    assert "".join(letters) == kinds
 
 
 @pytest.mark.parametrize("name", ["relu", "residual"])

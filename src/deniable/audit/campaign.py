@@ -21,6 +21,7 @@ from deniable.data.neighbours import USUAL_MEASURE
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
+from deniable.training.blocks import usual_block
 from deniable.training.models import model_factory, refuse
 
 __all__ = ["Plan", "Progress", "Trials", "play"]
@@ -66,7 +67,9 @@ class Plan:
         settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
         settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
         neighbours, origin = _neighbours(dataset, records, seed, adjacency, measure)
-        _check_model(unsettled, neighbours, dataset.classes)
+        network = _checked_model(unsettled, neighbours, dataset.classes)
+        if "trials_per_block" not in training:
+            settled["trials_per_block"] = usual_block(network, neighbours, unsettled.rate)
         return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
 
     @property
@@ -148,7 +151,7 @@ def _model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) 
     return chosen
 
 
-def _check_model(settings: TrainingSettings, neighbours: Neighbours, classes: int) -> None:
+def _checked_model(settings: TrainingSettings, neighbours: Neighbours, classes: int) -> torch.nn.Module:
     """Refuse before the first trial a model that does not fit the data."""
     model, records = model_factory(settings.model)(), neighbours.records[:2]
     refuse(model)
@@ -160,6 +163,7 @@ def _check_model(settings: TrainingSettings, neighbours: Neighbours, classes: in
     if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
         wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
         raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
+    return model
 
 
 def _neighbours(

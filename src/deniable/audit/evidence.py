@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, log, sqrt
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from scipy.special import ndtri
 from deniable.adversaries.identifiability import beliefs, decisions
 from deniable.audit.campaign import Trials
 from deniable.audit.limits import Interval, interval, lower_limit, upper_limit
+from deniable.audit.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
-from deniable.mechanisms import GaussianDP
-from deniable.scores import privacy_loss
+from deniable.mechanisms import Adjacency
 
 __all__ = [
     "Errors",
@@ -24,7 +24,6 @@ __all__ = [
     "belief_in_truth",
     "epsilon_lower_bound",
     "gaussian_epsilon",
-    "largest_shift",
     "measure",
 ]
 
@@ -65,7 +64,7 @@ class Measured:
     violations: Interval
     quantiles: dict[str, float]
     epsilon_from_sensitivity: float | None
-    """Exact loss of the noise really added, relative to the local sensitivities; the largest over the trials."""
+    """Exact loss of the noise really added, relative to the local sensitivities: see `epsilon_from_sensitivity`."""
     epsilon_from_belief: float | None
     """ln(b / (1 - b)) of the largest belief b (001 Eq. 5; ERRATA 2): no statement of confidence."""
     epsilon_from_advantage: float | None
@@ -76,7 +75,15 @@ class Measured:
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
 
 
-def measure(trials: Trials, *, delta: float, belief_bound: float, rate: float, confidence: float = 0.95) -> Measured:
+def measure(
+    trials: Trials,
+    *,
+    delta: float,
+    belief_bound: float,
+    rate: float,
+    adjacency: Adjacency = Adjacency.REPLACE,
+    confidence: float = 0.95,
+) -> Measured:
     """Everything the trials show, at the campaign's delta and for the belief that was not to be exceeded."""
     probability("confidence", confidence, open_ends=True)
     errors, signed = Errors.of(trials), _loss_of_truth(trials)
@@ -90,7 +97,7 @@ def measure(trials: Trials, *, delta: float, belief_bound: float, rate: float, c
         belief_bound=belief_bound,
         violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
         quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
-        epsilon_from_sensitivity=_epsilon_of_shift(largest_shift(trials), delta) if rate == 1 else None,
+        epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, rate, adjacency),
         epsilon_from_belief=max(0.0, float(signed.max())),
         epsilon_from_advantage=gaussian_epsilon(advantage.value, delta),
         epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
@@ -134,25 +141,10 @@ def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> floa
     return max(0.0, *(log(ratio) for ratio in ratios if ratio > 0), 0.0)
 
 
-def largest_shift(trials: Trials) -> float:
-    """The largest sqrt(sum (sensitivity / sigma)^2) of a trial: its steps together are a Gaussian of this mu.
-
-    A step at which the neighbours' gradients agree and no noise was added tells nothing and counts 0.
-    """
-    silent = trials.local_sensitivity == 0
-    ratios = np.where(silent, 0.0, trials.local_sensitivity / np.where(silent, 1.0, trials.sigma))
-    return sqrt(float(np.square(ratios).sum(axis=1).max()))
-
-
 def gaussian_epsilon(advantage: float, delta: float) -> float | None:
     """Epsilon of the Gaussian release with this advantage: mu = 2 Phi^-1((advantage + 1) / 2)."""
     mu = 2 * float(ndtri((min(max(advantage, 0.0), 1.0) + 1) / 2))
-    return _epsilon_of_shift(mu, delta) if mu < inf else None
-
-
-def _epsilon_of_shift(mu: float, delta: float) -> float | None:
-    epsilon = float(privacy_loss(GaussianDP(mu)).epsilon(delta))
-    return epsilon if isfinite(epsilon) else None
+    return epsilon_of_shift(mu, delta) if mu < inf else None
 
 
 def _theorem_3(advantage: float, delta: float) -> float | None:

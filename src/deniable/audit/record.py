@@ -23,6 +23,11 @@ LOCAL = (
     "Local sensitivity: the noise is an instrument that shows whether bounds are tight; this training has no "
     "differential privacy guarantee, since the noise's scale depends on the data."
 )
+UNDECIDED = (
+    "Epsilon from local sensitivities is left out: with sampled batches and replace neighbours the distance between "
+    "two records' gradients does not decide the loss. Full batches (rate 1) or add-remove neighbours have it."
+)
+BARE = "Epsilon from local sensitivities is left out: it is infinite, since a step went without noise."
 
 
 def audit(
@@ -42,8 +47,11 @@ def audit(
     settings alone but for `seconds` and `trials_per_second`. Workers are spawned: a script needs
     ``if __name__ == "__main__":``, or ``processes=1``.
     """
-    plan = planned(data, **settings)
-    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)[0]
+    if resume and out is None:
+        raise ValueError("resume needs out, the directory of the campaign to go on with")
+    with nullcontext() if out is None else Store(out, resume=resume) as store:
+        plan = planned(data, **settings)
+        return run(plan, store, processes=processes, progress=progress, confidence=confidence)[0]
 
 
 def planned(
@@ -73,20 +81,18 @@ def planned(
 
 def run(
     plan: Plan,
-    out: Path | str | None = None,
+    store: Store | None = None,
     *,
-    resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> tuple[Document, Trials]:
-    """Play the plan's trials, kept in `out` if given, and judge them."""
-    if resume and out is None:
-        raise ValueError("resume needs out, the directory of the campaign to go on with")
-    started = perf_counter()
-    with nullcontext() if out is None else Store(out, plan.settings, resume) as store:
-        played = 0 if store is None else len(store.finished()) * plan.training.trials_per_block
-        trials = play(plan, store, processes=processes, progress=progress)
+    """Play the plan's trials that `store` lacks, keep them there, and judge all."""
+    started, played = perf_counter(), 0
+    if store is not None:
+        store.begin(plan.settings)
+        played = len(store.finished()) * plan.training.trials_per_block
+    trials = play(plan, store, processes=processes, progress=progress)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
     return {**judge(plan, trials, confidence), "seconds": seconds, "trials_per_second": speed}, trials
@@ -99,7 +105,14 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
     exact = explain(plan.mechanism, question, {})["scores"]
     claimed = promise.claimed()
     bound = claimed["belief"] or exact["belief"]
-    shown = measure(trials, delta=promise.delta, belief_bound=bound, rate=training.rate, confidence=confidence)
+    shown = measure(
+        trials,
+        delta=promise.delta,
+        belief_bound=bound,
+        rate=training.rate,
+        adjacency=training.adjacency,
+        confidence=confidence,
+    )
     found = verdict(shown, claimed, exact)
     return {
         "schema": SCHEMA,
@@ -109,7 +122,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "measured": _measured(shown),
         "verdict": found.name,
         "verdict_text": found.text,
-        "notes": list(_notes(plan, shown)),
+        "notes": _notes(plan, shown, exact["epsilon"]),
     }
 
 
@@ -138,8 +151,14 @@ def _measured(shown: Measured) -> Document:
     }
 
 
-def _notes(plan: Plan, shown: Measured) -> list[str]:
-    notes = [LOCAL] if not plan.training.differentially_private else []
-    if shown.epsilon_from_sensitivity is None:
-        notes.append("Epsilon from local sensitivities is for full batches (rate 1) and is left out.")
+def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
+    notes = [] if plan.training.differentially_private else [LOCAL]
+    real = shown.epsilon_from_sensitivity
+    if real is None:
+        notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
+    elif plan.training.differentially_private and allowed:
+        notes.append(
+            f"How loose the bound is for this data: relative to the local sensitivities the noise gives epsilon "
+            f"{real:.3g}, {real / allowed:.0%} of the {allowed:.3g} that it allows in the worst case."
+        )
     return [*notes, "Epsilon from the largest belief and from the advantage are estimates without confidence."]

@@ -52,7 +52,8 @@ def _closeness(measured: Measured, possible: float) -> str:
     if share >= TIGHT:
         return f"{reached} The bound is tight for this data, within what the trials can tell."
     if high >= possible:
-        return f"{reached} Whether the bound is tight for this data takes more trials to tell."
+        seen = f"the observer gets {share:.0%} of what it allows"
+        return f"{reached} Here {seen}; whether the bound is loose for this data takes more trials to tell."
     return f"{reached} The bound is loose for this data: the observer gets {share:.0%} of what it allows."
 
 

@@ -8,13 +8,17 @@ import json as encoder
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable.cli import options
+
+if TYPE_CHECKING:
+    from deniable.audit.campaign import Trials
+    from deniable.store import Store
 
 __all__ = ["EXAMPLES", "audit"]
 
@@ -146,11 +150,11 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
 def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
-    from deniable.audit.record import planned, run
+    from deniable.store import Store
 
-    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    with _bar() as progress:
-        document, trials = run(planned(**arguments), out, resume=resume, progress=progress, **running)
+    # opened before torch and the data are loaded, so that a second process on one directory is refused at once
+    with nullcontext() if out is None else Store(out, resume=resume) as store:
+        document, trials = _played(arguments, store)
     if out is not None:
         from deniable.report import write
 
@@ -159,24 +163,42 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[
     return document
 
 
+def _played(arguments: dict[str, Any], store: Store | None) -> tuple[dict[str, Any], Trials]:
+    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    try:
+        with _bar() as progress:
+            from deniable.audit.record import planned, run
+
+            return run(planned(**arguments), store, progress=progress, **running)
+    except KeyboardInterrupt:
+        print(f"stopped: {_kept(store)}", file=sys.stderr)
+        raise
+
+
+def _kept(store: Store | None) -> str:
+    if store is None:
+        return "no trials kept; with --out they would be"
+    trials = sum(len(store.load(number)["trained_on_d"]) for number in store.finished())
+    return f"{trials} trials kept; go on with --resume"
+
+
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
     """A bar with speed and time left on standard error; nothing where no terminal is."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    speed = TextColumn("{task.fields[speed]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
+    words = [TextColumn(f"{{task.{name}}}") for name in ("description", "fields[count]", "fields[speed]")]
+    columns = (words[0], BarColumn(), *words[1:], TimeRemainingColumn())
     hidden = not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
-        task = bar.add_task("Choosing neighbours and noise", total=None, speed="")
+        task = bar.add_task("Choosing neighbours and noise", total=None, count="", speed="")
 
         def tell(done: int, total: int) -> None:
             if bar.tasks[0].total is None:  # the trials that a resumed campaign brings do not count for the speed
-                bar.reset(task, total=total, completed=done, description="Trials", speed="")
-                return
-            bar.update(task, completed=done)
+                bar.reset(task, total=total, completed=done, description="Trials")
+            bar.update(task, completed=done, count=f"{done:,} of {total:,}")
             rate = bar.tasks[0].speed
-            bar.update(task, speed=f"{rate:.0f} trials/s" if rate else "")
+            bar.update(task, speed=f"{rate:.3g} trials/s" if rate else "")
 
         yield tell

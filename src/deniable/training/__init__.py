@@ -13,8 +13,8 @@ g(D) and g(D') come from one pass, and a trial's bit is only a weight of 0 or 1 
 *Ghost norms.* Clipping needs the norm of each example's gradient, not the gradient. In a dense layer it is an outer
 product, whose norm is the product of two short norms; the clipped sum is then one matrix product with scaled columns.
 A first dense layer on full batches has the same inputs in all trials and is one product for all trials. Convolutions
-and group norms materialise their (small) gradients. Any other module takes `torch.func`, example by example. Layers
-that mix examples are refused (ERRATA 9).
+and group norms materialise their (small) gradients, in compiled kernels where those were built. Any other module takes
+`torch.func`, example by example. Layers that mix examples are refused (ERRATA 9).
 
 *Evidence in two dimensions.* The log-likelihood ratio depends on the noise only through its inner products with g(x)
 and g(x'), so the observer costs two matrix-vector products a layer and no second pass; the arithmetic is float64.
@@ -30,8 +30,9 @@ OpenMP threads on busy cores wait for each other.
 *Release.* `train` makes one model to be released: global sensitivity only, noise and batches from the operating
 system's entropy, no seed for them.
 
-Rooms: settings, models, losses, noise | layers, gradients, stack (per-example gradients) | evidence, optimizers |
-ensemble (the moves of a step) | engine (a block of games), release (one model), pool (blocks over processes).
+Rooms: settings, models, losses, noise | layers, images, compiled, gradients, stack (per-example gradients) | evidence,
+optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model), blocks (their size), pool
+and workers (blocks over processes).
 """
 
 from __future__ import annotations

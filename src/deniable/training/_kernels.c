@@ -1,90 +1,131 @@
-/* Max pooling of 2 x 2 windows and the backward pass of the convolution before it.
+/* Convolutions of small images with every example's own gradient.
 
-   A pooled convolution sends its gradient through one of four positions, and a ReLU stops it at about half of those:
-   a product over all positions, which is what a BLAS would do, does eight times the work. Images are channels-last.
+   Libraries sum over examples inside, or take a product over all positions; both do several times the work that is
+   needed here. A pooled convolution sends its gradient through one of four positions, and a ReLU stops it at some of
+   those. Images are channels-last (n, h, w, c), kernels (r, s, c, o), outputs (n, p, q, o) with stride 1 and without
+   padding. Every kernel returns 0, or 1 for want of memory.
    Built as an optional extension; without it the same results come from torch, more slowly. */
 
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_THIS_CPU __attribute__((target_clones("arch=x86-64-v3", "default"), optimize("O3", "no-trapping-math", "no-math-errno")))
-#else
-#define FOR_THIS_CPU
-#endif
+#include "_vectors.h"
 
-/* x (n, h, w, c) -> out, place (n, h / 2, w / 2, c): the largest of each window (at least 0 with relu), and which of the
-   four it is: the first of equal ones. NaN stays NaN. */
-EXPORT FOR_THIS_CPU void pool(const float *restrict x, float *restrict out, int32_t *restrict place, long n, long h,
-                              long w, long c, int relu) {
-    const float floor = relu ? 0.0f : -__builtin_inff();
-    for (long i = 0; i < n * (h / 2); i++) {
-        const float *upper = x + ((i / (h / 2)) * h + 2 * (i % (h / 2))) * w * c;
-        for (long j = 0; j < w / 2; j++, upper += 2 * c, out += c, place += c)
-            for (long k = 0; k < c; k++) {
-                const float *at = upper + k;
-                float best = at[0];
-                int32_t which = 0;
-                which = at[c] > best ? 1 : which, best = at[c] > best ? at[c] : best;
-                which = at[w * c] > best ? 2 : which, best = at[w * c] > best ? at[w * c] : best;
-                which = at[w * c + c] > best ? 3 : which, best = at[w * c + c] > best ? at[w * c + c] : best;
-                out[k] = best < floor ? floor : best;
-                place[k] = which;
+/* One image; out (p, q, o), at least `floor`. */
+INLINE void convolve_one(const float *x, const float *kernel, const float *bias, float *out, float floor,
+                         const Sizes *z) {
+    const long p = z->h - z->r + 1, q = z->w - z->s + 1, o = z->o, c = z->c;
+    const wide least = floor - (wide){0};
+    const long vectors = q < 4 ? 0 : o / 8 * 8;
+    for (long i = 0; i < p; i++, x += z->w * c, out += q * o) {
+        for (long j = 0; j < q && vectors; j += 4) {
+            const long first = j + 4 <= q ? j : q - 4; /* the last four overlap those before */
+            const float *at = x + first * c;
+            for (long f = 0; f < vectors; f += 16) {
+                wide sums[8];
+                const int both = f + 16 <= o;
+                if (both)
+                    some_filters(at, at + c, at + 2 * c, at + 3 * c, kernel + f, bias ? bias + f : bias, sums, z, 1);
+                else
+                    some_filters(at, at + c, at + 2 * c, at + 3 * c, kernel + f, bias ? bias + f : bias, sums, z, 0);
+                for (int t = 0; t < 4; t++)
+                    for (int half = 0; half <= both; half++) {
+                        const places enough = sums[2 * t + half] > least;
+                        STORE(out + (first + t) * o + f + 8 * half, CHOOSE(enough, sums[2 * t + half], least));
+                    }
             }
-    }
-}
-
-#define SMALL 4096
-
-/* One example of few channels: vectors run over the filters, once for each of the four places. */
-static inline __attribute__((always_inline)) void few_channels(const float *restrict x, const float *restrict delta, const int32_t *restrict place,
-                                float *restrict gradient, const long *sizes) {
-    const long w = sizes[2], c = sizes[3], q = sizes[5], o = sizes[6], row = sizes[8] * c, taps = sizes[7] * row;
-    float sums[SMALL] = {0}, part[SMALL];
-    for (long cell = 0; cell < sizes[4] * q; cell++, delta += o, place += o)
-        for (int32_t t = 0; t < 4; t++) {
-            const float *at = x + ((2 * (cell / q) + t / 2) * w + 2 * (cell % q) + t % 2) * c;
-            for (long f = 0; f < o; f++) part[f] = place[f] == t ? delta[f] : 0.0f;
-            float *sum = sums;
-            for (long k = 0; k < sizes[7]; k++, at += w * c)
-                for (long i = 0; i < row; i++, sum += o)
-                    for (long f = 0; f < o; f++) sum[f] += at[i] * part[f];
         }
-    for (long f = 0; f < o; f++)
-        for (long tap = 0; tap < taps; tap++) gradient[f * taps + tap] = sums[tap * o + f];
+        for (long j = 0; j < q; j++)
+            for (long f = vectors; f < o; f++) {
+                const float sum = one_filter(x + j * c, kernel + f, bias ? bias + f : bias, z);
+                out[j * o + f] = sum > floor ? sum : floor;
+            }
+    }
 }
 
-/* delta, place (n, p, q, o) of the pooled outputs; x (n, h, w, c) inputs; kernel (o, r, s, c).
-   gradient (n, o, r, s, c) of every example; back (n, h, w, c), or NULL where it is not needed. */
-EXPORT FOR_THIS_CPU void pooled_backward(const float *restrict x, const float *restrict delta,
-                                         const int32_t *restrict place, const float *restrict kernel,
-                                         float *restrict gradient, float *restrict back, const long *sizes) {
-    const long n = sizes[0], h = sizes[1], w = sizes[2], c = sizes[3], p = sizes[4], q = sizes[5], o = sizes[6];
-    const long r = sizes[7], row = sizes[8] * c, image = h * w * c, size = o * r * row;
-    if (!back && row < 8 && size <= SMALL) {
-        for (long e = 0; e < n; e++)
-            few_channels(x + e * image, delta + e * p * q * o, place + e * p * q * o, gradient + e * size, sizes);
-        return;
+/* The convolution, and a ReLU if asked for. */
+EXPORT FOR_THIS_CPU int convolve(const float *x, const float *kernel, const float *bias, float *out, const Sizes *z,
+                                 int relu) {
+    const long image = z->h * z->w * z->c, result = (z->h - z->r + 1) * (z->w - z->s + 1) * z->o;
+    for (long e = 0; e < z->n; e++, x += image, out += result)
+        convolve_one(x, kernel, bias, out, relu ? 0.0f : -__builtin_inff(), z);
+    return 0;
+}
+
+/* sums over positions of `taps` (at most 4) inputs next to each other times sixteen deltas; those are (p, q, o) within
+   rows of `line` floats. */
+INLINE void taps_of_sixteen(const float *x, const float *delta, long line, float *gradient, const Sizes *z,
+                            const int taps) {
+    const long p = z->h - z->r + 1, q = z->w - z->s + 1;
+    wide low[4] = {{0}}, high[4] = {{0}};
+    for (long i = 0; i < p; i++, x += z->w * z->c, delta += line) {
+        const float *at = x, *d = delta;
+        for (long j = 0; j < q; j++, at += z->c, d += z->o) {
+            const wide first = LOAD(d), second = LOAD(d + 8);
+            for (int t = 0; t < taps; t++) low[t] += at[t] * first, high[t] += at[t] * second;
+        }
     }
-    memset(gradient, 0, sizeof(float) * n * size);
-    if (back) memset(back, 0, sizeof(float) * n * image);
-    for (long e = 0; e < n; e++, x += image, gradient += size, back = back ? back + image : back)
-        for (long cell = 0; cell < p * q; cell++)
-            for (long f = 0; f < o; f++, delta++, place++) {
-                const float d = *delta;
-                if (d == 0.0f) continue;
-                const long at = ((2 * (cell / q) + *place / 2) * w + 2 * (cell % q) + *place % 2) * c;
-                for (long k = 0; k < r; k++) {
-                    const float *restrict in = x + at + k * w * c, *restrict weight = kernel + (f * r + k) * row;
-                    float *restrict sum = gradient + (f * r + k) * row;
-                    for (long i = 0; i < row; i++) sum[i] += d * in[i];
-                    if (!back) continue;
-                    float *restrict to = back + at + k * w * c;
-                    for (long i = 0; i < row; i++) to[i] += d * weight[i];
-                }
+    for (int t = 0; t < taps; t++) STORE(gradient + t * z->o, low[t]), STORE(gradient + t * z->o + 8, high[t]);
+}
+
+INLINE float tap_of_one(const float *x, const float *delta, long line, const Sizes *z) {
+    const long p = z->h - z->r + 1, q = z->w - z->s + 1;
+    float sum = 0.0f;
+    for (long i = 0; i < p; i++)
+        for (long j = 0; j < q; j++) sum += x[(i * z->w + j) * z->c] * delta[i * line + j * z->o];
+    return sum;
+}
+
+/* Of one example: gradient (r, s, c, o) of the kernel. */
+INLINE void gradient_of_kernel(const float *x, const float *delta, long line, float *gradient, const Sizes *z) {
+    const long row = z->s * z->c, o = z->o;
+    for (long k = 0; k < z->r; k++, x += z->w * z->c)
+        for (long i = 0; i < row;) {
+            const long taps = row - i < 4 ? row - i : 4;
+            long f = 0;
+            for (; f + 16 <= o; f += 16) {
+                float *to = gradient + (k * row + i) * o + f;
+                if (taps == 4) taps_of_sixteen(x + i, delta + f, line, to, z, 4);
+                if (taps == 3) taps_of_sixteen(x + i, delta + f, line, to, z, 3);
+                if (taps == 2) taps_of_sixteen(x + i, delta + f, line, to, z, 2);
+                if (taps == 1) taps_of_sixteen(x + i, delta + f, line, to, z, 1);
             }
+            for (; f < o; f++)
+                for (long t = 0; t < taps; t++)
+                    gradient[(k * row + i + t) * o + f] = tap_of_one(x + i + t, delta + f, line, z);
+            i += taps;
+        }
+}
+
+/* The deltas that pass the ReLU (all without `out`), and their sum over positions if there is a bias. */
+INLINE void pass(const float *delta, const float *out, float *passed, long line, float *bias, const Sizes *z) {
+    const long p = z->h - z->r + 1, q = z->w - z->s + 1, o = z->o;
+    if (bias) memset(bias, 0, sizeof(float) * o);
+    for (long i = 0; i < p; i++, delta += q * o, passed += line, out = out ? out + q * o : out) {
+        for (long j = 0; j < q * o; j++) passed[j] = delta[j] * (float)(!out || out[j] > 0.0f);
+        for (long j = 0; j < q && bias; j++)
+            for (long f = 0; f < o; f++) bias[f] += passed[j * o + f];
+    }
+}
+
+/* delta (n, p, q, o); out, the outputs, if a ReLU made them, else NULL; `turned` is the kernel (r, s, o, c), rows and
+   columns reversed. To gradient (n, r s c o [+ o with bias]), squares and back as in `pooled_backward`. The inputs'
+   gradient is a convolution of the deltas with zeros around them. */
+EXPORT FOR_THIS_CPU int convolve_backward(const float *x, const float *out, const float *delta, const float *turned,
+                                          float *gradient, float *squares, float *back, const Sizes *z, int bias) {
+    const long p = z->h - z->r + 1, q = z->w - z->s + 1, o = z->o, image = z->h * z->w * z->c;
+    const Sizes around = {1, p + 2 * (z->r - 1), q + 2 * (z->s - 1), o, z->c, z->r, z->s};
+    const long weights = z->r * z->s * z->c * o, size = weights + (bias ? o : 0), line = around.w * o;
+    float *padded = calloc(around.h * line, sizeof(float));
+    if (!padded) return 1;
+    float *inside = padded + ((z->r - 1) * around.w + z->s - 1) * o;
+    for (long e = 0; e < z->n; e++, x += image, delta += p * q * o, gradient += size) {
+        pass(delta, out ? out + e * p * q * o : out, inside, line, bias ? gradient + weights : NULL, z);
+        gradient_of_kernel(x, inside, line, gradient, z);
+        squares[e] += square_of(gradient, size);
+        if (back) convolve_one(padded, turned, NULL, back + e * image, -__builtin_inff(), &around);
+    }
+    free(padded);
+    return 0;
 }
 
 static struct PyModuleDef module = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "_kernels", .m_size = -1};

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from deniable.training.compiled import CompiledConvolution, NormalisedPool, PooledConvolution, can_compile, halves
 from deniable.training.gradients import trainable
 from deniable.training.images import Convolution, GroupNorm, MaxPool, SharedConvolution
 from deniable.training.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
-from deniable.training.pooled import PooledConvolution, SharedPooledConvolution, can_pool
 
 __all__ = ["known_layers"]
 
@@ -38,7 +38,6 @@ class _Builder:
 
     def __init__(self, weights: list[Tensor], record: Tensor, shared: bool) -> None:
         self.layers: list[Layer] = []
-        self._convolution: tuple[nn.Conv2d, list[Tensor]] | None = None
         self.flat = False
         self._weights = list(weights)
         self._shared = shared
@@ -75,7 +74,10 @@ class _Builder:
         # activations work in place, so the layer before must not read its own outputs again
         if not self.layers or not isinstance(self.layers[-1], Weighted | MaxPool) or not self._started:
             return False
-        self.layers.append(layer)
+        if isinstance(layer, ReLU) and isinstance(self.layers[-1], CompiledConvolution):
+            self.layers[-1].relu = True
+        else:
+            self.layers.append(layer)
         return True
 
     def _add_dense(self, module: nn.Module) -> bool:
@@ -87,9 +89,7 @@ class _Builder:
 
     def _add_image_layer(self, module: nn.Module) -> bool:
         if type(module) is nn.Conv2d and Convolution.knows(module):
-            kind = Convolution if self.layers or not self._shared else SharedConvolution
-            self._convolution = module, self._take(module)
-            self.layers.append(kind(self._convolution[1], module))
+            self._add_convolution(module)
         elif type(module) is nn.GroupNorm and module.affine and self._started:
             self.layers.append(GroupNorm(self._take(module), module))
         elif type(module) is nn.MaxPool2d and MaxPool.knows(module) and self._started:
@@ -98,18 +98,21 @@ class _Builder:
             return False
         return True
 
-    def _add_pool(self, module: nn.MaxPool2d) -> None:
-        relu = isinstance(self.layers[-1], ReLU)
-        place = len(self.layers) - relu
-        before = self.layers[place - 1]
-        if self._convolution is None or not _plain(before) or not can_pool(self._convolution[0], module):
-            # the largest value is the same before and after a ReLU, which costs a quarter after it
-            self.layers.insert(place, MaxPool(module))
+    def _add_convolution(self, module: nn.Conv2d) -> None:
+        weights = self._take(module)
+        if can_compile(module):
+            self.layers.append(CompiledConvolution(weights))
             return
-        convolution, weights = self._convolution
-        kind = SharedPooledConvolution if isinstance(before, SharedConvolution) else PooledConvolution
-        self.layers[place - 1 :] = [kind(weights, convolution, relu)]
+        kind = Convolution if self.layers or not self._shared else SharedConvolution
+        self.layers.append(kind(weights, module))
 
-
-def _plain(layer: Layer) -> bool:
-    return isinstance(layer, Convolution) and not isinstance(layer, PooledConvolution)
+    def _add_pool(self, module: nn.MaxPool2d) -> None:
+        # the largest value is the same before and after a ReLU, which costs a quarter after it
+        place = len(self.layers) - isinstance(self.layers[-1], ReLU)
+        before = self.layers[place - 1]
+        if halves(module) and type(before) is CompiledConvolution:
+            self.layers[place - 1] = PooledConvolution(before.weights, before.relu)
+        elif halves(module) and type(before) is GroupNorm and can_compile(before.module):
+            self.layers[place - 1] = NormalisedPool(before.weights, before.module)
+        else:
+            self.layers.insert(place, MaxPool(module))

@@ -17,10 +17,10 @@ from torch.nn import functional
 from deniable.training.buffers import Buffers
 from deniable.training.layers import Layer, Weighted
 
-__all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution"]
+__all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution", "channels_last"]
 
 
-def _channels_last(images: Tensor) -> Tensor:
+def channels_last(images: Tensor) -> Tensor:
     """(trials, examples, rows, columns, channels), contiguous; no copy if the memory is in this order already."""
     return images.movedim(2, -1).contiguous()
 
@@ -42,7 +42,8 @@ class Materialised(Weighted):
 
     def begin(self) -> None:
         """Nothing is kept."""
-        self._kept: list[Tensor] = []
+        self._kept: list[list[Tensor]] = []
+        self._rows: Tensor | None = None
 
     @abstractmethod
     def _gradients(self) -> list[Tensor]:
@@ -60,9 +61,16 @@ class Materialised(Weighted):
             total += squares.sum(2)
 
     def keep(self, examples: slice) -> None:
-        """All parameters' gradients of these examples in a row."""
-        parts = [self._as_parameter(i, g[:, examples]).flatten(2) for i, g in enumerate(self._current)]
-        self._kept.append(torch.cat(parts, 2).double())
+        """Copies of these examples' gradients."""
+        self._kept.append([gradient[:, examples].clone() for gradient in self._current])
+
+    def _kept_rows(self) -> Tensor:
+        """All parameters' gradients of the kept examples in a row, (trials, kept, size)."""
+        if self._rows is None:
+            waves = (torch.cat(parts) for parts in zip(*self._kept, strict=True))
+            rows = [self._as_parameter(number, values).flatten(2) for number, values in enumerate(waves)]
+            self._rows = torch.cat(rows, 2).double()
+        return self._rows
 
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
         """factors^T gradients."""
@@ -72,13 +80,13 @@ class Materialised(Weighted):
 
     def gram(self) -> Tensor:
         """Inner products."""
-        kept = torch.cat(self._kept)
+        kept = self._kept_rows()
         return kept @ kept.mT
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """Inner products."""
         flat = torch.cat([z.flatten(1) for z in noise], 1).double()
-        return (torch.cat(self._kept) @ flat.unsqueeze(2)).squeeze(2)
+        return (self._kept_rows() @ flat.unsqueeze(2)).squeeze(2)
 
 
 class Convolution(Materialised):
@@ -98,7 +106,7 @@ class Convolution(Materialised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """One convolution a trial."""
-        self._inputs = _channels_last(inputs)
+        self._inputs = channels_last(inputs)
         return _stacked([self._convolve(trial) for trial in range(len(self._now[0]))])
 
     def _convolve(self, trial: int) -> Tensor:
@@ -111,7 +119,7 @@ class Convolution(Materialised):
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """One transposed convolution a trial."""
-        self._delta = _channels_last(delta)
+        self._delta = channels_last(delta)
         if last:
             return delta
         return _stacked([self._back(trial) for trial in range(len(delta))])
@@ -155,7 +163,7 @@ class SharedConvolution(Convolution):
     def forward(self, inputs: Tensor) -> Tensor:
         """One product of the inputs' patches, made once, with each trial's kernels."""
         if self._source is not inputs:
-            self._source, self._inputs = inputs, _channels_last(inputs)
+            self._source, self._inputs = inputs, channels_last(inputs)
             self._made = super()._patches().clone()
         kernels = self._now[0].permute(0, 3, 4, 2, 1).flatten(1, 3)
         patches = self._made.flatten(1, 2).expand(len(kernels), -1, -1)
@@ -174,7 +182,7 @@ class GroupNorm(Materialised):
 
     def __init__(self, weights: list[Tensor], module: nn.GroupNorm) -> None:
         super().__init__(weights)
-        self._groups, self._eps = module.num_groups, module.eps
+        self.module, self._groups, self._eps = module, module.num_groups, module.eps
 
     def forward(self, inputs: Tensor) -> Tensor:
         """scale * normalised + shift, per channel."""

@@ -211,11 +211,17 @@ class Tanh(Layer):
 class Flatten(Layer):
     """From images (trials, examples, channels, rows, columns) to (trials, features, examples)."""
 
+    def __init__(self) -> None:
+        self._buffers = Buffers()
+
     def forward(self, inputs: Tensor) -> Tensor:
-        """Features in the module's order; a view where the memory allows it."""
-        self._shape = inputs.shape
-        return inputs.flatten(2).transpose(1, 2)
+        """Features in the module's order, examples next to each other in memory."""
+        turned = inputs.movedim(1, -1)
+        self._shape = turned.shape
+        if turned.is_contiguous():
+            return turned.flatten(1, -2)
+        return self._buffers.get("flat", *turned.shape).copy_(turned).flatten(1, -2)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
-        """The same, back."""
-        return delta.transpose(1, 2).reshape(self._shape)
+        """The same, back: a view."""
+        return delta.reshape(self._shape).movedim(-1, 1)

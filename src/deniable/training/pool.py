@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
 from threading import Thread
 
 from deniable.checks import whole
 from deniable.training.engine import BlockResult, run_block
 from deniable.training.settings import Neighbours, TrainingSettings
+from deniable.training.workers import Workers
 
 __all__ = ["run_blocks"]
 
@@ -56,7 +56,8 @@ def _spawned(
     settings: TrainingSettings, neighbours: Neighbours, seed: int, blocks: Iterator[int], workers: int
 ) -> Iterator[tuple[int, BlockResult]]:
     game = pickle.dumps((settings, neighbours, seed))
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare, initargs=(game,))
+    context = Workers()
+    pool = ProcessPoolExecutor(workers, context, initializer=_prepare, initargs=(game,))
     try:
         running = {pool.submit(_play, number): number for number in islice(blocks, 2 * workers)}
         while running:
@@ -65,6 +66,9 @@ def _spawned(
                 yield running.pop(future), _result(future)
             room = islice(blocks, 2 * workers - len(running))
             running |= {pool.submit(_play, number): number for number in room}
+    except BaseException:  # an error, Ctrl-C, or a consumer that stops early: nobody waits for the blocks under way
+        context.end()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -81,7 +85,6 @@ _game: tuple[TrainingSettings, Neighbours, int]
 
 def _prepare(game: bytes) -> None:
     global _game  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends its workers
     Thread(target=_end_with_parent, daemon=True).start()
     _game = pickle.loads(game)
 

@@ -13,12 +13,14 @@ from deniable.training.gradients import ExampleGradients, GenericGradients, clip
 from deniable.training.layers import Dense, Layer, Weighted
 from deniable.training.losses import Loss, output_gradient
 
-__all__ = ["StackGradients", "example_gradients"]
+__all__ = ["StackGradients", "activations", "example_gradients"]
 
 PADDED_TO = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
 WAVE = 2**21
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
+IMAGE_WAVE = 2**24
+"""The same for images, whose layers go through the wave trial by trial: larger, for fewer calls."""
 
 
 def _padded(values: Tensor, width: int) -> Tensor:
@@ -49,7 +51,8 @@ class StackGradients(ExampleGradients):
         width = -(-self._examples // self._padded_to) * self._padded_to
         self._records, labels = _padded(records, width), _padded(labels, width)
         self._output_gradient.load(labels, self._weighted[-1].weights[0].shape[1])
-        self._wave = max(1, WAVE // (self._activations * width))
+        wave = WAVE if isinstance(self._weighted[0], Dense) else IMAGE_WAVE
+        self._wave = max(1, wave // (self._activations * width))
 
     def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         shape = len(include), self._records.shape[1]
@@ -109,10 +112,10 @@ def example_gradients(
     layers = known_layers(model, weights, record, shared)
     if layers is None:
         return GenericGradients(model, loss, weights, differing)
-    return StackGradients(layers, loss, differing, _activations(model, record))
+    return StackGradients(layers, loss, differing, activations(model, record))
 
 
-def _activations(model: nn.Module, record: Tensor) -> int:
+def activations(model: nn.Module, record: Tensor) -> int:
     """How many values the layers put out for one record."""
     sizes: list[int] = []
     leaves = [module for module in model.modules() if not list(module.children())]

@@ -1,0 +1,52 @@
+"""Worker processes that Ctrl-C does not reach, and that can be ended at once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
+
+__all__ = ["Workers"]
+
+
+class Workers(SpawnContext):
+    """A context for `ProcessPoolExecutor` that knows the processes it made.
+
+    A pool waits for the tasks under way, which may be minutes; who presses Ctrl-C has no use for them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[SpawnProcess] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        """A process, as the pool asks for it."""
+        self._made.append(_Worker(*arguments, **named))
+        return self._made[-1]
+
+    def end(self) -> None:
+        """End all of them, whatever they are doing."""
+        for process in self._made:
+            if process.is_alive():
+                process.terminate()
+
+
+class _Worker(SpawnProcess):
+    def start(self) -> None:
+        with _interrupts_held_back():  # a terminal sends Ctrl-C to all processes; the parent ends its workers
+            super().start()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits; for a process that is started meanwhile, for ever."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

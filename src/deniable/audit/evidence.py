@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.adversaries.identifiability import beliefs, decisions
+from deniable.adversaries.identifiability import beliefs
 from deniable.audit.campaign import Trials
 from deniable.audit.limits import Interval, interval, lower_limit, upper_limit
+from deniable.audit.scores_input import Errors
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
 from deniable.mechanisms import GaussianDP
@@ -29,27 +30,6 @@ __all__ = [
 ]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """How often the observer named the wrong data set."""
-
-    false_positives: int
-    """Named D though D' was trained on."""
-    negatives: int
-    """Trials that trained on D'."""
-    false_negatives: int
-    """Named D' though D was trained on."""
-    positives: int
-    """Trials that trained on D."""
-
-    @classmethod
-    def of(cls, trials: Trials) -> Errors:
-        """Decisions of Algorithm 1 after the last step: the threshold, belief = prior, is fixed in advance."""
-        named_d, on_d = decisions(trials.log_likelihood_ratio[:, -1]), trials.trained_on_d
-        wrong = int(np.sum(named_d & ~on_d)), int(np.sum(~named_d & on_d))
-        return cls(wrong[0], int(np.sum(~on_d)), wrong[1], int(np.sum(on_d)))
 
 
 @dataclass(frozen=True)

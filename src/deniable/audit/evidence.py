@@ -11,7 +11,8 @@ from scipy.special import ndtri
 
 from deniable.adversaries.identifiability import beliefs
 from deniable.audit.campaign import Trials
-from deniable.audit.limits import Interval, interval, lower_limit, upper_limit
+from deniable.audit.intervals import advantage_interval
+from deniable.audit.limits import Interval, interval, upper_limit
 from deniable.audit.scores_input import Errors
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
@@ -85,19 +86,6 @@ def belief_in_truth(trials: Trials) -> NDArray[np.float64]:
 
 def _loss_of_truth(trials: Trials) -> NDArray[np.float64]:
     return np.where(trials.trained_on_d, 1.0, -1.0) * trials.log_likelihood_ratio[:, -1]
-
-
-def advantage_interval(errors: Errors, confidence: float) -> Interval:
-    """1 - FPR - FNR, with limits from four Clopper-Pearson limits that share the risk equally (union bound)."""
-    if not errors.positives or not errors.negatives:
-        return Interval(0.0, -1.0, 1.0)
-    rates = (errors.false_positives, errors.negatives), (errors.false_negatives, errors.positives)
-    side = 1 - (1 - confidence) / 4
-    return Interval(
-        1 - sum(events / trials for events, trials in rates),
-        1 - sum(upper_limit(events, trials, side) for events, trials in rates),
-        1 - sum(lower_limit(events, trials, side) for events, trials in rates),
-    )
 
 
 def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> float:

@@ -83,7 +83,7 @@ class Scores:
         """
         digest = blake2b(digest_size=16)
         for values in (self.members, self.others):
-            digest.update(np.ascontiguousarray(values))
+            digest.update(values.tobytes())
         return np.random.default_rng([seed, int.from_bytes(digest.digest(), "little")])
 
     def errors(self, threshold: float) -> Errors:

@@ -40,7 +40,7 @@ def write(place: Path, mu: float, trials: int = 1000, seed: int = 0) -> Path:
         (0.0, 900, ["--method", "likelihood"], "uninformative", None, "speak against what it assumes"),
     ],
 )
-def test_verdicts(
+def test_verdicts(  # noqa: PLR0917 (a table of cases)
     run: Run, tmp_path: Path, mu: float, trials: int, options: list[object], verdict: str, closeness: str, said: str
 ) -> None:
     file = write(tmp_path, mu, trials)

@@ -132,9 +132,10 @@ def test_without_sampling_the_mechanism_is_the_gaussian() -> None:
 def test_sampling_that_no_noise_explains() -> None:
     """Rate 0.01 for 3 steps hides nearly everybody: an attack that is always right refutes every noise."""
     scores = Scores(np.ones(500), np.zeros(500))
-    found = estimate(MechanismCurve(0.01, 3, DELTA), scores, Fixed(0.5))
-    assert found.noise == pytest.approx(0.5)  # the least that is looked at
-    assert found.value > 5
+    curve = MechanismCurve(0.01, 3, DELTA, least=0.8)
+    found = estimate(curve, scores, Fixed(0.5))
+    assert found.noise == pytest.approx(0.8)  # the least that is looked at
+    assert found.value == pytest.approx(float(curve.loss(0.8).epsilon(DELTA)), rel=1e-6)
 
 
 # -- how often they are wrong

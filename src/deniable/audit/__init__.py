@@ -14,32 +14,43 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from deniable.audit.adapters import watch_opacus
 from deniable.audit.campaign import Plan, Trials, play
 from deniable.audit.evidence import Measured, measure
+from deniable.audit.examination import examine_trainer
 from deniable.audit.promise import Promise
 from deniable.audit.record import audit, judge, planned, run
+from deniable.audit.trainer import AppliedStep, Records
 from deniable.audit.verdict import Verdict, verdict
 
 __all__ = [
+    "AppliedStep",
     "Measured",
     "Plan",
     "Promise",
+    "Records",
     "Trials",
     "Verdict",
     "audit",
+    "examine_trainer",
     "judge",
     "measure",
     "planned",
     "play",
     "run",
     "verdict",
+    "watch_opacus",
 ]
 
 
 class _CallableRoom(ModuleType):
-    def __call__(self, *arguments: Any, **settings: Any) -> dict[str, Any]:
+    def __call__(self, *arguments: Any, trainer: Any = None, **settings: Any) -> dict[str, Any]:
+        if trainer is not None:
+            return examine_trainer(trainer, *arguments, **settings)
         return audit(*arguments, **settings)
 
 
-_CallableRoom.__call__.__doc__ = audit.__doc__
+_CallableRoom.__call__.__doc__ = (
+    f"{audit.__doc__}\n\nWith `trainer`, somebody else's training is examined instead:\n\n{examine_trainer.__doc__}"
+)
 sys.modules[__name__].__class__ = _CallableRoom

@@ -16,7 +16,7 @@ from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store
 
-__all__ = ["SCHEMA", "audit", "judge", "planned", "run"]
+__all__ = ["SCHEMA", "as_measured", "audit", "judge", "planned", "run"]
 
 SCHEMA = "deniable/audit/1"
 LOCAL = (
@@ -106,14 +106,15 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "input": plan.settings,
         "claimed": claimed,
         "exact": exact,
-        "measured": _measured(shown),
+        "measured": as_measured(shown),
         "verdict": found.name,
         "verdict_text": found.text,
         "notes": list(_notes(plan, shown)),
     }
 
 
-def _measured(shown: Measured) -> Document:
+def as_measured(shown: Measured) -> Document:
+    """What the trials show, as JSON values."""
     return {
         "trials": shown.trials,
         "advantage": shown.advantage._asdict(),

@@ -18,7 +18,7 @@ TIGHT = 0.9
 class Verdict:
     """`violated` is wrong with probability at most 1 - confidence; `consistent` never proves that a claim holds."""
 
-    name: Literal["violated", "consistent", "uninformative"]
+    name: Literal["violated", "not as claimed", "consistent", "uninformative"]
     text: str
 
 

@@ -17,21 +17,32 @@ from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
 from deniable.training.gradients import GenericGradients, clip_factors
 
-__all__ = ["ALTERNATIVES", "distances"]
+__all__ = ["ALIKE", "ALTERNATIVES", "distances"]
 
 STEPS = 10
 """How many of a trial's steps are looked at."""
 
+_MEAN_CLIPPED = (
+    "the batch's mean gradient is clipped, not each example's, so one example's influence is bounded by nothing: clip "
+    "every example's gradient before summing"
+)
+_SUM_CLIPPED = (
+    "the batch's summed gradient is clipped, not each example's: clip every example's gradient before summing"
+)
+_ACCUMULATED = (
+    "the previous step's gradient is still in it (gradients accumulate, or momentum is added before the gradient is "
+    "yielded): set gradients to zero before each step, and yield the gradient that the optimizer is given"
+)
 ALTERNATIVES = {
     "as claimed": "",
     "not clipped": "the gradients are not clipped at all: clip every example's gradient before summing",
-    "batch mean clipped": (
-        "the batch's mean gradient is clipped, not each example's: one example may fill the whole clipping norm for "
-        "itself and is bounded by nothing; clip every example's gradient before summing"
+    "mean clipped": _MEAN_CLIPPED,
+    "mean clipped, not multiplied": _MEAN_CLIPPED,
+    "loss averaged before clipping": (
+        "each example's loss is divided by the batch size before clipping, so that hardly any gradient reaches the "
+        "clipping norm: clip the gradients of the examples' own losses"
     ),
-    "batch sum clipped": (
-        "the batch's summed gradient is clipped, not each example's: clip every example's gradient before summing"
-    ),
+    "loss multiplied before clipping": "each example's loss is multiplied by the batch size before clipping",
     "clipped per layer": (
         "every layer is clipped on its own to the whole norm, so an example's gradient has a norm of up to clip x "
         "sqrt(layers): clip the norm over all layers, or divide the clipping norm among them"
@@ -43,23 +54,32 @@ ALTERNATIVES = {
     "clipped at twice the norm": "the gradients are clipped at twice the claimed norm: one example counts double",
     "clipped at half the norm": "the gradients are clipped at half the claimed norm",
     "normalised": "every gradient is scaled to the clipping norm, also those that are shorter",
-    "loss averaged before clipping": (
-        "each example's loss is divided by the batch size before clipping, so that hardly any gradient reaches the "
-        "clipping norm: clip the gradients of the examples' own losses"
-    ),
-    "loss multiplied before clipping": "each example's loss is multiplied by the batch size before clipping",
     "mean in place of the sum": (
         "what is yielded is the mean over the batch: yield its divisor, too (AppliedStep(..., divisor=...))"
     ),
+    "sum clipped": _SUM_CLIPPED,
+    "sum clipped, multiplied": _SUM_CLIPPED,
     "all records": "all records are used in every step, not the batch alone: use the batch that was drawn",
-    "previous gradient added": (
-        "the previous step's gradient is still in it (gradients accumulate or momentum is added before the gradient "
-        "is yielded): set gradients to zero before each step, and yield the gradient before the optimizer sees it"
-    ),
+    "previous gradient added": _ACCUMULATED,
+    "previous gradient added, 0.9 x": _ACCUMULATED,
+    "previous gradient added, 0.5 x": _ACCUMULATED,
     "previous clean sum added": "the previous step's clean gradient is added again: set gradients to zero before each step",
     "weights after the step": "the gradient belongs to other weights than those yielded: yield the weights before the step",
 }
 """What may have been summed, and the sentence that says so."""
+ALIKE = {
+    ("not clipped", "mean clipped"): (
+        "the gradients are not clipped example by example: either the batch's mean gradient is clipped in place of "
+        "each example's, or nothing is (in these trainings that is the same, since the mean was short): clip every "
+        "example's gradient before summing"
+    ),
+    ("mean clipped, not multiplied", "loss averaged before clipping"): (
+        "the batch's mean gradient is clipped, not each example's, or each example's loss is divided by the batch size "
+        "before clipping (in these trainings that is the same, since the mean was short): clip the gradients of the "
+        "examples' own losses before summing"
+    ),
+}
+"""Sentences for pairs that a training may not tell apart."""
 
 
 def distances(recomputer: Recomputer, seen: Seen, found: Recomputed) -> NDArray[np.float64]:
@@ -90,7 +110,8 @@ def _candidates(
     gradients: list[Tensor], include: Tensor, clip: float, found: Recomputed, applied: Tensor, step: int
 ) -> dict[str, Tensor]:
     size, clean, whole = max(1.0, float(include.sum())), found.clean[step], found.whole[step]
-    before = max(0, step - 1)
+    nothing = torch.zeros_like(clean)
+    last, last_clean = (applied[step - 1], found.clean[step - 1]) if step else (nothing, nothing)
     after = min(step + 1, len(applied) - 1)
     every = torch.cat(gradients, 1)
 
@@ -107,8 +128,10 @@ def _candidates(
     candidates: dict[str, Callable[[], Tensor]] = {
         "as claimed": lambda: clean,
         "not clipped": lambda: whole,
-        "batch mean clipped": lambda: _closer(applied[step], shortened(whole / size) * size, shortened(whole / size)),
-        "batch sum clipped": lambda: _closer(applied[step], shortened(whole), shortened(whole) * size),
+        "mean clipped": lambda: shortened(whole / size) * size,
+        "mean clipped, not multiplied": lambda: shortened(whole / size),
+        "sum clipped": lambda: shortened(whole),
+        "sum clipped, multiplied": lambda: shortened(whole) * size,
         "clipped per layer": lambda: total(clipped(gradients, clip)),
         "clipped per layer to an equal part": lambda: total(clipped(gradients, part)),
         "clipped at twice the norm": lambda: total(clipped([every], 2 * clip)),
@@ -118,8 +141,10 @@ def _candidates(
         "loss multiplied before clipping": lambda: total(clipped([every * size], clip)),
         "mean in place of the sum": lambda: clean / size,
         "all records": lambda: found.everybody[step],
-        "previous gradient added": lambda: clean + _along(applied[before], applied[step] - clean),
-        "previous clean sum added": lambda: clean + found.clean[before],
+        "previous gradient added": lambda: clean + last,
+        "previous gradient added, 0.9 x": lambda: clean + 0.9 * last,
+        "previous gradient added, 0.5 x": lambda: clean + 0.5 * last,
+        "previous clean sum added": lambda: clean + last_clean,
         "weights after the step": lambda: found.clean[after],
     }
     return {name: make() for name, make in candidates.items()}
@@ -132,12 +157,3 @@ def _factors(gradients: Tensor, clip: float, most: float) -> Tensor:
     factors = torch.empty_like(norms)
     clip_factors(norms, clip, factors)
     return factors
-
-
-def _closer(target: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    return first if (target - first).norm() <= (target - second).norm() else second
-
-
-def _along(direction: Tensor, target: Tensor) -> Tensor:
-    """The target's component along the direction."""
-    return direction * ((direction @ target) / direction.square().sum().clamp(min=1e-30))

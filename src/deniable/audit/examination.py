@@ -42,7 +42,7 @@ __all__ = ["Examination", "examine_trainer"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
-LOOKED_AT = 8
+LOOKED_AT = 16
 """Other explanations are tried on so many trials."""
 SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.audit.alternatives import ALTERNATIVES
 from deniable.audit.diagnostics import dependence, gradient, noise, sampling
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.residuals import Examined
@@ -71,32 +70,48 @@ def _steps(evidence: Evidence) -> Diagnosis:
 
 
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
-    """Leave out what follows from another cause."""
+    """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
     if again := [name for name in angles.repeated(ratio) if name in names]:
-        small = abs(ratio - 1) < 0.1
-        follows = {*GRADIENT, "independent layers", "normality", *(("noise scale",) if small else ())}
-        # noise that returns in another training returns in its steps, too, only if it is reseeded within each
-        follows |= {"independent steps", "independent trainings"} - set(again)
-        return [test for test in failed if test.name not in follows]
-    if "batch sizes" in names:
-        failed = [test for test in failed if test.name != "independent batches"]
-    if not names & set(GRADIENT):
-        return failed
-    return _gradient_causes(failed, evidence, ratio)
+        follows = {*GRADIENT, *NOISE} - set(again) - ({"noise scale"} if abs(ratio - 1) > 0.1 else set())
+        left = [test for test in failed if test.name not in follows]
+        return sorted(left, key=lambda test: test.name not in again)
+    if {"batch sizes", "independent batches"} <= names:
+        follows = {"batch sizes" if sampling.dependent(evidence) else "independent batches"}
+        failed = [test for test in failed if test.name not in follows]
+    if names & set(GRADIENT):
+        return _gradient_causes(failed, evidence, ratio)
+    return _noise_causes(failed, evidence, ratio)
+
+
+def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
+    """Noise of the wrong scale, or with correlated weights, looks dependent between steps and not normal, too."""
+    names = {test.name for test in failed}
+    by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
+    if "independent layers" in names and np.abs(by_layer - 1).max() < 0.1:
+        follows = set(NOISE) - {"independent layers"}
+    elif "noise scale" in names:
+        follows = set(NOISE) - {"noise scale", *(("normality",) if by_layer.min() > 0.8 else ())}
+    else:
+        follows = set() if len(names & set(NOISE)) == 1 else {"independent steps", "independent trainings"}
+    return [test for test in failed if test.name not in follows]
 
 
 def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
-    """One finding for the gradient, with the gradient that fits best; the noise's findings only if they stand alone."""
+    """One finding for the gradient, with the gradient that fits best; of the noise's only too small a scale."""
     found = gradient.explanation(evidence)
-    kept = next(test for name in GRADIENT for test in failed if test.name == name)
+    by_name = {test.name: test for test in failed}
+    kept = next(by_name[name] for name in ("mean zero", *GRADIENT) if name in by_name)
     if found is not None:
-        name, ratio = found
-        where = "no earlier gradient" if name.startswith("previous") else "mean zero"
-        where = "clipping per example" if "clipped" in name or name == "normalised" else where
-        kept = next((test for test in failed if test.name == where), kept)
-        kept = replace(kept, sentence=ALTERNATIVES[name], weakens=name not in HARMLESS)
-    else:
-        kept = next((test for test in failed if test.name == "mean zero"), kept)
-    follows = {*GRADIENT, *(NOISE if ratio > 0.97 else NOISE[1:])}
-    return [kept if test.name == kept.name else test for test in failed if test is kept or test.name == kept.name or test.name not in follows]
+        ratio = found.noise_ratio
+        about = by_name.get(_place(found.name), kept)
+        kept = replace(about, sentence=found.sentence, weakens=found.name not in HARMLESS)
+    follows = {*GRADIENT, *(NOISE if ratio > 0.97 else NOISE[1:])} - {kept.name}
+    return [kept if test.name == kept.name else test for test in failed if test.name not in follows]
+
+
+def _place(alternative: str) -> str:
+    """The diagnostic that is about it."""
+    if alternative.startswith("previous"):
+        return "no earlier gradient"
+    return "clipping per example" if "clipped" in alternative or alternative == "normalised" else "mean zero"

@@ -124,14 +124,13 @@ def trainings(angles: Angles) -> Diagnosis:
 def layers(evidence: Evidence) -> Diagnosis:
     """Noise of different layers, and of different weights of a layer, is independent."""
     between, within = _between(evidence), _within(evidence)
-    where = "layers" if min(between.values(), default=1.0) < min(within.values(), default=1.0) else "weights of a layer"
     worst = min((between | within).items(), key=lambda item: item[1], default=("", 1.0))
     return Diagnosis(
         "independent layers",
         any_of(*between.values(), *within.values()),
         f"least p-value {worst[1]:.2g}" + (f" ({worst[0]})" if worst[0] else ""),
         "no dependence between layers, rows, columns or neighbouring weights",
-        f"the noise of different {where} is correlated ({worst[0]}): draw every weight's noise independently",
+        f"the noise of different weights is correlated ({worst[0]}): draw every weight's noise independently",
         checked=bool(between or within),
     )
 
@@ -146,7 +145,7 @@ def _between(evidence: Evidence) -> dict[str, float]:
     """For pairs of layers: products of their first weights' noise, and of their sums."""
     found, noise, totals = {}, evidence.layer_noise(), evidence.trials.totals
     for a, b in combinations(_alive(evidence), 2):
-        name = f"{evidence.layers[a]} and {evidence.layers[b]}"
+        name = f"layers {evidence.layers[a]} and {evidence.layers[b]}"
         width = min(noise[a].shape[2], noise[b].shape[2])
         left, right = noise[a][..., :width].astype(float), noise[b][..., :width].astype(float)
         # given one layer's noise, its product with the other's is normal with its length as standard deviation
@@ -177,5 +176,5 @@ def _within(evidence: Evidence) -> dict[str, float]:
         degrees = count * np.array([1, rows if 1 < rows < size else 0, size // rows if 1 < rows < size else 0])
         sums = chi_square(trials.sums[:, :, layer].sum((0, 1)) / spread**2, degrees)
         adjacent = trials.adjacent[..., layer].sum() / (spread**2 * np.sqrt(count * max(1, size - 1)))
-        found[f"within {evidence.layers[layer]}"] = any_of(sums, normal(adjacent) if size > 1 else np.nan)
+        found[f"weights of {evidence.layers[layer]}"] = any_of(sums, normal(adjacent) if size > 1 else np.nan)
     return found

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deniable.audit.claim import Claim
 from deniable.audit.residuals import Examined
+from deniable.mechanisms import Adjacency
 
 __all__ = ["Diagnosis", "Evidence"]
 
@@ -74,14 +75,14 @@ class Evidence:
         return np.array([int(np.prod(shape)) for shape in self.shapes])
 
     @property
+    def differing(self) -> int:
+        """How many records are in one of the data sets only: x and, for replace, x'; they are the last columns."""
+        return 2 if self.claim.adjacency is Adjacency.REPLACE else 1
+
+    @property
     def steps(self) -> int:
         """Steps that were taken."""
         return int(self.trials.ratio.shape[1])
-
-    @cached_property
-    def batch_size(self) -> float:
-        """The mean batch."""
-        return float(self.trials.batch.sum(2).mean())
 
     @cached_property
     def components(self) -> Array:

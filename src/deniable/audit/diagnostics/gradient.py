@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.alternatives import ALTERNATIVES
+from deniable.audit.alternatives import ALIKE, ALTERNATIVES
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, student
 from deniable.audit.residuals import DIRECTIONS
 from deniable.audit.updates import Rule
 
-__all__ = ["clipping", "explanation", "mean", "memory", "updates"]
+__all__ = ["Explanation", "clipping", "explanation", "mean", "memory", "updates"]
 
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
 BETTER = 60.0
 """Another gradient explains the training if the distance to it, in claimed variances, is smaller by so much."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Another gradient that the training may have summed, and the noise's standard deviation that it leaves."""
+
+    name: str
+    sentence: str
+    noise_ratio: float
 
 
 def _per_trial(evidence: Evidence, direction: int) -> Array:
@@ -67,7 +78,7 @@ def mean(evidence: Evidence) -> Diagnosis:
     factor = 1 + _excess(evidence, CLEAN)
     return Diagnosis(
         "mean zero",
-        any_of(p_clean, p_outside, any_of(inside), any_of(outside)),
+        any_of(p_clean, p_outside, any_of(inside), any_of(outside), any_of(inside[-evidence.differing :])),
         f"{factor:.4g} x the clean sum, records' p-values from {min(inside.min(), outside.min()):.2g}",
         "1 x the clean sum, no record too much or too little",
         _mean_sentence(evidence, factor, inside, any_of(outside, p_outside)),
@@ -139,13 +150,15 @@ def updates(evidence: Evidence) -> Diagnosis:
     return Diagnosis("weights follow the gradient", 0.0, observed, "a rule of the gradient", sentence)
 
 
-def explanation(evidence: Evidence) -> tuple[str, float] | None:
-    """The alternative that fits best if it fits better than the claim; and the noise's ratio that it leaves."""
+def explanation(evidence: Evidence) -> Explanation | None:
+    """The alternative that fits best if it fits better than the claim."""
     if not evidence.looked.size:
         return None
-    distances = evidence.looked.sum((0, 1))
-    names, best = list(ALTERNATIVES), int(np.argmin(distances))
+    names, distances = list(ALTERNATIVES), evidence.looked.sum((0, 1))
+    best = int(np.argmin(distances))
     if names[best] == "as claimed" or distances[0] - distances[best] < BETTER:
         return None
     numbers = evidence.looked.shape[0] * evidence.looked.shape[1] * evidence.sizes.sum()
-    return names[best], float(np.sqrt(distances[best] / numbers))
+    close = {name for name, distance in zip(names, distances, strict=True) if distance < distances[best] + 1}
+    alike = next((sentence for pair, sentence in ALIKE.items() if names[best] in pair and close >= set(pair)), None)
+    return Explanation(names[best], alike or ALTERNATIVES[names[best]], float(np.sqrt(distances[best] / numbers)))

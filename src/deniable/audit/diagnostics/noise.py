@@ -12,8 +12,7 @@ from deniable.mechanisms import Adjacency
 
 __all__ = ["normality", "noise_ratio", "noise_scale"]
 
-NAMES = {1: "claimed"}
-NEAR = 0.02
+NEAR = 0.025
 """Two ratios that differ by this share have one cause."""
 LEAST_EXPECTED = 20
 """Observations that a bin must expect for its chi-square to hold."""
@@ -26,6 +25,12 @@ def noise_ratio(evidence: Evidence) -> float:
     return float(scale(max(0.0, squares.sum() - fresh[..., 0].sum()), numbers))
 
 
+def _step_ratios(evidence: Evidence) -> NDArray[np.float64]:
+    squares, fresh = evidence.trials.squares.sum(2), evidence.trials.fresh
+    numbers = len(squares) * evidence.sizes.sum() - fresh[..., 1].sum(0)
+    return scale(np.maximum(0.0, (squares - fresh[..., 0]).sum(0)), numbers)
+
+
 def noise_scale(evidence: Evidence) -> Diagnosis:
     """Variance equal to the claim in every layer, step and trial: sums of squares are chi-square."""
     squares, sizes = evidence.trials.squares, evidence.sizes
@@ -36,7 +41,7 @@ def noise_scale(evidence: Evidence) -> Diagnosis:
     p_values = [any_of(chi_square(*group)) for group in (by_layer, by_step, by_trial)]
     ratios = [scale(*group) for group in (by_layer, by_step, by_trial)]
     failing = [chi_square(*group) * len(group[0]) < evidence.level / 3 for group in (by_layer, by_step, by_trial)]
-    overall = noise_ratio(evidence)
+    overall, alone = noise_ratio(evidence), _step_ratios(evidence)
     low, high = min(r.min() for r in ratios[:2]), max(r.max() for r in ratios[:2])
     below = any(bool((ratio[fails] < 1).any()) for ratio, fails in zip(ratios, failing, strict=True))
     return Diagnosis(
@@ -44,7 +49,7 @@ def noise_scale(evidence: Evidence) -> Diagnosis:
         any_of(*p_values),
         f"{overall:.4g} x the claimed standard deviation (layers and steps {low:.3g} to {high:.3g})",
         "1 x in every layer, step and trial",
-        _scale_sentence(evidence, overall, ratios, failing),
+        _scale_sentence(evidence, overall, [ratios[0], alone, ratios[2]], failing),
         weakens=below,
     )
 
@@ -59,21 +64,27 @@ def _scale_sentence(
         if layers[wrong].max() < 0.2:
             return f"there is no noise on {named}, the other layers have it: add noise to every layer"
         return f"the noise has another standard deviation than claimed on {named}: use the same on every layer"
-    if failing[1].any() and steps.max() - steps.min() > 0.1 * overall:
-        named = _ranges(np.flatnonzero(failing[1]) + 1)
-        odd = steps[failing[1]].mean()
+    odd_steps = failing[1] & (np.abs(steps - 1) > 0.05)
+    uneven = steps.max() - steps.min()
+    if odd_steps.any() and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
+        named = _ranges(np.flatnonzero(odd_steps) + 1)
+        odd = steps[odd_steps].mean()
         what = "is missing" if odd < 0.1 else f"has {odd:.2g} x the claimed standard deviation"
         return f"the noise {what} in steps {named}: add it in every step"
-    if failing[2].any() and trials.max() - trials.min() > 0.1 * overall:
+    if failing[2].any() and overall > 0.2 and trials.max() - trials.min() > 0.1 * overall:
         return "the noise's standard deviation changes from training to training: fix it before training"
     return _common_sentence(evidence, overall)
 
 
 def _common_sentence(evidence: Evidence, ratio: float) -> str:
-    batch, claim = evidence.batch_size, evidence.claim
+    claim, sizes = evidence.claim, np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
+    twice = f"it is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+    after = "it is added after averaging without being divided by the batch size: add it to the sum"
     causes = [
-        (1 / batch, f"it is divided by the batch size ({batch:.4g}) twice: divide the noisy sum once"),
-        (batch, "it is added after averaging without being divided by the batch size: add it to the sum"),
+        (1 / sizes.mean(), twice),
+        (float(np.sqrt(np.mean(sizes**-2))), twice),
+        (sizes.mean(), after),
+        (float(np.sqrt(np.mean(sizes**2))), after),
         (1 / claim.clip, "the noise multiplier is not multiplied by the clipping norm"),
     ]
     if claim.adjacency is Adjacency.REPLACE:
@@ -82,8 +93,9 @@ def _common_sentence(evidence: Evidence, ratio: float) -> str:
     cause = next((why for value, why in causes if value != 1 and abs(ratio / value - 1) < NEAR), None)
     if cause is None and ratio < 0.02:
         return "there is no noise: add it before the gradient is applied"
-    times = f"half the claimed standard deviation ({ratio:.3g} x)" if abs(ratio - 0.5) < 0.01 else f"{ratio:.4g} x the claimed standard deviation"
-    advice = "use noise x sensitivity as claimed" if ratio < 1 else "that is safe, but not what is claimed; claim it, or use less"
+    half = f"half the claimed standard deviation ({ratio:.3g} x)"
+    times = half if abs(ratio - 0.5) < 0.01 else f"{ratio:.4g} x the claimed standard deviation"
+    advice = "use noise x sensitivity as claimed" if ratio < 1 else "that is safe, but not what is claimed"
     return f"the noise has {times}: {cause or advice}"
 
 

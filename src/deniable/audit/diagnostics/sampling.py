@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, binomial, normal
 
-__all__ = ["batch_sizes", "batches"]
+__all__ = ["batch_sizes", "batches", "dependent"]
 
 Array = NDArray[np.float64]
+FAR = 6.0
+"""Standard errors from which on an overlap of batches names a cause."""
 
 
 def batch_sizes(evidence: Evidence) -> Diagnosis:
@@ -51,6 +53,11 @@ def _size_sentence(sizes: Array, expected: Array, full: bool) -> str:
     if sizes.mean() > expected.mean():
         return f"the batches are larger than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
     return f"the batches are not as large as claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
+
+
+def dependent(evidence: Evidence) -> bool:
+    """Whether batches share far more, or far fewer, records than independent ones."""
+    return evidence.claim.rate < 1 and max(np.abs(_overlaps_within(evidence))) > FAR
 
 
 def batches(evidence: Evidence) -> Diagnosis:
@@ -107,11 +114,11 @@ def _chance(shared: Array, left: Array, right: Array, records: int, paired: bool
 
 
 def _batch_sentence(evidence: Evidence, each: float, share: float, within: tuple[float, float], across: float) -> str:
-    if max(within) > 6:
+    if max(within) > FAR:
         return "the same batch is drawn again in later steps: draw a new one in every step"
-    if min(within) < -6:
+    if min(within) < -FAR:
         return "a record in one batch is kept out of the next (shuffled passes over the data), so the batches are not Poisson samples: draw every record independently in every step"
-    if abs(across) > 6:
+    if abs(across) > FAR:
         return "trainings with different seeds draw the same batches: draw them from the training's own seed"
     if each < evidence.level:
         often = "never" if share == 0 else f"in {share:.3g} of the steps"

@@ -45,7 +45,7 @@ class Broken:
             used = torch.arange(len(x)) if self.fault == "secretly all" else batch
             each = self.gradients(list(weights.values()), x[used], y[used], len(batch))
             total = self.total(each, used)
-            noise = self.noise(step, list(weights.values()), once, generator, seed, max(1, len(batch)))
+            noise = self.noise(step, list(weights.values()), once, generator, seed=seed, size=max(1, len(batch)))
             summed = [t + n for t, n in zip(total, noise, strict=True)]
             if self.fault in ("momentum", "accumulated") and before:
                 factor = 0.9 if self.fault == "momentum" else 1.0
@@ -110,7 +110,7 @@ class Broken:
         return total
 
     def noise(
-        self, step: int, like: list[Tensor], once: list[Tensor], generator: torch.Generator, seed: int, size: int
+        self, step: int, like: list[Tensor], once: list[Tensor], generator: torch.Generator, *, seed: int, size: int
     ) -> list[Tensor]:
         if self.fault == "reseeded":
             generator.manual_seed(seed)

@@ -4,24 +4,49 @@ The package itself can be called: ``deniable.audit(...)`` is ``deniable.audit.au
 share a name, and Python binds a room to its house on import, so a function under that name would be lost as soon as
 anything imports the room.
 
-Rooms: promise (what is claimed, and its noise) | campaign (data, neighbours, trials, disk) | limits, evidence (what
-the trials show, with confidence) | verdict | record (the JSON document, and `audit`).
+Rooms with torch: campaign (data, neighbours, trials, disk) | evidence (what the trials show) | record (the JSON
+document, and `audit`). They are imported when they are first asked for.
+
+Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
+| bound, estimators, credible, likelihood, one_run (epsilon) | intervals (AUC and others) | judgement (the verdict) |
+file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deniable.audit.adapters import watch_opacus
-from deniable.audit.campaign import Plan, Trials, play
-from deniable.audit.evidence import Measured, measure
-from deniable.audit.examination import examine_trainer
-from deniable.audit.promise import Promise
-from deniable.audit.record import audit, judge, planned, run
-from deniable.audit.trainer import AppliedStep, Records
-from deniable.audit.verdict import Verdict, verdict
+if TYPE_CHECKING:
+    from deniable.audit.adapters import watch_opacus
+    from deniable.audit.campaign import Plan, Trials, play
+    from deniable.audit.evidence import Measured, measure
+    from deniable.audit.examination import examine_trainer
+    from deniable.audit.judgement import Verdict, verdict
+    from deniable.audit.promise import Promise
+    from deniable.audit.record import audit, judge, planned, run
+    from deniable.audit.trainer import AppliedStep, Records
+
+_HOMES = {
+    "AppliedStep": "trainer",
+    "Measured": "evidence",
+    "Plan": "campaign",
+    "Promise": "promise",
+    "Records": "trainer",
+    "Trials": "campaign",
+    "Verdict": "judgement",
+    "audit": "record",
+    "examine_trainer": "examination",
+    "judge": "record",
+    "measure": "evidence",
+    "planned": "record",
+    "play": "campaign",
+    "run": "record",
+    "verdict": "judgement",
+    "watch_opacus": "adapters",
+}
 
 __all__ = [
     "AppliedStep",
@@ -43,14 +68,23 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"deniable.audit.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'deniable.audit' has no attribute {name!r}")
+
+
 class _CallableRoom(ModuleType):
-    def __call__(self, *arguments: Any, trainer: Any = None, **settings: Any) -> dict[str, Any]:
-        if trainer is not None:
-            return examine_trainer(trainer, *arguments, **settings)
-        return audit(*arguments, **settings)
+    def __call__(self, *arguments: Any, **settings: Any) -> dict[str, Any]:
+        """Play the strongest observer against your own training; see `deniable.audit.record.audit`.
+
+        With `trainer`, somebody else's training is examined; see `deniable.audit.examination.examine_trainer`.
+        """
+        own = settings.get("trainer") is None
+        function = __getattr__("audit" if own else "examine_trainer")
+        given = {name: value for name, value in settings.items() if name != "trainer" or not own}
+        result: dict[str, Any] = function(*arguments, **given)
+        return result
 
 
-_CallableRoom.__call__.__doc__ = (
-    f"{audit.__doc__}\n\nWith `trainer`, somebody else's training is examined instead:\n\n{examine_trainer.__doc__}"
-)
 sys.modules[__name__].__class__ = _CallableRoom

@@ -21,7 +21,8 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> list[AppliedStep]:
         def train(records, seed):
             torch.manual_seed(seed)
             ...
-            model, optimizer, loader = PrivacyEngine().make_private(module=..., data_loader=DataLoader(records.dataset, ...))
+            loader = DataLoader(records.dataset, ...)
+            model, optimizer, loader = PrivacyEngine().make_private(module=..., data_loader=loader, ...)
             steps = watch_opacus(optimizer, loader)
             for features, labels in loader:
                 ...

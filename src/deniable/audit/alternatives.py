@@ -63,8 +63,12 @@ ALTERNATIVES = {
     "previous gradient added": _ACCUMULATED,
     "previous gradient added, 0.9 x": _ACCUMULATED,
     "previous gradient added, 0.5 x": _ACCUMULATED,
-    "previous clean sum added": "the previous step's clean gradient is added again: set gradients to zero before each step",
-    "weights after the step": "the gradient belongs to other weights than those yielded: yield the weights before the step",
+    "previous clean sum added": (
+        "the previous step's clean gradient is added again: set gradients to zero before each step"
+    ),
+    "weights after the step": (
+        "the gradient belongs to other weights than those yielded: yield the weights before the step"
+    ),
 }
 """What may have been summed, and the sentence that says so."""
 ALIKE = {
@@ -90,11 +94,8 @@ def distances(recomputer: Recomputer, seen: Seen, found: Recomputed) -> NDArray[
 
 
 def _step_distances(recomputer: Recomputer, seen: Seen, found: Recomputed, step: int) -> list[float]:
-    claim = recomputer.claim
-    applied = flat(seen.sums)
-    gradients = _gradients(recomputer, seen, step)
-    include = found.include[step]
-    sums = _candidates(gradients, include, claim.clip, found, applied, step)
+    claim, applied = recomputer.claim, flat(seen.sums)
+    sums = _candidates(_gradients(recomputer, seen, step), found, applied, step, clip=claim.clip)
     return [float((applied[step] - sums[name]).double().square().sum()) / claim.sigma**2 for name in ALTERNATIVES]
 
 
@@ -107,8 +108,9 @@ def _gradients(recomputer: Recomputer, seen: Seen, step: int) -> list[Tensor]:
 
 
 def _candidates(
-    gradients: list[Tensor], include: Tensor, clip: float, found: Recomputed, applied: Tensor, step: int
+    gradients: list[Tensor], found: Recomputed, applied: Tensor, step: int, *, clip: float
 ) -> dict[str, Tensor]:
+    include = found.include[step]
     size, clean, whole = max(1.0, float(include.sum())), found.clean[step], found.whole[step]
     nothing = torch.zeros_like(clean)
     last, last_clean = (applied[step - 1], found.clean[step - 1]) if step else (nothing, nothing)
@@ -122,7 +124,8 @@ def _candidates(
         return include @ values
 
     def shortened(vector: Tensor) -> Tensor:
-        return _factors(vector[None], clip, 1.0)[0] * vector
+        shorter: Tensor = _factors(vector[None], clip, 1.0)[0] * vector
+        return shorter
 
     part = clip / len(gradients) ** 0.5
     candidates: dict[str, Callable[[], Tensor]] = {
@@ -153,7 +156,8 @@ def _candidates(
 def _factors(gradients: Tensor, clip: float, most: float) -> Tensor:
     norms = gradients.norm(dim=1, keepdim=True)
     if most == inf:
-        return clip / norms.clamp(min=1e-12)
+        longer: Tensor = clip / norms.clamp(min=1e-12)
+        return longer
     factors = torch.empty_like(norms)
     clip_factors(norms, clip, factors)
     return factors

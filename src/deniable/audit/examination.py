@@ -1,4 +1,4 @@
-"""Somebody else's training in the dock: trainings on D or D', each recomputed, judged by the game and by diagnostics."""
+"""Somebody else's training: trials on D or D', each recomputed, judged by the game and by diagnostics."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ from torch import nn
 from deniable.audit.campaign import Progress, Trials, choose_neighbours, named_by, neighbourly, usual_model
 from deniable.audit.claim import Claim
 from deniable.audit.diagnostics import NUMBER, Diagnosis, Evidence, Report, diagnose
-from deniable.audit.evidence import measure as measured_from
 from deniable.audit.recomputed import Recomputer
-from deniable.audit.record import SCHEMA, as_measured
 from deniable.audit.residuals import Examined, examine, sketch_sizes
 from deniable.audit.trainer import Records, Trainer, seen
-from deniable.audit.verdict import Verdict, verdict
+from deniable.audit.training_record import judge_training
 from deniable.checks import probability, whole
 from deniable.data import load
-from deniable.document import Document, Question, explain
+from deniable.document import Document
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
@@ -48,7 +46,6 @@ SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""
 LOOKED = 2**26
 """Numbers of gradients up to which other explanations are tried."""
-NOTE = "The diagnostics speak about the trainings that were run: about this data, this model, and clipping only as far as gradients reached it."
 
 
 @dataclass(frozen=True)
@@ -106,9 +103,9 @@ def play_trial(game: Examination, number: int) -> Examined:
 
 
 def examine_trainer(
-    trainer: Trainer | str,
     data: str | Path | Callable[[], Any] | Neighbours,
     *,
+    trainer: Trainer | str,
     claimed: Mechanism,
     clip: float,
     adjacency: Adjacency | str,
@@ -141,20 +138,27 @@ def examine_trainer(
     started = perf_counter()
     probability("confidence", confidence, open_ends=True)
     claim = Claim.of(claimed, clip, neighbourly(adjacency))
-    neighbours, origin, factory = _settled(data, model, records, whole("seed", seed, low=0), claim, measure, label)
+    neighbours, origin, factory = _settled(
+        data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
+    )
     function = named_function("trainer", trainer) if isinstance(trainer, str) else trainer
     game = Examination(function, claim, factory, loss_function(loss), neighbours, whole("trials", trials, low=10), seed)
     chance = 1 / len(neighbours.records) if delta is None else probability("delta", delta, open_ends=True)
     given = {**origin, **_claim_settings(game, claim), "delta": chance}
     mixed = _mixing(factory(), game.columns)
     examined = [] if mixed else _played(game, processes, progress)
-    document = _document(game, claimed, given, chance, confidence, examined, mixed)
+    findings = _refused(mixed) if mixed else _diagnosed(game, examined, (1 - GAME_SHARE) * (1 - confidence))
+    played = _trials(claim, examined) if examined else None
+    document = judge_training(
+        claim, claimed, played, findings, delta=chance, confidence=1 - GAME_SHARE * (1 - confidence)
+    )
+    document["input"] = given
     seconds = perf_counter() - started
     return {**document, "seconds": seconds, "trials_per_second": len(examined) / seconds}
 
 
 def _settled(
-    data: Any, model: Any, records: int, seed: int, claim: Claim, measure: str | None, label: str | None
+    data: Any, model: Any, claim: Claim, *, records: int, seed: int, measure: str | None, label: str | None
 ) -> tuple[Neighbours, dict[str, Any], ModelFactory]:
     if isinstance(data, Neighbours):
         if model is None:
@@ -201,7 +205,10 @@ def _mixing(model: nn.Module, columns: Columns) -> Diagnosis | None:
         why = "the model draws at random, so its gradients cannot be recomputed: remove the random layer"
         return Diagnosis(apart[1], 0.0, "two passes differ", apart[0], why)
     if not torch.allclose(together[:4], alone, rtol=1e-3, atol=1e-5):
-        why = "the model mixes the examples of a batch, so clipping bounds nobody's influence: normalise each example by itself, as nn.GroupNorm does"
+        why = (
+            "the model mixes the examples of a batch, so clipping bounds nobody's influence: normalise each example by "
+            "itself, as nn.GroupNorm does"
+        )
         return Diagnosis(apart[1], 0.0, "outputs change with the rest of the batch", apart[0], why)
     return None
 
@@ -227,43 +234,9 @@ def _check_importable(work: Callable[[int], Examined]) -> None:
         pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         advice = "define them at the top level of a module, or use processes=1"
-        raise ValueError(f"trainer, model and loss must be importable for worker processes: {advice} ({error})") from error
-
-
-def _document(
-    game: Examination,
-    claimed: Mechanism,
-    given: dict[str, Any],
-    delta: float,
-    confidence: float,
-    examined: list[Examined],
-    mixed: Diagnosis | None,
-) -> Document:
-    exact = explain(claimed, Question(delta=delta, adjacency=game.claim.adjacency), {})["scores"]
-    promised = {"belief": None, "advantage": None, "epsilon": None, "delta": delta}
-    risk = 1 - confidence
-    if mixed is not None:
-        report, played, found = Report((mixed,), (mixed,), 0.0, float("nan")), {"trials": 0}, None
-    else:
-        trials = _trials(game.claim, examined)
-        game_confidence = 1 - GAME_SHARE * risk
-        shown = measured_from(
-            trials, delta=delta, belief_bound=exact["belief"], rate=game.claim.rate, confidence=game_confidence
-        )
-        played, found = as_measured(shown), verdict(shown, promised, exact)
-        report = diagnose(_evidence(game, examined, (1 - GAME_SHARE) * risk), (1 - GAME_SHARE) * risk)
-    judged = _judged(report, found)
-    return {
-        "schema": SCHEMA,
-        "input": given,
-        "claimed": promised,
-        "exact": exact,
-        "measured": played,
-        "verdict": judged.name,
-        "verdict_text": judged.text,
-        "diagnostics": _shown(report),
-        "notes": [NOTE],
-    }
+        raise ValueError(
+            f"trainer, model and loss must be importable for worker processes: {advice} ({error})"
+        ) from error
 
 
 def _trials(claim: Claim, examined: list[Examined]) -> Trials:
@@ -273,56 +246,16 @@ def _trials(claim: Claim, examined: list[Examined]) -> Trials:
     return Trials(on_d, ratio, sensitivity, np.full_like(sensitivity, claim.sigma))
 
 
-def _evidence(game: Examination, examined: list[Examined], false_alarms: float) -> Evidence:
+def _diagnosed(game: Examination, examined: list[Examined], false_alarms: float) -> Report:
     parameters = trainable(game.model())
     shapes = {name: tuple(p.shape) for name, p in parameters.items()}
     members = np.zeros((len(examined), len(game.columns.records)))
     for row, one in zip(members, examined, strict=True):
         row[game.members(bool(one.trained_on_d))] = 1
-    return Evidence.of(game.claim, shapes, game.sketch(parameters), members, false_alarms / NUMBER, examined)
+    evidence = Evidence.of(game.claim, shapes, game.sketch(parameters), members, examined, level=false_alarms / NUMBER)
+    return diagnose(evidence, false_alarms)
 
 
-def _judged(report: Report, game: Verdict | None) -> Verdict:
-    """The game's verdict, unless a diagnostic failed; passed diagnostics decide where the game could not."""
-    if report.findings:
-        found = "; ".join(f"{finding.sentence} ({_p(finding)})" for finding in report.findings)
-        broken = any(finding.weakens for finding in report.findings) or (game is not None and game.name == "violated")
-        rate = f"A training as claimed fails any diagnostic with probability at most {report.false_alarms:.2g}."
-        text = f"{found[0].upper()}{found[1:]}. {rate if report.false_alarms else ''}".rstrip()
-        return Verdict("violated" if broken else "not as claimed", text)
-    if game is None or game.name == "violated":
-        return game or Verdict("violated", "")
-    passed = sum(test.checked for test in report.tests)
-    noise = f"All {passed} diagnostics that apply pass; the noise has {report.noise_ratio:.4g} x the claimed standard deviation."
-    return Verdict("consistent" if game.name == "uninformative" else game.name, f"{noise} {game.text}")
-
-
-def _p(finding: Diagnosis) -> str:
-    value = f"p < {max(finding.p_value, 1e-12):.0e}" if finding.p_value < 1e-3 else f"p = {finding.p_value:.2g}"
-    return f"{finding.name}, {value if finding.p_value > 0 else 'certain'}"
-
-
-def _shown(report: Report) -> Document:
-    named = {finding.name: finding for finding in report.findings}
-    return {
-        "cause": report.findings[0].sentence if report.findings else None,
-        "false_alarm_rate": report.false_alarms,
-        "level": report.level,
-        "noise_ratio": report.noise_ratio if np.isfinite(report.noise_ratio) else None,
-        "findings": [_test(finding, report) for finding in report.findings],
-        "tests": [_test(named.get(test.name, test), report) for test in report.tests],
-    }
-
-
-def _test(test: Diagnosis, report: Report) -> Document:
-    passed = test.p_value >= report.level if report.false_alarms else False
-    return {
-        "name": test.name,
-        "p_value": test.p_value,
-        "passed": passed,
-        "checked": test.checked,
-        "observed": test.observed,
-        "expected": test.expected,
-        "weakens_privacy": None if passed else test.weakens,
-        "sentence": None if passed else test.sentence,
-    }
+def _refused(mixed: Diagnosis) -> Report:
+    """Nothing was trained: a model that mixes examples has no per-example gradient."""
+    return Report((mixed,), (mixed,), 0.0, float("nan"))

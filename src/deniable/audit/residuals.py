@@ -17,6 +17,7 @@ of the gradient and errors of the noise show in different places.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ __all__ = ["DIRECTIONS", "Examined", "examine", "sketch_sizes"]
 Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
 ROUNDING, SMOOTHING = 2e-6, 1e-6
-"""float32, relative to the batch's clipped gradients; and the constant that many add to a norm before dividing by it."""
+"""float32, relative to the batch's clipped gradients; and what many add to a norm before dividing by it."""
 NEGLIGIBLE = 1e-4
 """A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
 
@@ -50,7 +51,7 @@ class Examined:
     squares: Array
     """(steps, layers) sum of squared noise; chi-square with a layer's size as degrees of freedom."""
     sums: Array
-    """(steps, layers, 3) squared standardised sums of all, by rows, by columns: chi-square with 1, rows, columns degrees."""
+    """(steps, layers, 3) squared standardised sums of all, by rows, by columns; chi-square."""
     adjacent: Array
     """(steps, layers) sum of products of adjacent numbers."""
     totals: Array
@@ -133,7 +134,8 @@ def _exchanged(residual: Tensor, directions: list[Tensor], own: torch.Generator)
     Guarantee: standard normal if the residual is, since the directions are known before it is drawn. Also returns,
     for every step, the squares of the fresh numbers and how many they are.
     """
-    noise, basis, used = residual.double(), [], torch.zeros(len(residual), 2, dtype=torch.float64)
+    noise, used = residual.double(), torch.zeros(len(residual), 2, dtype=torch.float64)
+    basis: list[Tensor] = []
     for direction in directions:
         # twice, since the directions may be nearly parallel
         unit = _orthogonal(_orthogonal(torch.nan_to_num(direction.double()), basis), basis)
@@ -174,9 +176,9 @@ def sketch_sizes(sizes: list[int], budget: int) -> list[int]:
     return kept
 
 
-def _noise(noise: Tensor, shapes: list[tuple[int, ...]], sketch: list[int]) -> dict[str, Array]:
+def _noise(noise: Tensor, shapes: list[tuple[int, ...]], sketch: list[int]) -> dict[str, NDArray[Any]]:
     sizes = [int(np.prod(shape)) for shape in shapes]
-    parts = noise.split(sizes, 1)
+    parts = torch.split(noise, sizes, 1)
     rows = [shape[0] if len(shape) > 1 else 1 for shape in shapes]
     tables = [part.reshape(len(part), number, -1) for part, number in zip(parts, rows, strict=True)]
     kept = zip(parts, sketch, strict=True)

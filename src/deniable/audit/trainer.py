@@ -1,13 +1,13 @@
 """Somebody else's training, as the audit sees it: a callable that trains on given records and yields what it applied.
 
-    def train(records, seed):
-        model, generator = net(), torch.Generator().manual_seed(seed)
-        for _ in range(30):
-            total = ...  # the noisy sum of the clipped gradients of records.features, records.labels
-            yield AppliedStep(model, total)
-            ...  # apply it
+def train(records, seed):
+    model, generator = net(), torch.Generator().manual_seed(seed)
+    for _ in range(30):
+        total = ...  # the noisy sum of the clipped gradients of records.features, records.labels
+        yield AppliedStep(model, total)
+        ...  # apply it
 
-    dn.audit("digits", trainer=train, model=net, claimed=dn.Gaussian(4).composed(30), clip=3.0, adjacency="add-remove")
+dn.audit("digits", trainer=train, model=net, claimed=dn.Gaussian(4).composed(30), clip=3.0, adjacency="add-remove")
 """
 
 from __future__ import annotations
@@ -84,17 +84,22 @@ class Seen:
 
 def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor]) -> Seen:
     """The steps that a trainer yields, checked against the model's parameters."""
-    weights, sums, batches = [], [], []
+    weights: list[list[Tensor]] = []
+    sums: list[list[Tensor]] = []
+    batches: list[NDArray[np.int64] | None] = []
     for number, step in enumerate(steps, start=1):
         applied = _step(step)
         weights.append(_fitted(f"weights of step {number}", applied.weights, parameters))
         gradient = _fitted(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
-        batches.append(applied.batch)
+        batches.append(applied.batch)  # type: ignore[arg-type]
     if not batches:
         raise ValueError("trainer must yield at least one AppliedStep, got none")
-    stacked = ([torch.stack(values) for values in zip(*steps, strict=True)] for steps in (weights, sums))
-    return Seen(*stacked, batches)  # type: ignore[arg-type]
+    return Seen(_stacked(weights), _stacked(sums), batches)
+
+
+def _stacked(steps: list[list[Tensor]]) -> list[Tensor]:
+    return [torch.stack(values) for values in zip(*steps, strict=True)]
 
 
 def _step(step: Any) -> AppliedStep:
@@ -151,7 +156,7 @@ def _ordered(name: str, values: Any, parameters: Mapping[str, Tensor]) -> Iterat
         sizes = [p.numel() for p in parameters.values()]
         if values.numel() != sum(sizes):
             raise ValueError(f"{name} must have {sum(sizes)} numbers, one for each weight, got {values.numel()}")
-        parts = values.flatten().split(sizes)
+        parts = torch.split(values.flatten(), sizes)
         yield from (part.view(p.shape) for part, p in zip(parts, parameters.values(), strict=True))
     else:
         yield from values

@@ -48,7 +48,7 @@ def followed_rule(seen: Seen, found: Recomputed) -> Rule:
         return Rule.STILL
     sizes = [move.shape[1] for move in moves]
     applied = [s.flatten(1).double() for s in seen.sums]
-    clean = list(found.clean.double().split(sizes, 1))
+    clean = list(torch.split(found.clean.double(), sizes, 1))
     weights = [w.flatten(1).double() for w in seen.weights]
     if _all(_linear(moves, applied, weights)):
         return Rule.LINEAR

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.checks import positive, probability, whole
+from deniable.checks import positive, probability, real, whole
 
 __all__ = ["MOST_STEPS", "read"]
 
@@ -159,6 +159,8 @@ _CHECKS: dict[str, Check] = {
     "seed": _limited(partial(whole, low=0), 0, 2**62),
     "confidence": _share,
     "processes": _limited(whole, 1, 4096),
+    "claimed_epsilon": _limited(partial(positive, zero=True), 0, 1e6),
+    "threshold": real,
 }
 
 

@@ -105,7 +105,11 @@ def steps(angles: Angles) -> Diagnosis:
     )
     p_value = angles.p_value(angles.following, angles.within)
     return Diagnosis(
-        "independent steps", p_value, *_described(angles.within, angles.dimension), sentence, checked=len(angles.within) > 0
+        "independent steps",
+        p_value,
+        *_described(angles.within, angles.dimension),
+        sentence,
+        checked=len(angles.within) > 0,
     )
 
 

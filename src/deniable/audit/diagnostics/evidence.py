@@ -57,8 +57,9 @@ class Evidence:
         parameters: dict[str, tuple[int, ...]],
         sketched: list[int],
         members: Array,
-        level: float,
         examined: list[Examined],
+        *,
+        level: float,
     ) -> Evidence:
         """Stack the trials."""
         names = [field.name for field in fields(Examined) if field.name != "alternatives"]
@@ -87,7 +88,8 @@ class Evidence:
     @cached_property
     def components(self) -> Array:
         """(trials, steps, directions) standard normal under the claim; nan where there is no direction."""
-        return np.asarray(self.trials.inner / self.trials.length)
+        length = np.where(self.trials.length > 0, self.trials.length, np.nan)
+        return np.asarray(self.trials.inner / length)
 
     def layer_noise(self) -> list[NDArray[np.float32]]:
         """The sketched noise of each layer, (trials, steps, coordinates)."""

@@ -62,7 +62,7 @@ def binomial(events: Any, trials: Any, rate: float) -> Array:
 
 
 def cosine(values: ArrayLike, dimension: int) -> Array:
-    """Of cosines of the angle between independent normal vectors: (1 + cosine) / 2 is Beta((d - 1) / 2, (d - 1) / 2)."""
+    """Of cosines between independent normal vectors: (1 + cosine) / 2 is Beta((d - 1) / 2, (d - 1) / 2)."""
     half = (dimension - 1) / 2
     below = special.betainc(half, half, (1 - np.abs(np.asarray(values, dtype=float))).clip(0) / 2)
     return np.asarray(2 * below)

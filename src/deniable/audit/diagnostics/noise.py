@@ -10,7 +10,7 @@ from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, chi_square, scale
 from deniable.mechanisms import Adjacency
 
-__all__ = ["normality", "noise_ratio", "noise_scale"]
+__all__ = ["noise_ratio", "noise_scale", "normality"]
 
 NEAR = 0.025
 """Two ratios that differ by this share have one cause."""

@@ -1,4 +1,4 @@
-"""Batches as claimed: their sizes, every record equally often, independent from step to step and training to training."""
+"""Batches as claimed: their sizes, every record equally often, independent between steps and between trainings."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def batches(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         "independent batches",
         any_of(any_of(each), normal([*within, across])),
-        f"shared records {extreme:+.3g} standard errors from chance, records drawn {drawn.min()} to {drawn.max()} times",
+        f"shared records {extreme:+.3g} standard errors from chance, drawn {drawn.min()} to {drawn.max()} times",
         f"0 standard errors, about {rate * chances.max():.4g} times each",
         sentence,
     )
@@ -117,10 +117,14 @@ def _batch_sentence(evidence: Evidence, each: float, share: float, within: tuple
     if max(within) > FAR:
         return "the same batch is drawn again in later steps: draw a new one in every step"
     if min(within) < -FAR:
-        return "a record in one batch is kept out of the next (shuffled passes over the data), so the batches are not Poisson samples: draw every record independently in every step"
+        return (
+            "a record in one batch is kept out of the next (shuffled passes over the data), so the batches are not "
+            "Poisson samples: draw every record independently in every step"
+        )
     if abs(across) > FAR:
         return "trainings with different seeds draw the same batches: draw them from the training's own seed"
     if each < evidence.level:
         often = "never" if share == 0 else f"in {share:.3g} of the steps"
-        return f"records are not drawn equally often (one of them {often}): draw every record with probability {evidence.claim.rate:.4g}"
+        advice = f"draw every record with probability {evidence.claim.rate:.4g}"
+        return f"records are not drawn equally often (one of them {often}): {advice}"
     return "the batches are not drawn independently: draw every record independently in every step"

@@ -23,7 +23,17 @@ from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.models import model_factory, refuse
 
-__all__ = ["Plan", "Progress", "Trials", "choose_neighbours", "named_by", "neighbourly", "play", "usual_model"]
+__all__ = [
+    "Plan",
+    "Progress",
+    "Trials",
+    "as_input",
+    "choose_neighbours",
+    "named_by",
+    "neighbourly",
+    "play",
+    "usual_model",
+]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
@@ -177,14 +187,14 @@ def choose_neighbours(
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
     other = None
     if found.replacement is not None:
-        other = _as_input(outside)[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(_as_input(inside), inside.labels, found.record, other)
+        other = as_input(outside)[found.replacement], outside.labels[found.replacement]
+    neighbours = Neighbours.of(as_input(inside), inside.labels, found.record, other)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
 
 
-def _as_input(dataset: Dataset) -> NDArray[np.float32]:
+def as_input(dataset: Dataset) -> NDArray[np.float32]:
     """Records as models take them: grey images get the channel that convolutions expect."""
     return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
 

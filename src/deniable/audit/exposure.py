@@ -11,9 +11,13 @@ that this training passed through; they depend on the data, so they are no guara
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,7 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import rankdata
 from torch import Tensor
 
+from deniable.audit.campaign import as_input
 from deniable.audit.promise import training_mechanism
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
@@ -106,7 +111,8 @@ def _course(
     source, update = SeededSource(seed, 0, stream=1), updater(settings)
     loss = loss_function(settings.loss)
     sigma = settings.noise * settings.global_sensitivity
-    passes = _Passes(settings, example_gradients(model, loss, weights, x[0], differing=0, shared=True), (x, y), extra)
+    make = partial(example_gradients, model, loss, weights, x[0], differing=0, shared=True)
+    passes = _Passes(settings, local(), make, (x, y), extra)
     for step in range(settings.steps):
         drawn = torch.ones(len(x)) if settings.rate == 1 else (source.uniform(len(x)) < settings.rate).float()
         total, norms, changes = passes.go(drawn, [torch.zeros_like(w) for w in weights])
@@ -118,32 +124,46 @@ def _course(
 
 @dataclass(frozen=True)
 class _Passes:
-    """Passes over all records, a chunk at a time, with memory that is used again; candidates ride in every chunk."""
+    """Passes over all records, a chunk at a time, on a thread a core, each with memory that it uses again.
+
+    Chunks are added up in their order, so the result does not depend on the threads. Candidates ride in every chunk.
+    """
 
     settings: TrainingSettings
-    gradients: ExampleGradients
+    own: local
+    make: Callable[[], ExampleGradients]
     records: tuple[Tensor, Tensor]
     extra: tuple[Tensor, Tensor]
 
     def go(self, drawn: Tensor, total: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
         """The clipped sum of those drawn, added to `total`; everybody's clipped norm and change."""
-        sums, parts = [torch.empty_like(t) for t in total], []
-        for start in range(0, len(drawn), CHUNK):
-            parts.append(self._chunk(slice(start, start + CHUNK), drawn, sums))
-            for t, s in zip(total, sums, strict=True):
-                t += s
-        norms, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        shapes, parts = [torch.empty_like(t) for t in total], []
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(drawn), CHUNK)]
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(chunks)), initializer=_alone) as pool:
+            for sums, *part in pool.map(lambda chunk: self._chunk(chunk, drawn, shapes), chunks):
+                parts.append(part)
+                for whole, share in zip(total, sums, strict=True):
+                    whole.add_(share)
+            norms, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
         return total, norms, changes
 
-    def _chunk(self, part: slice, drawn: Tensor, sums: list[Tensor]) -> tuple[Array, Array]:
+    def _chunk(self, part: slice, drawn: Tensor, shapes: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
         (x, y), others = self.records, len(self.extra[0])
-        self.gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
-        self.gradients.differing = len(x[part]) + others if others else 0
-        include = torch.cat([drawn[part], torch.zeros(others)])[None]
-        norms = self.gradients.clipped_sum(include, self.settings.clip, sums)[0, : len(x[part])]
+        gradients: ExampleGradients = self.own.__dict__.setdefault("gradients", None) or self.make()
+        self.own.gradients = gradients
+        gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
+        gradients.differing = len(x[part]) + others if others else 0
+        include, sums = torch.cat([drawn[part], torch.zeros(others)])[None], [torch.empty_like(t) for t in shapes]
+        norms = gradients.clipped_sum(include, self.settings.clip, sums)[0, : len(x[part])]
         lengths = norms.clamp(max=self.settings.clip).double()
-        changes = _farthest(self.gradients.gram()[0], len(lengths)) if others else lengths
-        return lengths.numpy(), changes.numpy()
+        changes = _farthest(gradients.gram()[0], len(lengths)) if others else lengths
+        return sums, lengths.numpy(), changes.numpy()
+
+
+def _alone() -> None:
+    """Threads and gradient recording are each thread's own setting."""
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
 
 
 def _farthest(gram: Tensor, records: int) -> Tensor:
@@ -181,17 +201,14 @@ def _sampled(settings: TrainingSettings, largest: Array, failure: float) -> tupl
     replace = settings.adjacency is Adjacency.REPLACE
     levels = np.array([top]) if replace else top * np.linspace(1 / LEVELS, 1, LEVELS)
     losses = [
-        privacy_loss(training_mechanism(settings.noise * top / level, settings.rate, settings.steps), settings.adjacency)
+        privacy_loss(
+            training_mechanism(settings.noise * top / level, settings.rate, settings.steps), settings.adjacency
+        )
         for level in levels
     ]
     place = np.minimum(np.searchsorted(levels, largest * (1 - 1e-6)), len(levels) - 1)
     scores = [float(loss.advantage()) for loss in losses], [float(loss.belief(failure)) for loss in losses]
     return np.array(scores[0])[place], np.array(scores[1])[place]
-
-
-def as_input(dataset: Dataset) -> NDArray[np.float32]:
-    """Records as models take them: grey images get the channel that convolutions expect."""
-    return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
 
 
 def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[str, float | None]:

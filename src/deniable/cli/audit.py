@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from deniable.cli import options
 
-__all__ = ["EXAMPLES", "audit"]
+__all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"
@@ -24,7 +25,25 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 PROMISES = ("belief", "advantage", "epsilon", "noise")
+EVERY_RECORD = "every"
+"""What --records means without a number: every record's exposure."""
 Text = str | None
+
+
+class AuditCommand(TyperCommand):
+    """Lets --records stand without a number, which an option of one value cannot."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the missing word behind a bare --records."""
+        return super().parse_args(ctx, list(_completed(args)))
+
+
+def _completed(args: list[str]) -> Iterator[str]:
+    for place, word in enumerate(args):
+        yield word
+        following = args[place + 1] if place + 1 < len(args) else "--"
+        if word == "--records" and following.startswith("--"):
+            yield EVERY_RECORD
 
 
 def _option(name: str, letter: str, text: str, panel: str) -> Any:
@@ -47,7 +66,19 @@ def audit(
     ] = None,
     file: Annotated[Text, _option("data", "FILE", "Your own .npz or .csv, in place of DATA.", DATA)] = None,
     label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
-    records: Annotated[Text, _option("records", "N", "Records of D, drawn at random. Default 100.", DATA)] = None,
+    records: Annotated[
+        Text,
+        typer.Option(
+            "--records",
+            metavar="[N]",
+            help="Records of D, drawn at random. Default 100. Without a number: as --exposure.",
+            rich_help_panel=DATA,
+            show_default=False,
+        ),
+    ] = None,
+    exposure: Annotated[
+        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here.")
+    ] = False,
     measure: Annotated[
         Text, _option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
@@ -96,8 +127,11 @@ def audit(
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
     with _refusals():
-        arguments = _arguments(context.params)
-        document = _campaign(arguments, out, resume)
+        texts = dict(context.params)
+        if records == EVERY_RECORD:
+            texts["records"], exposure = None, True
+        arguments = _arguments(texts)
+        document = _campaign(arguments, out, resume, exposure)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
         return
@@ -143,20 +177,37 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": sources[0], **values, **named}
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure: bool) -> dict[str, Any]:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.audit.record import planned, run
 
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     with _bar() as progress:
-        document, trials = run(planned(**arguments), out, resume=resume, progress=progress, **running)
+        plan = planned(**arguments)
+        document, trials = run(plan, out, resume=resume, progress=progress, **running)
+    if exposure:
+        document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
     if out is not None:
         from deniable.report import write
 
         page = write(document, trials, Path(out))
         print(f"report: {page}", file=sys.stderr)
     return document
+
+
+def _exposed(plan: Any, arguments: dict[str, Any], possible: float, place: Path) -> dict[str, Any]:
+    """Every record's exposure, written beside the report."""
+    from deniable.audit.exposure import write_records
+    from deniable.audit.exposure_record import exposed_by, exposure_document
+    from deniable.report.exposed import exposed_records
+
+    exposed, inside = exposed_by(plan, arguments["data"], arguments.get("label"))
+    place.mkdir(parents=True, exist_ok=True)
+    write_records(exposed, inside.labels, place / "records.csv")
+    exposed_records(exposed, inside, possible).savefig(place / "exposed-records.png", dpi=150)
+    print(f"records: {place / 'records.csv'}, picture: {place / 'exposed-records.png'}", file=sys.stderr)
+    return exposure_document(exposed, inside, place / "records.csv")
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
+from numpy.typing import NDArray
 
 from deniable.audit.exposure import Exposure
 from deniable.data.dataset import Dataset
@@ -16,9 +17,11 @@ COLOUR, LIMIT = "#0072b2", "#333333"
 def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure:
     """Advantage over every record, beside what the noise allows; below, the ten most exposed, images as such."""
     figure = Figure(figsize=(8, 5.2), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=[2, 1.3])
+    upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2, 1.3])))
     axes = upper.add_subplot()
-    axes.hist(exposed.advantage, bins=np.linspace(0, max(possible, exposed.advantage.max()) * 1.02, 50).tolist(), color=COLOUR)
+    axes.hist(
+        exposed.advantage, bins=np.linspace(0, max(possible, exposed.advantage.max()) * 1.02, 50).tolist(), color=COLOUR
+    )
     axes.axvline(possible, color=LIMIT, linestyle="--", label=f"what the noise allows at worst: {possible:.3g}")
     axes.set(xlabel="membership advantage of the strongest observer over this record", ylabel="records")
     axes.spines[["top", "right"]].set_visible(False)
@@ -31,7 +34,7 @@ def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure
     return figure
 
 
-def _images(figure: Figure, exposed: Exposure, data: Dataset, most: np.ndarray) -> None:  # type: ignore[type-arg]
+def _images(figure: FigureBase, exposed: Exposure, data: Dataset, most: NDArray[np.intp]) -> None:
     for place, record in enumerate(most, start=1):
         axes = figure.add_subplot(1, len(most), place)
         image = data.features[record]
@@ -41,7 +44,7 @@ def _images(figure: Figure, exposed: Exposure, data: Dataset, most: np.ndarray) 
         axes.set(xticks=[], yticks=[])
 
 
-def _bars(figure: Figure, exposed: Exposure, data: Dataset, most: np.ndarray) -> None:  # type: ignore[type-arg]
+def _bars(figure: FigureBase, exposed: Exposure, data: Dataset, most: NDArray[np.intp]) -> None:
     axes = figure.add_subplot()
     names = [f"#{record}\nlabel {data.labels[record]}" for record in most]
     axes.bar(names, exposed.advantage[most], color=COLOUR)

@@ -21,7 +21,7 @@ STEPS = 8
 def examined(trainer: Any, rate: float = 1.0, adjacency: str = "add-remove", **settings: Any) -> dict[str, Any]:
     noise = dn.Gaussian(3.0 if adjacency == "add-remove" else 1.5)
     claimed = (noise if rate == 1 else noise.subsampled(rate)).composed(STEPS)
-    given = {"model": small, "trials": 30, "records": 40, "processes": 1, "data": "digits"}
+    given = {"model": small, "trials": 40, "records": 40, "processes": 1, "data": "digits"}
     return dn.audit(trainer=trainer, claimed=claimed, clip=1.0, adjacency=adjacency, **(given | settings))
 
 
@@ -141,7 +141,7 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
 
 
 def test_worker_processes_change_nothing() -> None:
-    one, two = (examined(Broken(steps=STEPS), trials=10, processes=number) for number in (1, 2))
+    one, two = (examined(Broken(steps=STEPS), trials=20, processes=number) for number in (1, 2))
     times = {"seconds", "trials_per_second"}
     assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in two.items() if k not in times}
 

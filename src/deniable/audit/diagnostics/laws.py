@@ -55,7 +55,7 @@ def student(values: Array, bias: float = 0.0) -> Array:
 
 def binomial(events: Any, trials: Any, rate: float) -> Array:
     """Of counts with a known rate, exact."""
-    events, trials = np.asarray(events), np.asarray(trials)
+    events, trials = np.asarray(events, dtype=float), np.asarray(trials).astype(np.int64)
     below, above = special.bdtr(events, trials, rate), special.bdtrc(events - 1, trials, rate)
     above = np.where(events == 0, 1.0, above)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))

@@ -76,9 +76,6 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    exposure: Annotated[
-        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here.")
-    ] = False,
     measure: Annotated[
         Text, _option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
@@ -123,6 +120,9 @@ def audit(
         Text, _option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    exposure: Annotated[
+        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here.")
+    ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""

@@ -20,40 +20,51 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deniable.audit.adapters import watch_opacus
     from deniable.audit.campaign import Plan, Trials, play
     from deniable.audit.evidence import Measured, measure
+    from deniable.audit.examination import examine_trainer
     from deniable.audit.judgement import Verdict, verdict
     from deniable.audit.promise import Promise
     from deniable.audit.record import audit, judge, planned, run
+    from deniable.audit.trainer import AppliedStep, Records
 
 _HOMES = {
+    "AppliedStep": "trainer",
     "Measured": "evidence",
     "Plan": "campaign",
     "Promise": "promise",
+    "Records": "trainer",
     "Trials": "campaign",
     "Verdict": "judgement",
     "audit": "record",
+    "examine_trainer": "examination",
     "judge": "record",
     "measure": "evidence",
     "planned": "record",
     "play": "campaign",
     "run": "record",
     "verdict": "judgement",
+    "watch_opacus": "adapters",
 }
 
 __all__ = [
+    "AppliedStep",
     "Measured",
     "Plan",
     "Promise",
+    "Records",
     "Trials",
     "Verdict",
     "audit",
+    "examine_trainer",
     "judge",
     "measure",
     "planned",
     "play",
     "run",
     "verdict",
+    "watch_opacus",
 ]
 
 
@@ -65,8 +76,14 @@ def __getattr__(name: str) -> Any:
 
 class _CallableRoom(ModuleType):
     def __call__(self, *arguments: Any, **settings: Any) -> dict[str, Any]:
-        """Play the strongest observer against your own training; see `deniable.audit.record.audit`."""
-        result: dict[str, Any] = import_module("deniable.audit.record").audit(*arguments, **settings)
+        """Play the strongest observer against your own training; see `deniable.audit.record.audit`.
+
+        With `trainer`, somebody else's training is examined; see `deniable.audit.examination.examine_trainer`.
+        """
+        own = settings.get("trainer") is None
+        function = __getattr__("audit" if own else "examine_trainer")
+        given = {name: value for name, value in settings.items() if name != "trainer" or not own}
+        result: dict[str, Any] = function(*arguments, **given)
         return result
 
 

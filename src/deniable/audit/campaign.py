@@ -24,7 +24,17 @@ from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings,
 from deniable.training.blocks import usual_block
 from deniable.training.models import model_factory, refuse
 
-__all__ = ["Plan", "Progress", "Trials", "play"]
+__all__ = [
+    "Plan",
+    "Progress",
+    "Trials",
+    "as_input",
+    "choose_neighbours",
+    "named_by",
+    "neighbourly",
+    "play",
+    "usual_model",
+]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
@@ -62,11 +72,11 @@ class Plan:
         whole("trials", trials)
         whole("seed", seed, low=0)
         dataset = load(data, label=label)
-        adjacency = _adjacency(training.pop("adjacency", Adjacency.REPLACE))
-        unsettled = TrainingSettings(_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
+        adjacency = neighbourly(training.pop("adjacency", Adjacency.REPLACE))
+        unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
         settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
         settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
-        neighbours, origin = _neighbours(dataset, records, seed, adjacency, measure)
+        neighbours, origin = choose_neighbours(dataset, records, seed, adjacency, measure)
         network = _checked_model(unsettled, neighbours, dataset.classes)
         if "trials_per_block" not in training:
             settled["trials_per_block"] = usual_block(network, neighbours, unsettled.rate)
@@ -85,7 +95,7 @@ class Plan:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Everything that decides the trials' bytes, as JSON values."""
-        training = {field.name: _named(getattr(self.training, field.name)) for field in fields(self.training)}
+        training = {field.name: named_by(getattr(self.training, field.name)) for field in fields(self.training)}
         training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
         promise = {self.promise.name: self.promise.bound, "delta": self.promise.delta}
         chosen = {"calibration": self.promise.calibration, "trials": self.trials, "seed": self.seed}
@@ -138,13 +148,15 @@ def _arrays(result: BlockResult) -> dict[str, NDArray[Any]]:
     return {field.name: getattr(result, field.name) for field in fields(Trials)}
 
 
-def _adjacency(adjacency: Adjacency | str) -> Adjacency:
+def neighbourly(adjacency: Adjacency | str) -> Adjacency:
+    """A kind of neighbours that a training can be played on."""
     if adjacency not in (Adjacency.REPLACE, Adjacency.ADD_REMOVE):
         raise ValueError(f"adjacency must be replace or add-remove, got {str(adjacency)!r}")
     return Adjacency(adjacency)
 
 
-def _model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) -> Any:
+def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) -> Any:
+    """The model that was named, or the data's own."""
     chosen = model if model is not None else USUAL_MODEL.get(dataset.name)
     if chosen is None:
         raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
@@ -166,9 +178,10 @@ def _checked_model(settings: TrainingSettings, neighbours: Neighbours, classes: 
     return model
 
 
-def _neighbours(
+def choose_neighbours(
     dataset: Dataset, records: int, seed: int, adjacency: Adjacency, measure: str | None
 ) -> tuple[Neighbours, dict[str, Any]]:
+    """D, drawn at random, with its most dissimilar neighbour; and where they come from."""
     replace = adjacency is Adjacency.REPLACE
     if whole("records", records, low=2) >= len(dataset) + (not replace):
         most = len(dataset) - replace
@@ -178,18 +191,21 @@ def _neighbours(
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
     other = None
     if found.replacement is not None:
-        other = _as_input(outside)[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(_as_input(inside), inside.labels, found.record, other)
+        other = as_input(outside)[found.replacement], outside.labels[found.replacement]
+    neighbours = Neighbours.of(as_input(inside), inside.labels, found.record, other)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
 
 
-def _as_input(dataset: Dataset) -> NDArray[np.float32]:
+def as_input(dataset: Dataset) -> NDArray[np.float32]:
     """Records as models take them: grey images get the channel that convolutions expect."""
     return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
 
 
-def _named(value: Any) -> Any:
+def named_by(value: Any) -> Any:
     """A function by its importable name, anything else as it is."""
-    return f"{value.__module__}:{value.__qualname__}" if callable(value) else value
+    if not callable(value):
+        return value
+    named = value if hasattr(value, "__qualname__") else getattr(value, "func", type(value))
+    return f"{named.__module__}:{named.__qualname__}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
 
-Name = Literal["violated", "consistent", "uninformative"]
+Name = Literal["violated", "not as claimed", "consistent", "uninformative"]
 Closeness = Literal["tight", "loose"]
 NO_GUARANTEE = "Such a saving is no guarantee: it holds for this attack on this data."
 MOST_TRIALS = 2**20
@@ -32,7 +32,10 @@ MOST_TRIALS = 2**20
 
 @dataclass(frozen=True)
 class Verdict:
-    """`violated` is wrong with probability at most 1 - confidence; `consistent` never proves that a claim holds."""
+    """`violated` is wrong with probability at most 1 - confidence; `consistent` never proves that a claim holds.
+
+    `not as claimed`, of somebody else's training, is another training than is claimed, but no less private.
+    """
 
     name: Name
     text: str

@@ -17,7 +17,7 @@ from deniable.document import Document, Question, explain
 from deniable.store import Store
 from deniable.training import TrainingSettings
 
-__all__ = ["SCHEMA", "audit", "judge", "planned", "run"]
+__all__ = ["SCHEMA", "as_measured", "audit", "judge", "planned", "run"]
 
 SCHEMA = "deniable/audit/1"
 LOCAL = (
@@ -121,7 +121,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "input": plan.settings,
         "claimed": claimed,
         "exact": exact,
-        "measured": _measured(shown),
+        "measured": as_measured(shown),
         "verdict": found.name,
         "closeness": found.closeness,
         "verdict_text": found.text,
@@ -133,7 +133,8 @@ def _claimed_of(training: TrainingSettings) -> Claimed:
     return Claimed(training.noise, training.rate, training.steps, training.adjacency)
 
 
-def _measured(shown: Measured) -> Document:
+def as_measured(shown: Measured) -> Document:
+    """What the trials show, as JSON values."""
     return {
         "trials": shown.trials,
         "advantage": shown.advantage._asdict(),

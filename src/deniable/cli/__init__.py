@@ -115,7 +115,7 @@ def choose(
         _print(lambda: chosen(training, target, asked, given), json)
 
 
-app.command(epilog=audit.EXAMPLES)(audit.audit)
+app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 
 

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from deniable.cli import options
 
 if TYPE_CHECKING:
-    from deniable.audit.campaign import Trials
+    from deniable.audit.campaign import Plan, Trials
     from deniable.store import Store
 
-__all__ = ["EXAMPLES", "audit"]
+__all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"
@@ -28,7 +29,25 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 PROMISES = ("belief", "advantage", "epsilon", "noise")
+EVERY_RECORD = "every"
+"""What --records means without a number: every record's exposure."""
 Text = str | None
+
+
+class AuditCommand(TyperCommand):
+    """Lets --records stand without a number, which an option of one value cannot."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the missing word behind a bare --records."""
+        return super().parse_args(ctx, list(_completed(args)))
+
+
+def _completed(args: list[str]) -> Iterator[str]:
+    for place, word in enumerate(args):
+        yield word
+        following = args[place + 1] if place + 1 < len(args) else "--"
+        if word == "--records" and following.startswith("--"):
+            yield EVERY_RECORD
 
 
 def _option(name: str, letter: str, text: str, panel: str) -> Any:
@@ -51,7 +70,16 @@ def audit(
     ] = None,
     file: Annotated[Text, _option("data", "FILE", "Your own .npz or .csv, in place of DATA.", DATA)] = None,
     label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
-    records: Annotated[Text, _option("records", "N", "Records of D, drawn at random. Default 100.", DATA)] = None,
+    records: Annotated[
+        Text,
+        typer.Option(
+            "--records",
+            metavar="[N]",
+            help="Records of D, drawn at random. Default 100. Without a number: as --exposure.",
+            rich_help_panel=DATA,
+            show_default=False,
+        ),
+    ] = None,
     measure: Annotated[
         Text, _option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
@@ -96,12 +124,18 @@ def audit(
         Text, _option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    exposure: Annotated[
+        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here.")
+    ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
     with _refusals():
-        arguments = _arguments(context.params)
-        document = _campaign(arguments, out, resume)
+        texts = dict(context.params)
+        if records == EVERY_RECORD:
+            texts["records"], exposure = None, True
+        arguments = _arguments(texts)
+        document = _campaign(arguments, out, resume, exposure)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
         return
@@ -147,14 +181,16 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": sources[0], **values, **named}
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure: bool) -> dict[str, Any]:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import Store
 
     # opened before torch and the data are loaded, so that a second process on one directory is refused at once
     with nullcontext() if out is None else Store(out, resume=resume) as store:
-        document, trials = _played(arguments, store)
+        plan, document, trials = _played(arguments, store)
+    if exposure:
+        document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
     if out is not None:
         from deniable.report import write
 
@@ -163,13 +199,14 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[
     return document
 
 
-def _played(arguments: dict[str, Any], store: Store | None) -> tuple[dict[str, Any], Trials]:
+def _played(arguments: dict[str, Any], store: Store | None) -> tuple[Plan, dict[str, Any], Trials]:
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     try:
         with _bar() as progress:
             from deniable.audit.record import planned, run
 
-            return run(planned(**arguments), store, progress=progress, **running)
+            plan = planned(**arguments)
+            return plan, *run(plan, store, progress=progress, **running)
     except KeyboardInterrupt:
         print(f"stopped: {_kept(store)}", file=sys.stderr)
         raise
@@ -180,6 +217,20 @@ def _kept(store: Store | None) -> str:
         return "no trials kept; with --out they would be"
     trials = sum(len(store.load(number)["trained_on_d"]) for number in store.finished())
     return f"{trials} trials kept; go on with --resume"
+
+
+def _exposed(plan: Plan, arguments: dict[str, Any], possible: float, place: Path) -> dict[str, Any]:
+    """Every record's exposure, written beside the report."""
+    from deniable.audit.exposure import write_records
+    from deniable.audit.exposure_record import exposed_by, exposure_document
+    from deniable.report.exposed import exposed_records
+
+    exposed, inside = exposed_by(plan, arguments["data"], arguments.get("label"))
+    place.mkdir(parents=True, exist_ok=True)
+    write_records(exposed, inside.labels, place / "records.csv")
+    exposed_records(exposed, inside, possible).savefig(place / "exposed-records.png", dpi=150)
+    print(f"records: {place / 'records.csv'}, picture: {place / 'exposed-records.png'}", file=sys.stderr)
+    return exposure_document(exposed, inside, place / "records.csv")
 
 
 @contextmanager

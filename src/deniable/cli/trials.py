@@ -32,6 +32,8 @@ def _parts(document: Document) -> Iterator[RenderableType]:
     yield Text(_game(document) + "\n")
     yield Padding(_table(document), (0, 0, 1, 2), expand=False)
     yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
+    if "exposure" in document:
+        yield Text(_exposure(document["exposure"]) + "\n")
     for note in document["notes"]:
         yield Text(note, style="dim")
     yield Text(f"{document['seconds']:.1f} s, {document['trials_per_second']:.0f} trials/s.", style="dim")
@@ -45,6 +47,17 @@ def _game(document: Document) -> str:
         f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']} records, {given['steps']} "
         f"steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x {given['sensitivity']} sensitivity). "
         f"Telling D from D', it is right {right:.1%} of the time; guessing is right 50%."
+    )
+
+
+def _exposure(exposed: Document) -> str:
+    named = ", ".join(f"#{one['record']} ({one['advantage']:.3g})" for one in exposed["most_exposed"][:5])
+    found = {name: value for name, value in exposed["rank_correlation"].items() if value is not None}
+    ranks = ", ".join(f"{name} {value:+.2f}" for name, value in found.items()) or "none, since all are exposed alike"
+    spread = f"from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
+    return (
+        f"Most exposed of the {exposed['records']} records, by advantage: {named}; the others {spread}, "
+        f"{exposed['method']}. Rank correlation with dissimilarity: {ranks}. {exposed['note']}"
     )
 
 

@@ -104,7 +104,7 @@ class GenericGradients(ExampleGradients):
         for total in out:
             total.zero_()
         for part in self._chunks(include.shape[1]):
-            gradients = self._gradients(part)
+            gradients = self.gradients_of(part)
             norms[:, part] = sum(g.flatten(2).square().sum(2) for g in gradients).sqrt()  # type: ignore[union-attr]
             clip_factors(norms[:, part], clip, factors[:, part])
             used = (factors * include)[:, part]
@@ -121,7 +121,8 @@ class GenericGradients(ExampleGradients):
             yield slice(start, min(start + size, common))
         yield slice(common, examples)
 
-    def _gradients(self, part: slice) -> list[Tensor]:
+    def gradients_of(self, part: slice) -> list[Tensor]:
+        """The gradients of some examples, each (trials, examples, ...)."""
         if part.stop == part.start:
             return [w.new_empty(len(w), 0, *w.shape[1:]) for w in self.weights]
         records, labels = self._records[:, part], self._labels[:, part]

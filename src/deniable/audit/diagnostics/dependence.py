@@ -1,0 +1,184 @@
+"""Independence of the noise: between steps, between trainings, between layers and within a layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
+from deniable.audit.diagnostics.laws import any_of, chi_square, cosine, normal, student
+
+__all__ = ["Angles", "layers", "steps", "trainings"]
+
+Array = NDArray[np.float64]
+ROWS = 3000
+"""So many noise vectors are compared with each other."""
+ALIVE = 0.2
+"""Noise below this share of the claimed standard deviation is not compared: what is left is the auditor's own."""
+REPEATED = 0.1
+"""A mean cosine above this means that noise is used again; independent noise has a cosine of 1 / sqrt(weights)."""
+
+
+@dataclass(frozen=True)
+class Angles:
+    """Cosines between the noise vectors of steps of one training, and of different trainings."""
+
+    dimension: int
+    following: Array
+    """A step and the next one."""
+    within: Array
+    """All pairs of steps of one training."""
+    same_step: Array
+    """The same step of two trainings."""
+    across: Array
+    """Different steps of two trainings."""
+    new_in_step: float
+    """The variance of a step's noise that the step before does not foretell."""
+    new_in_training: float
+    """The variance of a training's noise that the same step of the training before does not foretell."""
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Angles:
+        """Of the first trials, as many as `ROWS` allows."""
+        sketch = evidence.trials.sketch
+        steps = min(sketch.shape[1], ROWS // 2)
+        used = sketch[: max(2, ROWS // steps), :steps]
+        rows = used.reshape(-1, sketch.shape[2])
+        lengths = np.linalg.norm(rows, axis=1)
+        alive = lengths > ALIVE * np.sqrt(sketch.shape[2])
+        unit = rows / np.where(alive, lengths, np.nan)[:, None]
+        angles = unit @ unit.T
+        trial, step = np.divmod(np.arange(len(rows)), steps)
+        upper = np.triu(np.ones_like(angles, dtype=bool), 1) & ~np.isnan(angles)
+        together, level = trial[:, None] == trial, step[:, None] == step
+        next_one = step[None, :] - step[:, None] == 1
+        chosen = (together & next_one, together, ~together & level, ~together & ~level)
+        groups = (angles[upper & pairs].astype(float) for pairs in chosen)
+        new = np.square(lengths) * (1 - np.square(angles)) / max(1, sketch.shape[2] - 1)
+        foretold = together & next_one, level & (trial[None, :] - trial[:, None] == 1)
+        return cls(int(sketch.shape[2]), *groups, *(_finite_mean(new[pairs]) for pairs in foretold))
+
+    def repeated(self, ratio: float) -> list[str]:
+        """Between what noise is used again, given its scale; a common mean is no noise and leaves fresh noise."""
+        most = 0.9 * min(1.0, ratio**2)
+        found = {
+            "independent steps": _mean(self.within) > REPEATED and self.new_in_step < most,
+            "independent trainings": _mean(self.same_step) > REPEATED and self.new_in_training < most,
+        }
+        return [name for name, again in found.items() if again]
+
+    def p_value(self, *groups: Array) -> float:
+        """Of the largest cosine and of the mean one, in each group."""
+        tests = []
+        for group in groups:
+            if len(group):
+                tests.append(any_of(len(group) * float(cosine(np.abs(group).max(), self.dimension))))
+                tests.append(float(normal(group.sum() * np.sqrt(self.dimension / len(group)))))
+        return any_of(tests) if tests else 1.0
+
+
+def _finite_mean(values: Array) -> float:
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if len(values) else 1.0
+
+
+def _mean(group: Array) -> float:
+    return float(group.mean()) if len(group) else 0.0
+
+
+def _described(group: Array, dimension: int) -> tuple[str, str]:
+    largest = float(np.abs(group).max()) if len(group) else 0.0
+    return f"mean cosine {_mean(group):.3g}, largest {largest:.3g}", f"mean cosine 0, spread {dimension**-0.5:.2g}"
+
+
+def steps(angles: Angles) -> Diagnosis:
+    """Noise of different steps of one training is independent."""
+    again = _mean(angles.within) > REPEATED or float(np.max(angles.within, initial=0)) > 0.9
+    sentence = (
+        "the same noise is used in several steps, so that it cancels out of their difference: the generator is "
+        "reseeded, or the noise is drawn once; draw fresh noise in every step from one generator"
+        if again
+        else "the noise of a step depends on that of steps before: draw fresh noise in every step"
+    )
+    p_value = angles.p_value(angles.following, angles.within)
+    return Diagnosis(
+        "independent steps",
+        p_value,
+        *_described(angles.within, angles.dimension),
+        sentence,
+        checked=len(angles.within) > 0,
+    )
+
+
+def trainings(angles: Angles) -> Diagnosis:
+    """Noise of different trainings is independent, whatever the step."""
+    return Diagnosis(
+        "independent trainings",
+        angles.p_value(angles.same_step, angles.across),
+        *_described(angles.same_step, angles.dimension),
+        "trainings with different seeds use the same noise: it comes from a fixed seed, which whoever knows it can "
+        "subtract; draw the noise from the training's own seed, or from the operating system",
+        checked=len(angles.same_step) > 0,
+    )
+
+
+def layers(evidence: Evidence) -> Diagnosis:
+    """Noise of different layers, and of different weights of a layer, is independent."""
+    between, within = _between(evidence), _within(evidence)
+    worst = min((between | within).items(), key=lambda item: item[1], default=("", 1.0))
+    return Diagnosis(
+        "independent layers",
+        any_of(*between.values(), *within.values()),
+        f"least p-value {worst[1]:.2g}" + (f" ({worst[0]})" if worst[0] else ""),
+        "no dependence between layers, rows, columns or neighbouring weights",
+        f"the noise of different weights is correlated ({worst[0]}): draw every weight's noise independently",
+        checked=bool(between or within),
+    )
+
+
+def _alive(evidence: Evidence) -> NDArray[np.intp]:
+    squares = evidence.trials.squares
+    spread = np.sqrt(squares.mean((0, 1)) / evidence.sizes)
+    return np.flatnonzero(spread > ALIVE)
+
+
+def _between(evidence: Evidence) -> dict[str, float]:
+    """For pairs of layers: products of their first weights' noise, and of their sums."""
+    found, noise, totals = {}, evidence.layer_noise(), evidence.trials.totals
+    for a, b in combinations(_alive(evidence), 2):
+        name = f"layers {evidence.layers[a]} and {evidence.layers[b]}"
+        width = min(noise[a].shape[2], noise[b].shape[2])
+        left, right = noise[a][..., :width].astype(float), noise[b][..., :width].astype(float)
+        # given one layer's noise, its product with the other's is normal with its length as standard deviation
+        products = (left * right).sum(2) / np.linalg.norm(left, axis=2)
+        sums = totals[..., a] * totals[..., b]
+        mean = student(products.sum(1)[:, None] / np.sqrt(products.shape[1]))
+        spread = _one_scale(evidence, b)
+        squares = chi_square(np.square(products / spread).sum(), products.size)
+        found[name] = any_of(mean, squares, normal(sums.sum() / np.sqrt(np.square(sums).sum())))
+    return found
+
+
+def _one_scale(evidence: Evidence, layer: int) -> float:
+    """The layer's own standard deviation if it is not the claimed one."""
+    squares, number = evidence.trials.squares[..., layer], evidence.sizes[layer]
+    wrong = float(chi_square(squares.sum(), squares.size * number)) < evidence.level
+    return float(np.sqrt(squares.mean() / number)) if wrong else 1.0
+
+
+def _within(evidence: Evidence) -> dict[str, float]:
+    """For each layer: sums of everything, by rows and by columns, and products of adjacent weights' noise."""
+    found, trials = {}, evidence.trials
+    for layer in _alive(evidence):
+        shape, size = evidence.shapes[layer], int(evidence.sizes[layer])
+        spread = _one_scale(evidence, int(layer))
+        rows = shape[0] if len(shape) > 1 else 1
+        count = trials.squares[..., layer].size
+        degrees = count * np.array([1, rows if 1 < rows < size else 0, size // rows if 1 < rows < size else 0])
+        sums = chi_square(trials.sums[:, :, layer].sum((0, 1)) / spread**2, degrees)
+        adjacent = trials.adjacent[..., layer].sum() / (spread**2 * np.sqrt(count * max(1, size - 1)))
+        found[f"weights of {evidence.layers[layer]}"] = any_of(sums, normal(adjacent) if size > 1 else np.nan)
+    return found

@@ -1,0 +1,252 @@
+"""Who is exposed: every record's own clipped gradient along a training, and what the noise leaves of its privacy.
+
+Add-remove: what record i changes at step t is its clipped gradient, of norm n_it, so an observer who knows everything
+else sees a Gaussian of mu_i = sqrt(sum_t (n_it / sigma)^2), exactly (001 Eq. 10; ERRATA 7). Replace: the change is the
+distance to the other record's clipped gradient; against any record at all it is at most n_it + C. Poisson batches:
+subsampled Gaussians of every step's own norm have no closed form; every step is taken at the record's largest norm,
+which is an upper bound, and the smaller of that and the full-batch figure is reported. Figures are about the weights
+that this training passed through; they depend on the data, so they are no guarantee and must not be published.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import local
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr, ndtri
+from scipy.stats import rankdata
+from torch import Tensor
+
+from deniable.audit.campaign import as_input
+from deniable.audit.promise import training_mechanism
+from deniable.checks import probability
+from deniable.data.dataset import Dataset
+from deniable.data.dissimilarity import MEASURES, named
+from deniable.data.neighbours import Sweep
+from deniable.mechanisms import Adjacency
+from deniable.scores import privacy_loss
+from deniable.training.engine import one_thread
+from deniable.training.ensemble import initial_weights
+from deniable.training.gradients import ExampleGradients
+from deniable.training.losses import loss_function
+from deniable.training.noise import SeededSource
+from deniable.training.optimizers import updater
+from deniable.training.settings import TrainingSettings, as_records
+from deniable.training.stack import example_gradients
+
+__all__ = ["Exposure", "exposure", "rank_correlations", "write_records"]
+
+Array = NDArray[np.float64]
+CHUNK = 128
+"""Records whose gradients are computed at once: what stays in the cache."""
+LEVELS = 33
+"""Norms at which a sampled training's exact scores are computed; others take the next larger one."""
+COMPARED, PAIRS = 256, 2**20
+"""Records that every record's dissimilarity is averaged over, and pairs at most."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """One row a record of D; the scores are for `failure`, the probability with which the belief may be exceeded."""
+
+    mean_norm: Array
+    largest_norm: Array
+    """Of the clipped gradients, over the steps."""
+    change: Array
+    """Root mean square over the steps of what the record changes: its norm, or (replace) the distance to the worst."""
+    advantage: Array
+    belief: Array
+    method: str
+
+    def most(self, count: int = 10) -> NDArray[np.intp]:
+        """The most exposed records, the most exposed first."""
+        return np.argsort(-self.change, kind="stable")[:count]
+
+
+def exposure(
+    settings: TrainingSettings,
+    data: Dataset,
+    *,
+    seed: int = 0,
+    failure: float = 0.01,
+    candidates: Dataset | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Exposure:
+    """Train once on all of `data` and say of every record how far the noise hides it.
+
+    With replace neighbours the worst of `candidates` is taken; without them, the bound norm + clip against any record.
+    Local sensitivity is refused: its noise is another for every record.
+    """
+    probability("failure", failure, open_ends=True)
+    if not settings.differentially_private:
+        raise ValueError("sensitivity must be 'global' for the exposure of records, got 'local'")
+    others = candidates if settings.adjacency is Adjacency.REPLACE else None
+    with one_thread(), torch.no_grad():
+        rows = list(_course(settings, data, others, seed, progress or (lambda done, total: None)))
+    norms, changes = (np.stack([row[i] for row in rows]) for i in (0, 1))
+    return _scored(settings, norms, changes, failure, others)
+
+
+def _course(
+    settings: TrainingSettings,
+    data: Dataset,
+    candidates: Dataset | None,
+    seed: int,
+    progress: Callable[[int, int], None],
+) -> Iterator[tuple[Array, Array]]:
+    """Every step's (clipped norms, changes), while one training goes on; records are taken a chunk at a time."""
+    x, y = as_records(as_input(data), data.labels)
+    extra = as_records(as_input(candidates), candidates.labels) if candidates is not None else (x[:0], y[:0])
+    model, weights = initial_weights(settings, 1, SeededSource(seed, 0, stream=0).generator)
+    source, update = SeededSource(seed, 0, stream=1), updater(settings)
+    loss = loss_function(settings.loss)
+    sigma = settings.noise * settings.global_sensitivity
+    make = partial(example_gradients, model, loss, weights, x[0], differing=0, shared=True)
+    passes = _Passes(settings, local(), make, (x, y), extra)
+    for step in range(settings.steps):
+        drawn = torch.ones(len(x)) if settings.rate == 1 else (source.uniform(len(x)) < settings.rate).float()
+        total, norms, changes = passes.go(drawn, [torch.zeros_like(w) for w in weights])
+        noisy = [t + sigma * source.normal_(torch.empty_like(t)) for t in total]
+        update.apply(weights, noisy, settings.rate * len(x))
+        progress(step + 1, settings.steps)
+        yield norms, changes + (settings.clip if settings.adjacency is Adjacency.REPLACE and candidates is None else 0)
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """Passes over all records, a chunk at a time, on a thread a core, each with memory that it uses again.
+
+    Chunks are added up in their order, so the result does not depend on the threads. Candidates ride in every chunk.
+    """
+
+    settings: TrainingSettings
+    own: local
+    make: Callable[[], ExampleGradients]
+    records: tuple[Tensor, Tensor]
+    extra: tuple[Tensor, Tensor]
+
+    def go(self, drawn: Tensor, total: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
+        """The clipped sum of those drawn, added to `total`; everybody's clipped norm and change."""
+        shapes, parts = [torch.empty_like(t) for t in total], []
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(drawn), CHUNK)]
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(chunks)), initializer=_alone) as pool:
+            for sums, *part in pool.map(lambda chunk: self._chunk(chunk, drawn, shapes), chunks):
+                parts.append(part)
+                for whole, share in zip(total, sums, strict=True):
+                    whole.add_(share)
+            norms, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return total, norms, changes
+
+    def _chunk(self, part: slice, drawn: Tensor, shapes: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
+        (x, y), others = self.records, len(self.extra[0])
+        gradients: ExampleGradients = self.own.__dict__.setdefault("gradients", None) or self.make()
+        self.own.gradients = gradients
+        gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
+        gradients.differing = len(x[part]) + others if others else 0
+        include, sums = torch.cat([drawn[part], torch.zeros(others)])[None], [torch.empty_like(t) for t in shapes]
+        norms = gradients.clipped_sum(include, self.settings.clip, sums)[0, : len(x[part])]
+        lengths = norms.clamp(max=self.settings.clip).double()
+        changes = _farthest(gradients.gram()[0], len(lengths)) if others else lengths
+        return sums, lengths.numpy(), changes.numpy()
+
+
+def _alone() -> None:
+    """Threads and gradient recording are each thread's own setting."""
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+
+
+def _farthest(gram: Tensor, records: int) -> Tensor:
+    """Each record's distance to the candidate whose clipped gradient is farthest."""
+    squares = gram.diagonal()
+    distances = squares[:records, None] + squares[None, records:] - 2 * gram[:records, records:]
+    return distances.amax(1).clamp(min=0).sqrt()
+
+
+def _scored(
+    settings: TrainingSettings, norms: Array, changes: Array, failure: float, candidates: Dataset | None
+) -> Exposure:
+    sigma = settings.noise * settings.global_sensitivity
+    change = np.sqrt(np.square(changes).mean(0))
+    mu = change * np.sqrt(len(changes)) / sigma
+    advantage = 2 * ndtr(mu / 2) - 1
+    belief = expit(np.square(mu) / 2 + mu * ndtri(1 - failure))
+    method = "exact for the weights passed through"
+    if settings.adjacency is Adjacency.REPLACE:
+        worst = "any record (norm + clip)" if candidates is None else f"the worst of {len(candidates)} candidates"
+        method = f"against {worst}"
+    if settings.rate < 1:
+        method += "; upper bound for sampling: every step at the largest norm"
+        sampled = _sampled(settings, changes.max(0), failure)
+        advantage, belief = np.minimum(advantage, sampled[0]), np.minimum(belief, sampled[1])
+    return Exposure(norms.mean(0), norms.max(0), change, advantage, belief, method)
+
+
+def _sampled(settings: TrainingSettings, largest: Array, failure: float) -> tuple[Array, Array]:
+    """Advantage and belief of a training that is sampled, if every step changes by the record's largest change.
+
+    Replace: the sampled pair of a smaller distance is not known to be dominated, so only the claim itself is used.
+    """
+    top = settings.global_sensitivity
+    replace = settings.adjacency is Adjacency.REPLACE
+    levels = np.array([top]) if replace else top * np.linspace(1 / LEVELS, 1, LEVELS)
+    losses = [
+        privacy_loss(
+            training_mechanism(settings.noise * top / level, settings.rate, settings.steps), settings.adjacency
+        )
+        for level in levels
+    ]
+    place = np.minimum(np.searchsorted(levels, largest * (1 - 1e-6)), len(levels) - 1)
+    scores = [float(loss.advantage()) for loss in losses], [float(loss.belief(failure)) for loss in losses]
+    return np.array(scores[0])[place], np.array(scores[1])[place]
+
+
+def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[str, float | None]:
+    """Spearman's correlation of exposure with each dissimilarity, averaged over records of D: is the heuristic right?
+
+    None where a measure is undefined for the data, or does not vary. 001 Section 5.1 assumes that unlike records are
+    the exposed ones; here it is tested.
+    """
+    chosen = np.random.default_rng(seed).permutation(len(data))[: max(8, min(COMPARED, PAIRS // len(data)))]
+    ranks = rankdata(exposed.change)
+    return {name: _correlation(ranks, name, data, data.features[chosen]) for name in MEASURES}
+
+
+def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np.float32]) -> float | None:
+    if measure == "ssim" and data.kind != "image":
+        return None
+    if measure == "cosine" and not data.features.reshape(len(data), -1).any(1).all():
+        return None
+    sums = np.zeros(len(data))
+
+    def row_sums(block: Any, row: int, _: int) -> tuple[int, Array]:
+        return row, block.sum(axis=1, dtype=np.float64)
+
+    for row, part in Sweep(named(measure), data.features, compared, 1, lambda done, total: None).blocks(row_sums):
+        sums[row : row + len(part)] += part
+    other = rankdata(sums)
+    if other.std() == 0 or ranks.std() == 0:
+        return None
+    return float(np.corrcoef(ranks, other)[0, 1])
+
+
+def write_records(exposed: Exposure, labels: NDArray[np.int64], path: Path | str) -> None:
+    """One CSV row a record of D, in its order: record, label, norms, what it changes, advantage, belief, rank."""
+    rank = np.empty(len(labels), dtype=int)
+    rank[exposed.most(len(labels))] = np.arange(1, len(labels) + 1)
+    columns = (exposed.mean_norm, exposed.largest_norm, exposed.change, exposed.advantage, exposed.belief)
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["record", "label", "mean_norm", "largest_norm", "change", "advantage", "belief", "rank"])
+        for i, label in enumerate(labels):
+            writer.writerow([i, int(label), *(f"{float(column[i]):.9g}" for column in columns), rank[i]])

@@ -1,0 +1,57 @@
+"""Who is exposed in a campaign's data: from its plan to the document's `exposure`, the CSV's rows and the picture's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.audit.campaign import Plan
+from deniable.audit.exposure import Exposure, exposure, rank_correlations
+from deniable.data import Dataset, load, split
+from deniable.document import Document
+from deniable.mechanisms import Adjacency
+
+__all__ = ["exposed_by", "exposure_document"]
+
+CANDIDATES = 256
+"""Records of U \\ D that stand in for x', with replace neighbours."""
+WARNING = "Exposure depends on the data: it is for those who hold the data, and no guarantee."
+
+
+def exposed_by(plan: Plan, data: Any, label: str | None = None) -> tuple[Exposure, Dataset]:
+    """Every record of the plan's D, in one training with the plan's settings."""
+    inside, outside = split(load(data, label=label), int(plan.origin["records"]), plan.seed)
+    replace = plan.training.adjacency is Adjacency.REPLACE
+    some = outside.take(_spread(len(outside))) if replace and len(outside) else None
+    return exposure(plan.training, inside, seed=plan.seed, failure=plan.promise.delta, candidates=some), inside
+
+
+def _spread(number: int) -> NDArray[np.intp]:
+    return np.unique(np.linspace(0, number - 1, min(number, CANDIDATES)).astype(np.intp))
+
+
+def exposure_document(exposed: Exposure, inside: Dataset, path: Path) -> Document:
+    """The most exposed, the spread, and whether unlike records are the exposed ones."""
+    ten = [
+        {
+            "record": int(record),
+            "label": int(inside.labels[record]),
+            "change": float(exposed.change[record]),
+            "advantage": float(exposed.advantage[record]),
+            "belief": float(exposed.belief[record]),
+        }
+        for record in exposed.most()
+    ]
+    return {
+        "file": path.name,
+        "method": exposed.method,
+        "records": len(inside),
+        "most_exposed": ten,
+        "least_advantage": float(exposed.advantage.min()),
+        "median_advantage": float(np.median(exposed.advantage)),
+        "rank_correlation": rank_correlations(exposed, inside),
+        "note": WARNING,
+    }

@@ -1,0 +1,99 @@
+"""The document of somebody else's training: the game's figures, the diagnostics, and the verdict of both together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deniable.audit.campaign import Trials
+from deniable.audit.claim import Claim
+from deniable.audit.diagnostics import Diagnosis, Report
+from deniable.audit.evidence import Claimed, measure
+from deniable.audit.judgement import Verdict, verdict
+from deniable.audit.record import SCHEMA, as_measured
+from deniable.document import Document, Question, explain
+from deniable.mechanisms import Mechanism
+
+__all__ = ["judge_training"]
+
+NOTE = (
+    "The diagnostics speak about the trainings that were run: this data, this model, and clipping only as far as "
+    "gradients reached it."
+)
+
+
+def judge_training(
+    claim: Claim, claimed: Mechanism, trials: Trials | None, report: Report, *, delta: float, confidence: float
+) -> Document:
+    """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
+    exact = explain(claimed, Question(delta=delta, adjacency=claim.adjacency), {})["scores"]
+    promised = {"belief": None, "advantage": None, "epsilon": None, "delta": delta}
+    measured: Document = {"trials": 0}
+    game = None
+    if trials is not None:
+        bare = Claimed(claim.noise, claim.rate, claim.steps, claim.adjacency)
+        settings: dict[str, Any] = {"delta": delta, "belief_bound": exact["belief"], "rate": claim.rate}
+        shown = measure(trials, **settings, confidence=confidence, training=bare)
+        measured, game = as_measured(shown), verdict(shown, promised, exact)
+    judged = _judged(report, game)
+    return {
+        "schema": SCHEMA,
+        "input": {},
+        "claimed": promised,
+        "exact": exact,
+        "measured": measured,
+        "verdict": judged.name,
+        "closeness": judged.closeness,
+        "verdict_text": judged.text,
+        "diagnostics": _shown(report),
+        "notes": [NOTE],
+    }
+
+
+def _judged(report: Report, game: Verdict | None) -> Verdict:
+    """The game's verdict, unless a diagnostic failed; passed diagnostics decide where the game could not."""
+    violated = game is not None and game.name == "violated"
+    if report.findings:
+        found = "; ".join(f"{finding.sentence} ({_p(finding)})" for finding in report.findings)
+        rate = f"A training as claimed fails any diagnostic with probability at most {report.false_alarms:.2g}."
+        parts = [f"{found[0].upper()}{found[1:]}.", *([rate] if report.false_alarms else [])]
+        parts += [game.text] if game is not None and violated else []
+        weaker = violated or any(finding.weakens for finding in report.findings)
+        return Verdict("violated" if weaker else "not as claimed", " ".join(parts))
+    if game is None or violated:
+        return game or Verdict("uninformative", "Nothing was trained.")
+    passed = sum(test.checked for test in report.tests)
+    noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
+    text = f"All {passed} diagnostics that apply pass; {noise}. {game.text}"
+    return Verdict("consistent", text, game.closeness)
+
+
+def _p(finding: Diagnosis) -> str:
+    return f"{finding.name}, p < 1e-12" if finding.p_value < 1e-12 else f"{finding.name}, p = {finding.p_value:.1g}"
+
+
+def _shown(report: Report) -> Document:
+    named = {finding.name: finding for finding in report.findings}
+    return {
+        "cause": report.findings[0].sentence if report.findings else None,
+        "false_alarm_rate": report.false_alarms,
+        "level": report.level,
+        "noise_ratio": report.noise_ratio if np.isfinite(report.noise_ratio) else None,
+        "findings": [_test(finding, report) for finding in report.findings],
+        "tests": [_test(named.get(test.name, test), report) for test in report.tests],
+    }
+
+
+def _test(test: Diagnosis, report: Report) -> Document:
+    passed = test.p_value >= report.level if report.false_alarms else False
+    return {
+        "name": test.name,
+        "p_value": test.p_value,
+        "passed": passed,
+        "checked": test.checked,
+        "observed": test.observed,
+        "expected": test.expected,
+        "weakens_privacy": None if passed else test.weakens,
+        "sentence": None if passed else test.sentence,
+    }

@@ -22,13 +22,12 @@ from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
-from deniable.training.models import model_factory, refuse
+from deniable.training.models import check_fit, model_factory
 
 __all__ = [
     "Plan",
     "Progress",
     "Trials",
-    "as_input",
     "choose_neighbours",
     "named_by",
     "neighbourly",
@@ -77,7 +76,8 @@ class Plan:
         settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
         settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
         neighbours, origin = choose_neighbours(dataset, records, seed, adjacency, measure)
-        network = _checked_model(unsettled, neighbours, dataset.classes)
+        network = model_factory(unsettled.model)()
+        check_fit(network, neighbours.records[:2], dataset.classes)
         if "trials_per_block" not in training:
             settled["trials_per_block"] = usual_block(network, neighbours, unsettled.rate)
         return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
@@ -163,21 +163,6 @@ def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Data
     return chosen
 
 
-def _checked_model(settings: TrainingSettings, neighbours: Neighbours, classes: int) -> torch.nn.Module:
-    """Refuse before the first trial a model that does not fit the data."""
-    model, records = model_factory(settings.model)(), neighbours.records[:2]
-    refuse(model)
-    try:
-        with torch.no_grad():
-            shape = tuple(model(records).shape)
-    except RuntimeError as error:
-        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
-    if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
-        wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
-        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
-    return model
-
-
 def choose_neighbours(
     dataset: Dataset, records: int, seed: int, adjacency: Adjacency, measure: str | None
 ) -> tuple[Neighbours, dict[str, Any]]:
@@ -191,16 +176,11 @@ def choose_neighbours(
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
     other = None
     if found.replacement is not None:
-        other = as_input(outside)[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(as_input(inside), inside.labels, found.record, other)
+        other = outside.inputs[found.replacement], outside.labels[found.replacement]
+    neighbours = Neighbours.of(inside.inputs, inside.labels, found.record, other)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
-
-
-def as_input(dataset: Dataset) -> NDArray[np.float32]:
-    """Records as models take them: grey images get the channel that convolutions expect."""
-    return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
 
 
 def named_by(value: Any) -> Any:

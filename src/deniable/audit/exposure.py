@@ -27,7 +27,6 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import rankdata
 from torch import Tensor
 
-from deniable.audit.campaign import as_input
 from deniable.audit.promise import training_mechanism
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
@@ -105,8 +104,8 @@ def _course(
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[Array, Array]]:
     """Every step's (clipped norms, changes), while one training goes on; records are taken a chunk at a time."""
-    x, y = as_records(as_input(data), data.labels)
-    extra = as_records(as_input(candidates), candidates.labels) if candidates is not None else (x[:0], y[:0])
+    x, y = as_records(data.inputs, data.labels)
+    extra = as_records(candidates.inputs, candidates.labels) if candidates is not None else (x[:0], y[:0])
     model, weights = initial_weights(settings, 1, SeededSource(seed, 0, stream=0).generator)
     source, update = SeededSource(seed, 0, stream=1), updater(settings)
     loss = loss_function(settings.loss)

@@ -7,14 +7,28 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from deniable.training.settings import ModelFactory
 
-__all__ = ["MODELS", "adult", "digits", "location", "mnist", "model_factory", "named_function", "purchase", "refuse"]
+__all__ = [
+    "MODELS",
+    "adult",
+    "check_fit",
+    "dense",
+    "digits",
+    "location",
+    "mnist",
+    "model_factory",
+    "named_function",
+    "purchase",
+    "refuse",
+]
 
 
-def _dense(*widths: int) -> nn.Sequential:
+def dense(*widths: int) -> nn.Sequential:
+    """Dense layers of these widths, from the record's features to the classes, with ReLU between them."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width, following in pairwise(widths):
         layers += [nn.Linear(width, following), nn.ReLU()]
@@ -23,22 +37,22 @@ def _dense(*widths: int) -> nn.Sequential:
 
 def purchase() -> nn.Module:
     """Purchase-100: 600-128-100 (001 Section 6)."""
-    return _dense(600, 128, 100)
+    return dense(600, 128, 100)
 
 
 def adult() -> nn.Module:
     """Adult: 104-6-6-2 (001 Section 6)."""
-    return _dense(104, 6, 6, 2)
+    return dense(104, 6, 6, 2)
 
 
 def location() -> nn.Module:
     """Location-30, in the form of the Purchase model: 446-128-30."""
-    return _dense(446, 128, 30)
+    return dense(446, 128, 30)
 
 
 def digits() -> nn.Module:
     """scikit-learn's 8 x 8 digits: 64-32-10."""
-    return _dense(64, 32, 10)
+    return dense(64, 32, 10)
 
 
 def mnist() -> nn.Module:
@@ -93,6 +107,19 @@ def model_factory(model: str | ModelFactory) -> ModelFactory:
     if ":" not in model:
         raise ValueError(f"model must be one of {', '.join(sorted(MODELS))} or 'module:function', got {model!r}")
     return named_function("model", model)
+
+
+def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
+    """Refuse a model that does not take such records or has no output for every class."""
+    refuse(model)
+    try:
+        with torch.no_grad():
+            shape = tuple(model(records).shape)
+    except RuntimeError as error:
+        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
+    if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
+        wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
+        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
 
 
 def refuse(model: nn.Module) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal, get_args
@@ -23,7 +23,8 @@ class Dataset:
 
     `features` is float32 with one record a row. Images keep their shape: grey ones are (records, height, width), colour
     ones (records, channels, height, width), pixels from 0 to 1. `binary` records hold zeros and ones only, a `table`
-    any finite numbers. `labels` is int64, each from 0 to `classes` - 1.
+    any finite numbers. `labels` is int64, each from 0 to `classes` - 1. `one_hot` are the ranges (first, behind the
+    last) of a table's columns that write one category each, in order.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Dataset:
     labels: NDArray[np.int64]
     classes: int
     kind: Kind
+    one_hot: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -57,9 +59,14 @@ class Dataset:
         digest.update(np.ascontiguousarray(self.labels, dtype="<i8").data)
         return digest.hexdigest()
 
+    @property
+    def inputs(self) -> NDArray[np.float32]:
+        """Records as models take them: grey images get the channel that convolutions expect."""
+        return self.features[:, None] if self.features.ndim == 3 else self.features
+
     def take(self, records: NDArray[np.integer]) -> Dataset:
         """The named records, in the given order."""
-        return Dataset(self.name, self.features[records], self.labels[records], self.classes, self.kind)
+        return replace(self, features=self.features[records], labels=self.labels[records])
 
     def most_common(self, classes: int) -> Dataset:
         """The records of the most common classes, relabelled: 0 is the most common (003 Section 4; ties: lower label).
@@ -75,7 +82,7 @@ class Dataset:
         rank = np.full(self.classes, -1)
         rank[kept] = np.arange(classes)
         chosen = np.flatnonzero(rank[self.labels] >= 0)
-        return Dataset(self.name, self.features[chosen], rank[self.labels[chosen]], classes, self.kind)
+        return replace(self, features=self.features[chosen], labels=rank[self.labels[chosen]], classes=classes)
 
 
 def split(dataset: Dataset, records: int, seed: int) -> tuple[Dataset, Dataset]:

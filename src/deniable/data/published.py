@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,8 @@ def read_adult(train: Path, test: Path) -> tuple[Dataset, Dataset]:
     low, high = numbers[0].min(axis=0), numbers[0].max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     one_hot = [_one_hot(parts[0][:, column], [part[:, column] for part in parts]) for column in ADULT_CATEGORIES]
+    widths = [columns[0].shape[1] for columns in one_hot]
+    ends = [len(ADULT_NUMBERS), *(len(ADULT_NUMBERS) + np.cumsum(widths)).tolist()]
     first, second = (
         Dataset(
             "adult",
@@ -145,6 +148,7 @@ def read_adult(train: Path, test: Path) -> tuple[Dataset, Dataset]:
             np.char.startswith(parts[part][:, ADULT_INCOME], ">50K").astype(np.int64),
             2,
             "table",
+            tuple(pairwise(ends)),
         )
         for part in (0, 1)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -79,4 +80,4 @@ def _part(name: str, found: Found, part: Part) -> Dataset:
     if part != "all":
         return train if part == "train" else test
     features = np.concatenate((train.features, test.features))
-    return Dataset(train.name, features, np.concatenate((train.labels, test.labels)), train.classes, train.kind)
+    return replace(train, features=features, labels=np.concatenate((train.labels, test.labels)))

@@ -10,7 +10,7 @@ from deniable.training.losses import loss_function
 from deniable.training.models import model_factory, refuse
 from deniable.training.noise import RandomSource
 from deniable.training.optimizers import updater
-from deniable.training.settings import Columns, TrainingSettings
+from deniable.training.settings import Columns, Course
 from deniable.training.stack import example_gradients
 
 __all__ = ["Ensemble", "initial_weights"]
@@ -19,9 +19,7 @@ GATHER_BELOW = 0.5
 """Below this rate each trial's batch is copied together; above it, all records are computed and left out by weight."""
 
 
-def initial_weights(
-    settings: TrainingSettings, trials: int, generator: torch.Generator
-) -> tuple[nn.Module, list[Tensor]]:
+def initial_weights(settings: Course, trials: int, generator: torch.Generator) -> tuple[nn.Module, list[Tensor]]:
     """A model, refused if it mixes examples, and each trial's own first weights, as the factory draws them."""
     factory = model_factory(settings.model)
     with torch.random.fork_rng(devices=[]):
@@ -37,7 +35,7 @@ class Ensemble:
 
     def __init__(
         self,
-        settings: TrainingSettings,
+        settings: Course,
         model: nn.Module,
         weights: list[Tensor],
         columns: Columns,

@@ -11,10 +11,22 @@ from torch import nn
 
 from deniable.training.settings import ModelFactory
 
-__all__ = ["MODELS", "adult", "digits", "location", "mnist", "model_factory", "named_function", "purchase", "refuse"]
+__all__ = [
+    "MODELS",
+    "adult",
+    "dense",
+    "digits",
+    "location",
+    "mnist",
+    "model_factory",
+    "named_function",
+    "purchase",
+    "refuse",
+]
 
 
-def _dense(*widths: int) -> nn.Sequential:
+def dense(*widths: int) -> nn.Sequential:
+    """Dense layers of these widths, from the record's features to the classes, with ReLU between them."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width, following in pairwise(widths):
         layers += [nn.Linear(width, following), nn.ReLU()]
@@ -23,22 +35,22 @@ def _dense(*widths: int) -> nn.Sequential:
 
 def purchase() -> nn.Module:
     """Purchase-100: 600-128-100 (001 Section 6)."""
-    return _dense(600, 128, 100)
+    return dense(600, 128, 100)
 
 
 def adult() -> nn.Module:
     """Adult: 104-6-6-2 (001 Section 6)."""
-    return _dense(104, 6, 6, 2)
+    return dense(104, 6, 6, 2)
 
 
 def location() -> nn.Module:
     """Location-30, in the form of the Purchase model: 446-128-30."""
-    return _dense(446, 128, 30)
+    return dense(446, 128, 30)
 
 
 def digits() -> nn.Module:
     """scikit-learn's 8 x 8 digits: 64-32-10."""
-    return _dense(64, 32, 10)
+    return dense(64, 32, 10)
 
 
 def mnist() -> nn.Module:

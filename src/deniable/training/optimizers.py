@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from deniable.training.settings import TrainingSettings
+from deniable.training.settings import Course
 
 __all__ = ["Adam", "Sgd", "Updater", "updater"]
 
@@ -52,6 +52,6 @@ class Adam(Updater):
             weight.addcdiv_(first, root, value=-self.learning_rate / first_left)
 
 
-def updater(settings: TrainingSettings) -> Updater:
+def updater(settings: Course) -> Updater:
     """The settings' optimizer."""
     return {"sgd": Sgd, "adam": Adam}[settings.optimizer](settings.learning_rate)

@@ -10,7 +10,7 @@ from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.noise import SeededSource, SystemSource
 from deniable.training.settings import Columns, TrainingSettings, as_records
 
-__all__ = ["train"]
+__all__ = ["filled", "train", "unpredictable"]
 
 
 def train(
@@ -28,7 +28,7 @@ def train(
             "sensitivity must be 'global' for a model that is released, got 'local': it gives no guarantee"
         )
     x, y = as_records(records, labels)
-    generator = SeededSource(weights_seed, 0).generator if weights_seed is not None else _unpredictable()
+    generator = SeededSource(weights_seed, 0).generator if weights_seed is not None else unpredictable()
     model, weights = initial_weights(settings, 1, generator)
     ensemble = Ensemble(settings, model, weights, Columns(x, y, 0), SystemSource())
     nobody = torch.empty(1, 0)
@@ -39,16 +39,18 @@ def train(
             ensemble.sum_gradients()
             ensemble.add_noise(sigma)
             ensemble.apply()
-    return _filled(model, ensemble)
+    return filled(model, ensemble)
 
 
-def _unpredictable() -> torch.Generator:
+def unpredictable() -> torch.Generator:
+    """A generator that nobody can repeat."""
     generator = torch.Generator()
     generator.seed()
     return generator
 
 
-def _filled(model: nn.Module, ensemble: Ensemble) -> nn.Module:
+def filled(model: nn.Module, ensemble: Ensemble) -> nn.Module:
+    """The model with the ensemble's first weights; refused if the training diverged."""
     trained = ensemble.state(0)
     if not all(bool(torch.isfinite(value).all()) for value in trained.values()):
         raise FloatingPointError("training diverged: lower learning_rate or scale the records")

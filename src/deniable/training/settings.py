@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import torch
@@ -14,11 +14,39 @@ from torch import Tensor
 from deniable.checks import positive, probability, whole
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Columns", "ModelFactory", "Neighbours", "TrainingSettings", "as_records"]
+__all__ = ["Columns", "Course", "ModelFactory", "Neighbours", "TrainingSettings", "as_records"]
 
 ModelFactory = Callable[[], torch.nn.Module]
 Optimizer = Literal["sgd", "adam"]
 Sensitivity = Literal["global", "local"]
+
+
+class Course(Protocol):
+    """What the moves of a step need to know of a training, whoever plans it."""
+
+    @property
+    def model(self) -> str | ModelFactory:
+        """The network: a name, a ``"module:function"`` or a function."""
+
+    @property
+    def loss(self) -> str | Callable[[Tensor, Tensor], Tensor]:
+        """The loss of each example."""
+
+    @property
+    def clip(self) -> float:
+        """The largest norm of an example's gradient; infinity for none."""
+
+    @property
+    def rate(self) -> float:
+        """The probability of each record to be in a batch."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's."""
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Which one."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +84,9 @@ class TrainingSettings:
             whole(name, getattr(self, name))
         if probability("rate", self.rate) == 0:
             raise ValueError("rate must be a number above 0 and at most 1, got 0: no record would ever be drawn")
-        _one_of("optimizer", self.optimizer, get_args(Optimizer))
-        _one_of("sensitivity", self.sensitivity, get_args(Sensitivity))
-        object.__setattr__(self, "adjacency", Adjacency(_one_of("adjacency", self.adjacency, tuple(Adjacency))))
+        one_of("optimizer", self.optimizer, get_args(Optimizer))
+        one_of("sensitivity", self.sensitivity, get_args(Sensitivity))
+        object.__setattr__(self, "adjacency", Adjacency(one_of("adjacency", self.adjacency, tuple(Adjacency))))
 
     @property
     def global_sensitivity(self) -> float:
@@ -71,7 +99,7 @@ class TrainingSettings:
         return self.sensitivity == "global"
 
 
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")
     return value

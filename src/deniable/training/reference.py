@@ -1,0 +1,73 @@
+"""003's reference networks and hyperparameters (Tables 1 and 2), by data set."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from torch import nn
+
+from deniable.data import Dataset
+from deniable.training.models import MODELS, dense
+from deniable.training.settings import ModelFactory
+from deniable.training.targets import TargetSettings
+
+__all__ = ["faces", "head_on", "reference_network", "reference_settings"]
+
+
+def faces(height: int, width: int, classes: int) -> nn.Module:
+    """A small network for grey faces: twice conv 3x3 (16 filters), ReLU, max pool 2; then `classes` outputs.
+
+    It stands where 003 has VGG-Very-Deep-16, whose weights must be fetched; for a backbone of your own see `head_on`.
+    """
+    rows, columns = (((side - 2) // 2 - 2) // 2 for side in (height, width))
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * rows * columns, classes),
+    )
+
+
+def head_on(backbone: nn.Module, features: int, classes: int) -> nn.Module:
+    """A backbone of your own, frozen, and a new dense layer on its `features` outputs, which alone is trained.
+
+    003 Section 4 keeps VGG's convolutional core in this way. Write it into a function without arguments that returns
+    the model and give that function, or its ``"module:function"``, as `model`.
+    """
+    backbone.eval().requires_grad_(False)
+    return nn.Sequential(backbone, nn.Flatten(), nn.Linear(features, classes))
+
+
+def reference_network(dataset: Dataset) -> ModelFactory:
+    """The network for such data: Texas 512-128-C, other bits 128-C, faces a small CNN; else the model of that name."""
+    if dataset.kind == "image" and dataset.name not in MODELS:
+        height, width = dataset.features.shape[-2:]
+        return partial(faces, height, width, dataset.classes)
+    if dataset.kind == "binary":
+        hidden = (512, 128) if dataset.name.startswith("texas") else (128,)
+        return partial(dense, dataset.features.shape[1], *hidden, dataset.classes)
+    if dataset.name in MODELS:
+        return MODELS[dataset.name]
+    return partial(dense, dataset.features.shape[1], 128, dataset.classes)
+
+
+TABLE_2 = {
+    # learning rate, batch, epochs without DP (and with local DP); the same with central DP; clipping norm
+    "texas": ((0.01, 128, 200), (0.01, 128, 1000), 4.0),
+    "purchase": ((0.001, 128, 200), (0.01, 128, 200), 4.0),
+    "lfw": ((0.001, 32, 30), (0.001, 16, 110), 3.0),
+    "skewed-purchases": ((0.001, 100, 200), (0.001, 100, 200), 4.0),
+}
+
+
+def reference_settings(dataset: Dataset, noise: float = 0.0) -> TargetSettings:
+    """003 Table 2's learning rate, batch, epochs and clipping norm; data sets it lacks take those of Purchases."""
+    family = next((name for name in TABLE_2 if re.match(name, dataset.name)), "purchase")
+    without, central, clip = TABLE_2[family]
+    rate, batch, epochs = central if noise else without
+    return TargetSettings(reference_network(dataset), noise, rate, batch, epochs, clip)

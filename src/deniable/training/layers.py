@@ -18,6 +18,9 @@ from deniable.training.buffers import Buffers
 
 __all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
 
+FEW = 8
+"""Up to so many kept examples are multiplied one by one; see `SharedDense`."""
+
 
 class Layer(ABC):
     """One layer of every trial."""
@@ -132,8 +135,9 @@ class Dense(Weighted):
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs)
-        columns = [self._times(noise[0], inputs[:, :, i : i + 1]) for i in range(inputs.shape[2])]
-        products = torch.cat(columns, 2).double() if columns else deltas
+        width = 1 if inputs.shape[2] <= FEW else inputs.shape[2]
+        columns = [self._times(noise[0], part) for part in inputs.split(width, 2)]
+        products = torch.cat(columns, 2).double() if inputs.shape[2] else deltas
         if len(noise) == 2:
             products = products + noise[1].unsqueeze(2)
         return (products * deltas).sum(1)
@@ -178,8 +182,10 @@ class SharedDense(Dense):
 
     @staticmethod
     def _times(noise: Tensor, inputs: Tensor) -> Tensor:
-        # a matrix-vector product for each record: MKL is slow on products with two columns
-        return torch.mv(noise.view(-1, noise.shape[2]), inputs.flatten()).view(*noise.shape[:2], 1)
+        # a matrix-vector product for each of few records: MKL is slow on products with two columns
+        flat = noise.view(-1, noise.shape[2])
+        product = torch.mv(flat, inputs.flatten()) if inputs.shape[2] == 1 else torch.mm(flat, inputs[0])
+        return product.view(*noise.shape[:2], -1)
 
 
 class ReLU(Layer):

@@ -8,16 +8,19 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from threading import Thread
+from typing import Any, TypeVar
 
 from deniable.checks import whole
 from deniable.training.engine import BlockResult, run_block
 from deniable.training.settings import Neighbours, TrainingSettings
 
-__all__ = ["run_blocks"]
+__all__ = ["run_blocks", "spread"]
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
 
 
@@ -37,53 +40,57 @@ def run_blocks(
     with their number. Workers are spawned: a script that calls this needs ``if __name__ == "__main__":``, and a model
     or loss given as a function must be importable.
     """
-    workers = whole("processes", processes if processes is not None else os.cpu_count() or 1)
-    results = _inline if workers == 1 else _spawned
-    for number, result in results(settings, neighbours, seed, iter(blocks), workers):
+    for number, result in spread(partial(run_block, settings, neighbours, seed), blocks, processes):
         if progress is not None:
             progress(settings.trials_per_block)
         yield number, result
 
 
-def _inline(
-    settings: TrainingSettings, neighbours: Neighbours, seed: int, blocks: Iterator[int], workers: int
-) -> Iterator[tuple[int, BlockResult]]:
-    for number in blocks:
-        yield number, run_block(settings, neighbours, seed, number)
+def spread(
+    work: Callable[[int], T], numbers: Iterable[int], processes: int | None = None
+) -> Iterator[tuple[int, T]]:
+    """(number, ``work(number)``) as they finish, on `processes` workers (default: one a core); one works right here.
+
+    `work` must be importable, with picklable arguments; every worker is handed it once.
+    """
+    workers = whole("processes", processes if processes is not None else os.cpu_count() or 1)
+    if workers > 1:
+        yield from _spawned(work, iter(numbers), workers)
+        return
+    for number in numbers:
+        yield number, work(number)
 
 
-def _spawned(
-    settings: TrainingSettings, neighbours: Neighbours, seed: int, blocks: Iterator[int], workers: int
-) -> Iterator[tuple[int, BlockResult]]:
-    game = pickle.dumps((settings, neighbours, seed))
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare, initargs=(game,))
+def _spawned(work: Callable[[int], T], numbers: Iterator[int], workers: int) -> Iterator[tuple[int, T]]:
+    packed = pickle.dumps(work)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare, initargs=(packed,))
     try:
-        running = {pool.submit(_play, number): number for number in islice(blocks, 2 * workers)}
+        running = {pool.submit(_done, number): number for number in islice(numbers, 2 * workers)}
         while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield running.pop(future), _result(future)
-            room = islice(blocks, 2 * workers - len(running))
-            running |= {pool.submit(_play, number): number for number in room}
+            room = islice(numbers, 2 * workers - len(running))
+            running |= {pool.submit(_done, number): number for number in room}
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _result(future: Future[BlockResult]) -> BlockResult:
+def _result(future: Future[T]) -> T:
     try:
         return future.result()
     except BrokenProcessPool as error:
         raise RuntimeError("a worker process died, most likely for lack of memory: lower trials_per_block") from error
 
 
-_game: tuple[TrainingSettings, Neighbours, int]
+_work: Callable[[int], Any]
 
 
-def _prepare(game: bytes) -> None:
-    global _game  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
+def _prepare(packed: bytes) -> None:
+    global _work  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends its workers
     Thread(target=_end_with_parent, daemon=True).start()
-    _game = pickle.loads(game)
+    _work = pickle.loads(packed)
 
 
 def _end_with_parent() -> None:
@@ -94,5 +101,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _play(number: int) -> BlockResult:
-    return run_block(*_game, number)
+def _done(number: int) -> Any:
+    return _work(number)

@@ -6,6 +6,7 @@ point inside a tie and the order of the records never matters.
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -120,21 +121,14 @@ def chance_level(records: int, repeats: int = 1, confidence: float = 0.95, draws
     return float(np.quantile(means, confidence, method="higher"))
 
 
-def average_precision_bound(fpr: ArrayLike, tpr: ArrayLike) -> float:
-    """The largest average precision on balanced records of attacks below a trade-off curve (in the limit of many).
+def average_precision_bound(advantage: float) -> float:
+    """The largest average precision on balanced records of attacks of at most this advantage (in the limit of many).
 
-    At recall r an attack below the curve has at least the false positive rate f(r) of the curve, so its precision is at
-    most r / (r + f(r)); the sum over the curve's points takes the larger precision of each interval, which is safe.
+    At recall r such an attack accuses at least r - a of the non-members, so its precision is at most r / (2r - a), and
+    1 up to recall a; the integral over r is a + (1 - a)/2 + (a/4) ln((2 - a)/a).
     """
-    x, y = np.asarray(fpr, dtype=np.float64), np.asarray(tpr, dtype=np.float64)
-    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or np.any(np.diff(x) < 0) or np.any((x < 0) | (y > 1)):
-        raise ValueError("fpr and tpr must be one curve from 0 to 1 with ascending fpr")
-    y = np.maximum.accumulate(y)
-    precision = np.divide(y, x + y, out=np.ones_like(y), where=x + y > 0)
-    certain = y[0] * precision[0]
-    # between two points recall is at most y[i+1] and the rate at least x[i]
-    inside = np.diff(y) * np.divide(y[1:], x[:-1] + y[1:], out=np.ones(len(y) - 1), where=x[:-1] + y[1:] > 0)
-    return float(min(1.0, certain + inside.sum()))
+    a = probability("advantage", advantage)
+    return 0.5 if a == 0 else a + (1 - a) / 2 + a / 4 * log((2 - a) / a)
 
 
 def phi(

@@ -104,6 +104,5 @@ def best_threshold(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> fl
 
 
 def as_input(dataset: Dataset) -> tuple[Tensor, Tensor]:
-    """Records and labels as models take them: grey images get the channel that convolutions expect."""
-    features = dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
-    return torch.from_numpy(np.ascontiguousarray(features)), torch.from_numpy(dataset.labels)
+    """Records and labels as models take them."""
+    return torch.from_numpy(np.ascontiguousarray(dataset.inputs)), torch.from_numpy(dataset.labels)

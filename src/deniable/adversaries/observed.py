@@ -81,8 +81,8 @@ class LayerGradient:
     def norms(self) -> Tensor:
         """The length of each record's gradient."""
         if self.incoming is None:
-            return torch.linalg.vector_norm(self.backward, dim=(1, 2))
-        return torch.linalg.vector_norm(self.backward, dim=1) * torch.linalg.vector_norm(self.incoming, dim=1)
+            return self.backward.square().sum((1, 2)).sqrt()
+        return (self.backward.square().sum(1) * self.incoming.square().sum(1)).sqrt()
 
 
 def last_layer_gradients(model: nn.Module, dataset: Dataset, layers: int) -> list[LayerGradient]:

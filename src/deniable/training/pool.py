@@ -46,9 +46,7 @@ def run_blocks(
         yield number, result
 
 
-def spread(
-    work: Callable[[int], T], numbers: Iterable[int], processes: int | None = None
-) -> Iterator[tuple[int, T]]:
+def spread(work: Callable[[int], T], numbers: Iterable[int], processes: int | None = None) -> Iterator[tuple[int, T]]:
     """(number, ``work(number)``) as they finish, on `processes` workers (default: one a core); one works right here.
 
     `work` must be importable, with picklable arguments; every worker is handed it once.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +19,6 @@ MISSING = ROW.replace("State-gov", "?")
 def real(name: str, **options: str) -> pytest.MarkDecorator:
     missing = not (Path(os.environ.get("DENIABLE_DATA", "/nowhere")) / name).is_file()
     return pytest.mark.skipif(missing, reason=f"the real {name} is not in the folder named by DENIABLE_DATA")
-
-
-def archive(path: Path, **members: str) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, text in members.items():
-            info = tarfile.TarInfo(name.replace("__", "/"))
-            info.size = len(text)
-            tar.addfile(info, io.BytesIO(text.encode()))
-    return path
 
 
 def test_mnist_format(tmp_path: Path) -> None:
@@ -52,47 +41,6 @@ def test_a_small_file_under_the_real_name_is_refused(tmp_path: Path, monkeypatch
         load("mnist")
 
 
-def test_location_formats(tmp_path: Path) -> None:
-    bits = np.random.default_rng(0).integers(0, 2, (4, 11), dtype=np.uint8)
-    labels = [0, 29, 5, 5]
-    np.savez(tmp_path / "p.npz", X_packed=np.packbits(bits, axis=1), n_features=11, y=np.uint8(labels))
-    lines = (f'"{label + 1}",' + ",".join(map(str, row)) for label, row in zip(labels, bits, strict=True))
-    archive(tmp_path / "p.tgz", bangkok="\n".join(lines))
-    for data in (published.read_location30(tmp_path / "p.npz"), published.read_location30(tmp_path / "p.tgz")):
-        np.testing.assert_array_equal(data.features, bits)
-        assert data.labels.tolist() == labels
-        assert (data.classes, data.kind) == (30, "binary")
-
-
-def test_purchase_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bits = np.random.default_rng(1).integers(0, 2, (3, 600), dtype=np.uint8)
-    labels = [0, 99, 41]
-    lines = (f"{label + 1}," + ",".join(map(str, row)) for label, row in zip(labels, bits, strict=True))
-    archive(tmp_path / "dataset_purchase.tgz", dataset_purchase="\n".join(lines))
-    monkeypatch.setenv("DENIABLE_DATA", str(tmp_path))
-    text = load("purchase100")
-    np.savez(tmp_path / "purchase100.npz", features=bits, labels=np.eye(100)[labels])
-    arrays = load("purchase100")
-    np.testing.assert_array_equal(text.features, bits)
-    assert text.labels.tolist() == labels
-    assert text.sha256 == arrays.sha256
-    assert load("purchase100", classes=2).labels.tolist() == [0, 1]
-
-
-def test_texas_format(tmp_path: Path) -> None:
-    path = archive(tmp_path / "t.tgz", texas__100__feats="0,1,1\n1,0,0\n", texas__100__labels="100\n1\n")
-    data = published.read_texas100(path)
-    assert data.features.tolist() == [[0, 1, 1], [1, 0, 0]]
-    assert data.labels.tolist() == [99, 0]
-
-
-@pytest.mark.parametrize(("line", "fault"), [("0,1,0", "labels"), ("101,1,0", "labels"), ("5,1,2", "zeros and ones")])
-def test_wrong_published_tables_are_refused(tmp_path: Path, line: str, fault: str) -> None:
-    path = archive(tmp_path / "dataset_purchase.tgz", dataset_purchase=f"1,0,0\n{line}\n")
-    with pytest.raises(ValueError, match=rf"dataset_purchase.tgz is not purchase100: .*{fault}"):
-        published.read_purchase100(path)
-
-
 def test_adult_formats_agree(tmp_path: Path) -> None:
     header = "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex"
     header += ",capital-gain,capital-loss,hours-per-week,native-country,income"
@@ -111,6 +59,9 @@ def test_adult_formats_agree(tmp_path: Path) -> None:
     assert np.all(train.features[:, 6:].sum(axis=1) == 8)
     assert (train.labels.tolist(), test.labels.tolist()) == ([0, 1], [1])
     np.testing.assert_array_equal(test.features[0], train.features[1])
+    assert [stop - start for start, stop in train.one_hot] == [2, 2, 1, 2, 2, 2, 2, 1]
+    for start, stop in test.one_hot:
+        assert test.features[:, start:stop].sum(axis=1).tolist() == [1]
 
 
 def test_adult_faults_are_named(tmp_path: Path) -> None:
@@ -140,24 +91,9 @@ def test_real_adult_has_104_columns() -> None:
     assert np.all(train.features[:, 6:].sum(axis=1) == 8)
     assert (train.features[:, :6].min(), train.features[:, :6].max()) == (0, 1)
     assert (int(train.labels.sum()), int(test.labels.sum())) == (7508, 3700)
+    assert [stop - start for start, stop in train.one_hot] == [7, 16, 7, 14, 6, 5, 2, 41]
+    assert train.one_hot[0][0] == 6
     everything = load("adult")
+    assert everything.one_hot == everything.take(np.arange(3)).one_hot == train.one_hot
     assert everything.features.shape == (45_222, 104)
     np.testing.assert_array_equal(everything.features[30_162:], test.features)
-
-
-@real("location30_packed.npz")
-def test_real_location() -> None:
-    data = load("location30")
-    assert data.features.shape == (5010, 446)
-    assert len(np.unique(data.labels)) == data.classes == 30
-
-
-@real("lfw_min20_gray_62x47.npz")
-def test_real_faces_match_003() -> None:
-    data = load("lfw")
-    assert data.features.shape == (3023, 62, 47)
-    assert data.classes == 62
-    # 003 Section 4: the topmost 20 and 50 people have 1906 and 2773 records
-    assert [len(data.most_common(classes)) for classes in (20, 50)] == [1906, 2773]
-    with pytest.raises(ValueError, match="classes must be at most 62"):
-        load("lfw", classes=100)

@@ -174,16 +174,11 @@ def _neighbours(
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
     other = None
     if found.replacement is not None:
-        other = _as_input(outside)[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(_as_input(inside), inside.labels, found.record, other)
+        other = outside.inputs[found.replacement], outside.labels[found.replacement]
+    neighbours = Neighbours.of(inside.inputs, inside.labels, found.record, other)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
-
-
-def _as_input(dataset: Dataset) -> NDArray[np.float32]:
-    """Records as models take them: grey images get the channel that convolutions expect."""
-    return dataset.features[:, None] if dataset.features.ndim == 3 else dataset.features
 
 
 def _named(value: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from deniable.data.dataset import Dataset, Kind, split
 from deniable.data.dissimilarity import MEASURES, dissimilarity
-from deniable.data.generated import digits, purchases, skewed_purchases
+from deniable.data.generated import LEAKING_RECORDS, digits, purchases, skewed_purchases
 from deniable.data.neighbours import Neighbour, Progress, least_dissimilar, most_dissimilar
 from deniable.data.own import from_arrays, imported
 from deniable.data.registry import NAMES, Part, load
 
 __all__ = [
+    "LEAKING_RECORDS",
     "MEASURES",
     "NAMES",
     "Dataset",

@@ -1,6 +1,7 @@
 """Where published files come from: the folder DENIABLE_DATA, else a checked download.
 
-Nothing is ever unpickled and no archive is unpacked to disk: members are read straight from it.
+Nothing is ever unpickled and no archive is unpacked to disk: members are read straight from it, and only such as the
+safe filter (`tarfile.data_filter`) would let pass.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -22,7 +23,17 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PublishedFile", "extra", "locate", "open_text", "read_npz", "read_tar_table"]
+__all__ = [
+    "PublishedFile",
+    "damage_named",
+    "extra",
+    "locate",
+    "open_text",
+    "read_npz",
+    "read_table",
+    "read_tar_table",
+    "tar_stream",
+]
 
 FOLDER = "DENIABLE_DATA"
 
@@ -92,7 +103,7 @@ def _where_to_put(dataset: str, choices: tuple[PublishedFile, ...]) -> str:
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
+def damage_named(path: Path) -> Iterator[None]:
     """Whatever a broken archive raises becomes one error that names the file."""
     try:
         yield
@@ -102,7 +113,7 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an .npz file; Python objects (pickles) are refused."""
-    with _damage_named(path):
+    with damage_named(path):
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return dict(archive.items())
@@ -116,21 +127,40 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 @contextmanager
 def open_text(path: Path) -> Iterator[IO[str]]:
     """A text file, gzipped or not; damage met while reading is named."""
-    with _damage_named(path), (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig") as stream:
+    with damage_named(path), (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig") as stream:
         yield stream
 
 
-def read_tar_table(path: Path, member: str) -> NDArray[np.uint8]:
+def tar_stream(path: Path, archive: tarfile.TarFile, member: str) -> IO[bytes]:
+    """One member of an archive that was opened from `path`, refused where the safe filter refuses it."""
+    try:
+        info = tarfile.data_filter(archive.getmember(member), str(Path.cwd()))
+        stream = archive.extractfile(member)
+    except KeyError as error:
+        raise ValueError(f"{path} has no member {member!r}, only {archive.getnames()[:5]}") from error
+    except tarfile.FilterError as error:
+        raise ValueError(f"member {member!r} of {path} is not safe to unpack: {error}") from error
+    if stream is None or not info.size:
+        raise ValueError(f"member {member!r} of {path} is empty or no file")
+    return stream
+
+
+def read_tar_table(path: Path, member: str, dtype: type[np.unsignedinteger[Any]] = np.uint8) -> NDArray[Any]:
     """The comma-separated small whole numbers of one member of a .tgz, quoted or not."""
-    with _damage_named(path), tarfile.open(path) as archive:
-        try:
-            stream = archive.extractfile(member)
-        except KeyError as error:
-            raise ValueError(f"{path} has no member {member!r}, only {archive.getnames()[:5]}") from error
-        if stream is None or not archive.getmember(member).size:
-            raise ValueError(f"member {member!r} of {path} is empty or no file")
-        text = io.TextIOWrapper(stream, encoding="ascii")
-        try:
-            return np.loadtxt(text, dtype=np.uint8, delimiter=",", quotechar='"', comments=None, ndmin=2)
-        except ValueError as error:
-            raise ValueError(f"{member} in {path} is not a table of small whole numbers: {error}") from error
+    with damage_named(path), tarfile.open(path) as archive:
+        text = io.TextIOWrapper(tar_stream(path, archive, member), encoding="ascii")
+        return _small_numbers(f"{member} in {path}", text, dtype)
+
+
+def read_table(path: Path, dtype: type[np.unsignedinteger[Any]] = np.uint8, semicolons: bool = False) -> NDArray[Any]:
+    """The comma-separated small whole numbers of a text file, gzipped or not; semicolons may count as commas."""
+    with open_text(path) as stream:
+        lines = (line.replace(";", ",") for line in stream) if semicolons else stream
+        return _small_numbers(str(path), lines, dtype)
+
+
+def _small_numbers(name: str, lines: Iterable[str], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    try:
+        return np.loadtxt(lines, dtype=dtype, delimiter=",", quotechar='"', comments=None, ndmin=2)
+    except ValueError as error:
+        raise ValueError(f"{name} is truncated, or not a table of small whole numbers: {error}") from error

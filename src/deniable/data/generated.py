@@ -9,13 +9,15 @@ from deniable.checks import whole
 from deniable.data.dataset import Dataset
 from deniable.data.files import extra
 
-__all__ = ["digits", "purchases", "skewed_purchases"]
+__all__ = ["LEAKING_RECORDS", "digits", "purchases", "skewed_purchases"]
 
 BITS = 600
 INDICATOR = 0.8
 NOISE_TRAIN = 0.2
 NOISE_TEST = 0.5
 ROWS_AT_ONCE = 10_000
+LEAKING_RECORDS = 1000
+"""So few of the default `purchases` an unprotected network learns by heart."""
 
 
 def digits() -> Dataset:
@@ -24,8 +26,13 @@ def digits() -> Dataset:
     return Dataset("digits", (bunch.images / 16).astype(np.float32), bunch.target.astype(np.int64), 10, "image")
 
 
-def purchases(classes: int = 100, records: int = 20_000, seed: int = 0) -> Dataset:
-    """The generator of 003 Section 4 without the skew: every record has its noise bits set with probability 0.2."""
+def purchases(classes: int = 50, records: int = 20_000, seed: int = 0) -> Dataset:
+    """The generator of 003 Section 4 without the skew: every record has its noise bits set with probability 0.2.
+
+    The default of 50 classes, 12 indicator bits each, is where membership shows: `LEAKING_RECORDS` of them are learned
+    by heart by 003's 600-128-50 network (accuracy 1.00 in training, about 0.74 in test), and noise cures it. With 10 or
+    20 classes everything is learned, with 100 almost nothing that lasts.
+    """
     labels = _balanced(classes, records)
     features = _carts(labels, classes, NOISE_TRAIN, np.random.default_rng(seed))
     return Dataset("purchases", features, labels, classes, "binary")

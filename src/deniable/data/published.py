@@ -1,4 +1,4 @@
-"""Readers of the seeds' published data sets, each from its published form."""
+"""MNIST and Adult, each from its published form; see `bits` and `faces` for the others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset
-from deniable.data.files import PublishedFile, locate, open_text, read_npz, read_tar_table
+from deniable.data.files import PublishedFile, locate, open_text, read_npz
 
-__all__ = ["adult", "lfw", "location30", "mnist", "purchase100", "texas100"]
+__all__ = ["adult", "mnist"]
 
-SHOKRI = "from https://github.com/privacytrustlab/datasets"
-ONE_HOT = "from https://github.com/xehartnort/Purchase100-Texas100-datasets"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 SHARED = "the project's shared data folder"
 
@@ -44,20 +42,6 @@ ADULT_TEST = (
         "adult.test", ("a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",), UCI + "adult.test"
     ),
 )
-LOCATION = (
-    PublishedFile(
-        "location30_packed.npz", ("9e0393dcecfb42835fac229ae31c41ccaf50eee443e3a9262ed317b4b5d06dac",), origin=SHARED
-    ),
-    PublishedFile("dataset_location.tgz", origin=SHOKRI),
-)
-PURCHASE = (PublishedFile("purchase100.npz", origin=ONE_HOT), PublishedFile("dataset_purchase.tgz", origin=SHOKRI))
-TEXAS = (PublishedFile("texas100.npz", origin=ONE_HOT), PublishedFile("dataset_texas.tgz", origin=SHOKRI))
-LFW = PublishedFile(
-    "lfw_min20_gray_62x47.npz",
-    ("0a88e816ad9ca737acebcaa71831460ac6f646ac79a79b66dd31996408d628d7",),
-    origin=f"{SHARED}; other faces: save them as X and y in an .npz of your own and name that file instead of lfw",
-)
-
 ADULT_NUMBERS = (0, 2, 4, 10, 11, 12)
 ADULT_CATEGORIES = (1, 3, 5, 6, 7, 8, 9, 13)
 ADULT_INCOME = 14
@@ -75,52 +59,6 @@ def read_mnist(path: Path) -> tuple[Dataset, Dataset]:
         for part in ("train", "test")
     )
     return train, test
-
-
-def lfw() -> Dataset:
-    """Labeled Faces in the Wild, people with 20 images or more: 3023 grey images of 62 x 47 pixels, 62 people."""
-    return read_lfw(locate("lfw", LFW))
-
-
-def read_lfw(path: Path) -> Dataset:
-    arrays = _arrays(path, "images", "target", "names")
-    return Dataset("lfw", _pixels(arrays["images"]), arrays["target"].astype(np.int64), len(arrays["names"]), "image")
-
-
-def location30() -> Dataset:
-    """Location-30: 5010 people, 446 bits (places visited), 30 classes."""
-    return read_location30(locate("location30", *LOCATION))
-
-
-def read_location30(path: Path) -> Dataset:
-    if path.suffix != ".npz":
-        return _labelled_bits("location30", path, "bangkok", 30)
-    arrays = _arrays(path, "X_packed", "n_features", "y")
-    bits = np.unpackbits(arrays["X_packed"], axis=1)[:, : int(arrays["n_features"])]
-    return Dataset("location30", bits.astype(np.float32), arrays["y"].astype(np.int64), 30, "binary")
-
-
-def purchase100() -> Dataset:
-    """Purchase-100: 197,324 carts, 600 bits (products bought), 100 classes."""
-    return read_purchase100(locate("purchase100", *PURCHASE))
-
-
-def read_purchase100(path: Path) -> Dataset:
-    if path.suffix == ".npz":
-        return _one_hot_labelled("purchase100", path)
-    return _labelled_bits("purchase100", path, "dataset_purchase", 100)
-
-
-def texas100() -> Dataset:
-    """Texas-100: 67,330 hospital stays, 6,170 bits (their features), 100 classes (procedures)."""
-    return read_texas100(locate("texas100", *TEXAS))
-
-
-def read_texas100(path: Path) -> Dataset:
-    if path.suffix == ".npz":
-        return _one_hot_labelled("texas100", path)
-    labels = read_tar_table(path, "texas/100/labels")[:, 0]
-    return _binary("texas100", path, read_tar_table(path, "texas/100/feats"), labels.astype(np.int64) - 1, 100)
 
 
 def adult() -> tuple[Dataset, Dataset]:
@@ -184,24 +122,3 @@ def _arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
 def _pixels(grey: NDArray[Any]) -> NDArray[np.float32]:
     pixels: NDArray[np.float32] = np.divide(grey, 255, dtype=np.float32)
     return pixels
-
-
-def _labelled_bits(name: str, path: Path, member: str, classes: int) -> Dataset:
-    """Shokri's form: a line a record, first the label from 1 on, then the bits."""
-    table = read_tar_table(path, member)
-    return _binary(name, path, table[:, 1:], table[:, 0].astype(np.int64) - 1, classes)
-
-
-def _one_hot_labelled(name: str, path: Path) -> Dataset:
-    """The .npz form: `features` and `labels`, the labels as numbers from 0 on or one-hot."""
-    arrays = _arrays(path, "features", "labels")
-    labels = arrays["labels"]
-    return _binary(name, path, arrays["features"], labels.argmax(axis=1) if labels.ndim == 2 else labels, 100)
-
-
-def _binary(name: str, path: Path, bits: NDArray[Any], labels: NDArray[Any], classes: int) -> Dataset:
-    if bits.size == 0 or not np.isin(bits, (0, 1)).all():
-        raise ValueError(f"{path} is not {name}: its features must be zeros and ones")
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(f"{path} is not {name}: its labels must name {classes} classes, found {np.unique(labels)[-1]}")
-    return Dataset(name, bits.astype(np.float32), labels.astype(np.int64), classes, "binary")

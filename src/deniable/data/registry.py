@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deniable.data import generated, own, published
+from deniable.data import bits, faces, generated, own, published
 from deniable.data.dataset import Dataset
 
 __all__ = ["NAMES", "Part", "load"]
@@ -26,10 +27,11 @@ COLLECTED: dict[str, Callable[[], Found]] = {
     "digits": generated.digits,
     "mnist": published.mnist,
     "adult": published.adult,
-    "location30": published.location30,
-    "purchase100": published.purchase100,
-    "texas100": published.texas100,
-    "lfw": published.lfw,
+    "location30": bits.location30,
+    **{f"purchase{classes}": partial(bits.purchase, classes) for classes in (10, 20, 50, 100)},
+    **{f"texas{classes}": partial(bits.texas, classes) for classes in (100, 150, 200, 300)},
+    "lfw": faces.lfw,
+    **{f"lfw{people}": partial(faces.lfw, people) for people in (20, 50, 100)},
 }
 NAMES = (*COLLECTED, *GENERATED)
 """Every name that `load` knows."""

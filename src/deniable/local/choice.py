@@ -22,7 +22,7 @@ def suited(dataset: Dataset, epsilon: float) -> Randomizer:
 
     Bits: randomized response. Grey images: pixelization with cells of one pixel and the neighbourhood
     m = sqrt(height x width) (003 Section 4). Tables: randomized response on every one-hot category, Laplace noise on
-    every number, which must lie between 0 and 1.
+    every number, which must lie between 0 and 1 (`adult` is scaled by its training part's range, taken as public).
     """
     if dataset.kind == "binary":
         return BinaryResponse(epsilon)

@@ -39,9 +39,12 @@ def entropy(seed: int | None) -> Entropy:
 
 
 def chance_of_lie(epsilon: float, categories: int) -> Decimal:
-    """The chance that randomized response answers anything but the truth: (k - 1) / (e^epsilon + k - 1)."""
+    """The chance that randomized response answers anything but the truth: (k - 1) / (e^epsilon + k - 1).
+
+    An epsilon above 1000 counts as 1000, which is the safe side and no larger than the grid of chances.
+    """
     others = Decimal(categories - 1)
-    return decimals.divide(others, decimals.add(decimals.exp(Decimal(epsilon)), others))
+    return decimals.divide(others, decimals.add(decimals.exp(Decimal(min(epsilon, 1000.0))), others))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ class CategoricalResponse(Randomizer):
     def perturb(self, records: NDArray[Any], seed: int | None = None) -> NDArray[Any]:
         """See `Randomizer.perturb`; `records` is (records, features) of whole numbers."""
         features = self.features_of(records.shape[1:])
+        _refuse_unless(records.dtype.kind in "biuf")
         categories = np.broadcast_to(self.categories, features)
         answered = _flipped if np.all(categories == 2) else _answered
         answers, coins, source = np.empty_like(records), self._coins(features), entropy(seed)

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.adversaries.identifiability import beliefs, decisions
+from deniable.adversaries.identifiability import beliefs
 from deniable.audit.campaign import Trials
-from deniable.audit.limits import Interval, interval, lower_limit, upper_limit
+from deniable.audit.intervals import advantage_interval
+from deniable.audit.limits import Interval, interval, upper_limit
+from deniable.audit.scores_input import Errors
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
 from deniable.mechanisms import GaussianDP
@@ -29,27 +31,6 @@ __all__ = [
 ]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """How often the observer named the wrong data set."""
-
-    false_positives: int
-    """Named D though D' was trained on."""
-    negatives: int
-    """Trials that trained on D'."""
-    false_negatives: int
-    """Named D' though D was trained on."""
-    positives: int
-    """Trials that trained on D."""
-
-    @classmethod
-    def of(cls, trials: Trials) -> Errors:
-        """Decisions of Algorithm 1 after the last step: the threshold, belief = prior, is fixed in advance."""
-        named_d, on_d = decisions(trials.log_likelihood_ratio[:, -1]), trials.trained_on_d
-        wrong = int(np.sum(named_d & ~on_d)), int(np.sum(~named_d & on_d))
-        return cls(wrong[0], int(np.sum(~on_d)), wrong[1], int(np.sum(on_d)))
 
 
 @dataclass(frozen=True)
@@ -105,19 +86,6 @@ def belief_in_truth(trials: Trials) -> NDArray[np.float64]:
 
 def _loss_of_truth(trials: Trials) -> NDArray[np.float64]:
     return np.where(trials.trained_on_d, 1.0, -1.0) * trials.log_likelihood_ratio[:, -1]
-
-
-def advantage_interval(errors: Errors, confidence: float) -> Interval:
-    """1 - FPR - FNR, with limits from four Clopper-Pearson limits that share the risk equally (union bound)."""
-    if not errors.positives or not errors.negatives:
-        return Interval(0.0, -1.0, 1.0)
-    rates = (errors.false_positives, errors.negatives), (errors.false_negatives, errors.positives)
-    side = 1 - (1 - confidence) / 4
-    return Interval(
-        1 - sum(events / trials for events, trials in rates),
-        1 - sum(upper_limit(events, trials, side) for events, trials in rates),
-        1 - sum(lower_limit(events, trials, side) for events, trials in rates),
-    )
 
 
 def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from deniable.checks import probability, whole
 
-__all__ = ["Interval", "interval", "lower_limit", "upper_limit"]
+__all__ = ["Interval", "interval", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
 
 
 class Interval(NamedTuple):
@@ -22,13 +24,25 @@ class Interval(NamedTuple):
 def upper_limit(events: int, trials: int, confidence: float) -> float:
     """Guarantee: below the true rate with probability at most 1 - `confidence`, whatever the rate is."""
     _check(events, trials, confidence)
-    return 1.0 if events == trials else float(betaincinv(events + 1, trials - events, confidence))
+    return float(upper_limits(events, trials, confidence))
 
 
 def lower_limit(events: int, trials: int, confidence: float) -> float:
     """Guarantee: above the true rate with probability at most 1 - `confidence`, whatever the rate is."""
     _check(events, trials, confidence)
-    return 0.0 if events == 0 else float(betaincinv(events, trials - events + 1, 1 - confidence))
+    return float(lower_limits(events, trials, confidence))
+
+
+def upper_limits(events: ArrayLike, trials: ArrayLike, confidence: float) -> NDArray[np.float64]:
+    """`upper_limit` for arrays of counts."""
+    k, n = np.asarray(events), np.asarray(trials)
+    return np.where(k >= n, 1.0, betaincinv(k + 1.0, np.maximum(n - k, 1.0), confidence))
+
+
+def lower_limits(events: ArrayLike, trials: ArrayLike, confidence: float) -> NDArray[np.float64]:
+    """`lower_limit` for arrays of counts."""
+    k, n = np.asarray(events), np.asarray(trials)
+    return np.where(k <= 0, 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, 1 - confidence))
 
 
 def interval(events: int, trials: int, confidence: float) -> Interval:

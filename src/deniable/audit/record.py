@@ -10,8 +10,8 @@ from typing import Any
 
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.evidence import Measured, measure
+from deniable.audit.judgement import verdict
 from deniable.audit.promise import CalibratedBy, Promise
-from deniable.audit.verdict import verdict
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store

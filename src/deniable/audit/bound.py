@@ -1,0 +1,109 @@
+"""What every estimator returns: a lower bound on epsilon, what it means, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any, Literal
+
+from scipy.special import ndtri
+
+from deniable.mechanisms import GaussianDP
+from deniable.scores import privacy_loss
+
+__all__ = ["Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What a bound rests on; `holds` is None where it is taken on trust, False where the scores speak against it."""
+
+    text: str
+    holds: bool | None = None
+    p_value: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        return {"text": self.text, "holds": self.holds, "p_value": self.p_value}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on epsilon at `delta`.
+
+    Guarantee, where `kind` is confidence and the assumptions hold: `value` is above the true epsilon with probability
+    at most 1 - `confidence`. A credible bound makes no such statement, and no verdict rests on it.
+    """
+
+    method: str
+    value: float
+    delta: float
+    confidence: float
+    upper: float = inf
+    """The most that this attack shows of epsilon, at the same confidence; it bounds no other attack."""
+    kind: Literal["confidence", "credible"] = "confidence"
+    rule: str | None = None
+    mu: float | None = None
+    """The lower bound as a shift of unit Gaussians, where the estimator has one."""
+    noise: float | None = None
+    """The noise multiplier that the training is shown not to reach, where the estimator has one."""
+    least_noise: float | None = None
+    """The counterpart of `upper`: against this attack the training does as well as with this noise."""
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing speaks against the assumptions."""
+        return all(assumption.holds is not False for assumption in self.assumptions)
+
+    @property
+    def decides(self) -> bool:
+        """Whether a verdict may rest on it."""
+        return self.kind == "confidence" and self.valid
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values; null stands for infinite or for nothing to say."""
+        return {
+            "name": self.method,
+            "method": DESCRIPTIONS[self.method],
+            "rule": self.rule,
+            "value": _finite(self.value),
+            "upper": _finite(self.upper),
+            "delta": self.delta,
+            "mu": _finite(self.mu),
+            "noise": _finite(self.noise),
+            self.kind: self.confidence,
+            "kind": self.kind,
+            "assumptions": [assumption.document() for assumption in self.assumptions],
+            "valid": self.valid,
+        }
+
+
+DESCRIPTIONS = {
+    "region": "Clopper-Pearson on both error rates, (epsilon, delta) region",
+    "gaussian": "Clopper-Pearson on both error rates, Gaussian trade-off curve",
+    "mechanism": "Clopper-Pearson on both error rates, exact trade-off curve of the claimed training with less noise",
+    "advantage": "Clopper-Pearson on both error rates, advantage form of 004 (weaker than region)",
+    "credible": "joint Bayesian: Beta posteriors of both error rates (credible, not a confidence statement)",
+    "separation": "separation of the log-likelihood ratios, noncentral t",
+    "likelihood": "mean log-likelihood ratio",
+    "one-run": "one run: right guesses about canaries, randomized response",
+    "one-run-gaussian": "one run: right guesses about canaries, Gaussian trade-off curve",
+}
+"""What each estimator does, by its name."""
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """Epsilon at `delta` of a shift of unit Gaussians by `mu`, rounded down; infinite for an infinite shift."""
+    if mu <= 0 or mu == inf:
+        return 0.0 if mu <= 0 else inf
+    epsilon = privacy_loss(GaussianDP(mu)).epsilon(delta)
+    return max(0.0, float(epsilon) - epsilon.error) if isfinite(epsilon) else inf
+
+
+def one_sided_z(confidence: float) -> float:
+    """The standard normal quantile."""
+    return float(ndtri(confidence))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,151 @@
+"""Confidence intervals for what an attack achieves: advantage, AUC, TPR at a given FPR, average precision.
+
+| score | interval | coverage |
+|---|---|---|
+| advantage at a fixed threshold | four Clopper-Pearson limits, union bound | at least as stated |
+| TPR at a given FPR | order statistics for the threshold, Clopper-Pearson for the rate | at least as stated |
+| AUC | wider of DeLong's, on the logit scale, and Newcombe's score interval (2006, method 5) | asymptotic; simulated |
+| average precision | influence functions, on the logit scale | asymptotic; simulated |
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from math import floor, inf, sqrt
+
+import numpy as np
+from scipy.special import bdtr, bdtrc, expit, logit
+
+from deniable.audit.bound import one_sided_z
+from deniable.audit.limits import Interval, lower_limit, upper_limit
+from deniable.audit.scores_input import Errors, Floats, Scores
+from deniable.checks import probability
+
+__all__ = ["advantage_interval", "auc_interval", "average_precision_interval", "tpr_interval"]
+
+
+def advantage_interval(errors: Errors, confidence: float) -> Interval:
+    """1 - FPR - FNR, with limits from four Clopper-Pearson limits that share the risk equally (union bound)."""
+    if not errors.positives or not errors.negatives:
+        return Interval(0.0, -1.0, 1.0)
+    rates = (errors.false_positives, errors.negatives), (errors.false_negatives, errors.positives)
+    side = 1 - (1 - confidence) / 4
+    return Interval(
+        1 - sum(events / trials for events, trials in rates),
+        1 - sum(upper_limit(events, trials, side) for events, trials in rates),
+        1 - sum(lower_limit(events, trials, side) for events, trials in rates),
+    )
+
+
+def tpr_interval(scores: Scores, fpr: float, confidence: float = 0.95) -> Interval:
+    """The true positive rate at the threshold whose true false positive rate is `fpr`.
+
+    Two order statistics of the others' scores hold that threshold between them, and each one's TPR has its own
+    Clopper-Pearson limit: four statements that share the risk equally. The estimate is at the empirical quantile.
+    """
+    probability("fpr", fpr, open_ends=True)
+    part = (1 - probability("confidence", confidence, open_ends=True)) / 4
+    ordered, n = np.sort(scores.others)[::-1], scores.others.size
+    few, many = _ranks(n, fpr, part)
+    high = ordered[few - 1] if few else inf
+    low = ordered[many - 1] if many <= n else -inf
+    middle = ordered[min(n - 1, floor(fpr * n))]
+    found = [int(np.sum(scores.members > threshold)) for threshold in (middle, high)]
+    most = int(np.sum(scores.members >= low))
+    m = scores.members.size
+    return Interval(found[0] / m, lower_limit(found[1], m, 1 - part), upper_limit(most, m, 1 - part))
+
+
+def _ranks(n: int, fpr: float, risk: float) -> tuple[int, int]:
+    """The largest k with P(B < k) <= risk and the least with P(B >= k) <= risk, for B ~ Binomial(n, fpr)."""
+    few = _first(lambda k: float(bdtr(k, n, fpr)) > risk, n)  # P(B <= k) = P(B < k + 1)
+    return few, _first(lambda k: float(bdtrc(k - 1, n, fpr)) <= risk if k else False, n + 1)
+
+
+def _first(holds: Callable[[int], bool], most: int) -> int:
+    """The least k from 0 on for which a statement holds that stays true from there on; `most` if none below it."""
+    return bisect_left(range(most), True, key=holds)
+
+
+def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
+    """The probability that a member's score is above another's, a tie counting one half."""
+    z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
+    value, variance = _delong(scores)
+    ends = [_newcombe(value, scores, z, sign) for sign in (-1, 1)]
+    if variance > 0 and 0 < value < 1:
+        ends += [_moved(value, variance, sign * z) for sign in (-1, 1)]
+    return Interval(value, min(ends), max(ends))
+
+
+def _delong(scores: Scores) -> tuple[float, float]:
+    """The AUC and DeLong's variance, from each score's place among the other class (ties count one half)."""
+    members, others = np.sort(scores.members), np.sort(scores.others)
+    beaten, beating = _share_below(members, others), 1 - _share_below(others, members)
+    variance = sum(float(p.var(ddof=1)) / p.size if p.size > 1 else 0.25 for p in (beaten, beating))
+    return float(beaten.mean()), variance
+
+
+def _share_below(points: Floats, ordered: Floats) -> Floats:
+    below, not_above = (np.searchsorted(ordered, points, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    return np.asarray((below + not_above) / (2 * ordered.size))
+
+
+def _newcombe(value: float, scores: Scores, z: float, sign: int) -> float:
+    """Where the AUC lies z standard deviations of its own from the estimate; the deviation is Hanley and McNeil's."""
+    m, n = scores.members.size, scores.others.size
+    extra = (m + n) / 2 - 1
+
+    def excess(auc: float) -> float:
+        variance = auc * (1 - auc) / (m * n) * (1 + extra * ((1 - auc) / (2 - auc) + auc / (1 + auc)))
+        return sign * (auc - value) - z * sqrt(variance)
+
+    near, far = value, 0.0 if sign < 0 else 1.0
+    if excess(far) <= 0:
+        return far
+    for _ in range(60):
+        middle = (near + far) / 2
+        near, far = (middle, far) if excess(middle) < 0 else (near, middle)
+    return far
+
+
+def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Interval:
+    """Average precision at the sample's share of members: the mean over members of the precision at their score.
+
+    The variance is that of the influence functions of the two samples. A member counts for itself in its own
+    precision, so the estimate is somewhat high: the lower end starts from the one that leaves it out and counts one
+    false positive more.
+    """
+    z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
+    members, others = np.sort(scores.members), np.sort(scores.others)
+    accused = members.size - np.searchsorted(members, members, side="left")
+    wrongly = others.size - np.searchsorted(others, members, side="left")
+    value = float(np.mean(accused / (accused + wrongly)))
+    cautious = [_average_precision(members, others, accused - own, wrongly + own) for own in (0, 1)]
+    low, high = (_moved(*found, sign * z) for found, sign in zip(cautious[::-1], (-1, 1), strict=True))
+    return Interval(value, min(low, value), max(high, value))
+
+
+def _average_precision(members: Floats, others: Floats, accused: Floats, wrongly: Floats) -> tuple[float, float]:
+    """The mean precision and its variance, from the numbers of members and others from each member's score on."""
+    tpr, fpr, ratio = accused / members.size, wrongly / others.size, others.size / members.size
+    both = tpr + ratio * fpr
+    precision = tpr / both
+    value = float(precision.mean())
+    own = precision - value + _pulled(members, members, ratio * fpr / both**2, tpr)
+    other = _pulled(others, members, -ratio * tpr / both**2, fpr)
+    return value, float(own.var(ddof=own.size > 1) / own.size + other.var(ddof=other.size > 1) / other.size)
+
+
+def _moved(value: float, variance: float, z: float) -> float:
+    """z standard deviations from `value` on the logit scale."""
+    if not 0 < value < 1:
+        return value
+    return float(expit(logit(value) + z * sqrt(variance) / (value * (1 - value))))
+
+
+def _pulled(points: Floats, members: Floats, slope: Floats, rate: Floats) -> Floats:
+    """What one more score at each point does to the mean precision, through the rate at every member's score."""
+    sums = np.concatenate([[0.0], np.cumsum(slope)])
+    reached = np.searchsorted(members, points, side="right")
+    return np.asarray((sums[reached] - float(slope @ rate)) / members.size)

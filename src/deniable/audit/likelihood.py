@@ -1,0 +1,176 @@
+"""Estimators for A_DI, whose score is a log-likelihood ratio: they use the whole score instead of a threshold.
+
+A Gaussian release that shifts by mu gives scores N(mu^2 / 2, mu^2) for b = 1 and N(-mu^2 / 2, mu^2) for b = 0.
+
+- `separation`: d' = (mean_1 - mean_0) / sd is mu, whatever noise was really added, since a wrong guess of the noise
+  rescales all scores alike. Its limit is that of the noncentral t distribution, exact for Gaussian scores of equal
+  variance.
+- `likelihood`: the mean of the score, signed by the truth, is mu^2 / 2 and its variance mu^2. One unknown instead of
+  two, hence sharper; right where the noise is as claimed. Where there is less noise, it stays below the truth.
+
+Both hold for Gaussian scores only. Each assumption is tested on the scores, all together at level 0.01, and shown. A
+bound whose assumptions fail is not `valid`, its value is 0 (nothing is claimed; `mu` still shows what was found), and
+no verdict rests on it. Testing first costs no confidence: where the assumptions hold, being flagged can only withdraw
+a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, inf, sqrt
+
+import numpy as np
+from scipy.special import fdtr, nctdtr, ndtr, stdtr
+
+from deniable.audit.bound import Assumption, Bound, epsilon_of_mu, one_sided_z
+from deniable.audit.scores_input import Scores
+from deniable.checks import probability
+from deniable.loss.roots import crossing
+
+__all__ = ["likelihood", "likelihood_mu", "separation", "separation_mu"]
+
+LEVEL = 0.01
+"""How often right assumptions are flagged, all of an estimator's tests together."""
+FEWEST = 20
+"""Trials of either class below which the assumptions cannot be tested, so that no verdict rests on the bound."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and pooled variance of the two classes."""
+
+    members: int
+    others: int
+    mean: float
+    other_mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, scores: Scores) -> Moments:
+        one, zero = scores.members, scores.others
+        mean, other, freedom = float(one.mean()), float(zero.mean()), max(len(scores) - 2, 1)
+        squares = float(np.square(one - mean).sum() + np.square(zero - other).sum())
+        return cls(one.size, zero.size, mean, other, squares / freedom)
+
+    @property
+    def freedom(self) -> int:
+        return self.members + self.others - 2
+
+    @property
+    def weight(self) -> float:
+        """The standard deviation of a difference of the means is this times that of a score."""
+        return sqrt(1 / self.members + 1 / self.others)
+
+
+def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
+    """From d', valid for Gaussian scores of equal variance whatever noise was added."""
+    found = Moments.of(scores)
+    mu, most = separation_mu(found, confidence), separation_mu(found, 1 - confidence)
+    return _bound("separation", mu, most, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
+
+
+def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
+    """From the mean log-likelihood ratio, valid where the scores are computed with the noise that was added."""
+    found = Moments.of(scores)
+    mu, most = likelihood_mu(found, confidence), likelihood_mu(found, 1 - confidence)
+    tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
+    return _bound("likelihood", mu, most, delta, confidence, _tested(scores, tests))
+
+
+def separation_mu(found: Moments, confidence: float) -> float:
+    """Guarantee: above mu with probability at most 1 - confidence. 0 where the scores do not vary within a class."""
+    probability("confidence", confidence, open_ends=True)
+    gap = found.mean - found.other_mean
+    if found.freedom < 1 or found.variance <= 0 or gap <= 0:
+        return 0.0
+    t = gap / (sqrt(found.variance) * found.weight)
+
+    def reached(shift: float) -> float:
+        """P(T <= t): falls in the shift."""
+        return float(nctdtr(found.freedom, shift, t))
+
+    if reached(0.0) <= confidence:
+        return 0.0
+    reach = 2 * t + 40  # the lower limit is below t, the upper one not far above it but for very few trials
+    if reached(reach) > confidence:
+        return inf
+    return crossing(reached, confidence, 0.0, reach, precision=1e-10) * found.weight
+
+
+def likelihood_mu(found: Moments, confidence: float) -> float:
+    """Guarantee: above mu with probability at most 1 - confidence: solves mean = mu^2 / 2 + z mu / sqrt(trials)."""
+    trials = found.members + found.others
+    mean = (found.members * found.mean - found.others * found.other_mean) / trials
+    z = one_sided_z(probability("confidence", confidence, open_ends=True)) / sqrt(trials)
+    inside = z * z + 2 * mean
+    return max(0.0, sqrt(inside) - z) if inside > 0 else 0.0
+
+
+def _bound(
+    name: str, mu: float, most: float, delta: float, confidence: float, assumptions: tuple[Assumption, ...]
+) -> Bound:
+    probability("delta", delta, open_ends=True)
+    found = Bound(name, epsilon_of_mu(mu, delta), delta, confidence, epsilon_of_mu(most, delta), mu=mu)
+    found = replace(found, assumptions=assumptions)
+    return found if found.valid else replace(found, value=0.0, upper=inf)
+
+
+Test = tuple[str, float]
+
+
+def _tested(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
+    """Each at an equal part of LEVEL; with too few trials to test, nothing is assumed to hold."""
+    few = min(scores.members.size, scores.others.size) < FEWEST
+    taken = Assumption(f"at least {FEWEST} trials of either class, so that the assumptions can be tested", not few)
+    part = LEVEL / len(tests)
+    return taken, *(Assumption(text, not few and p >= part, p) for text, p in tests)
+
+
+def _normal(scores: Scores) -> Test:
+    """Anderson and Darling's test of the scores less their class's mean; p-value after Stephens (1986)."""
+    text = "the scores are Gaussian (Anderson-Darling)"
+    rest = np.concatenate([scores.members - scores.members.mean(), scores.others - scores.others.mean()])
+    spread, n = float(rest.std()), rest.size
+    if spread == 0 or n < 8:
+        return text, 0.0
+    ordered = np.clip(ndtr(np.sort(rest) / spread), 1e-300, 1 - 1e-16)
+    odd = 2 * np.arange(1, n + 1) - 1
+    statistic = -n - float(odd @ (np.log(ordered) + np.log1p(-ordered[::-1]))) / n
+    return text, _anderson_darling_p(statistic * (1 + 0.75 / n + 2.25 / n**2))
+
+
+def _anderson_darling_p(a: float) -> float:
+    if a >= 0.6:
+        return exp(1.2937 - 5.709 * a + 0.0186 * a * a) if a < 13 else 0.0
+    if a > 0.34:
+        return exp(0.9177 - 4.279 * a - 1.38 * a * a)
+    if a > 0.2:
+        return 1 - exp(-8.318 + 42.796 * a - 59.938 * a * a)
+    return 1 - exp(-13.436 + 101.14 * a - 223.73 * a * a)
+
+
+def _equal_spread(scores: Scores) -> Test:
+    """The F test of two variances, both tails."""
+    text = "both classes have the same variance (F test)"
+    one, zero = scores.members, scores.others
+    if min(one.size, zero.size) < 2 or zero.var() == 0:
+        return text, 0.0
+    below = float(fdtr(one.size - 1, zero.size - 1, one.var(ddof=1) / zero.var(ddof=1)))
+    return text, min(1.0, 2 * min(below, 1 - below))
+
+
+def _opposite_means(found: Moments) -> Test:
+    text = "the two means are opposite, as for any log-likelihood ratio of a Gaussian shift (t test)"
+    if found.freedom < 1 or found.variance <= 0:
+        return text, 0.0
+    t = (found.mean + found.other_mean) / (sqrt(found.variance) * found.weight)
+    return text, 2 * float(stdtr(found.freedom, -abs(t)))
+
+
+def _mean_is_half_the_variance(found: Moments) -> Test:
+    text = "the means lie apart by the variance: the noise is as claimed"
+    if found.freedom < 1 or found.variance <= 0:
+        return text, 0.0
+    deviation = sqrt(found.variance * found.weight**2 + 2 * found.variance**2 / found.freedom)
+    z = (found.mean - found.other_mean - found.variance) / deviation
+    return text, 2 * float(ndtr(-abs(z)))

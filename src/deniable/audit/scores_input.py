@@ -1,0 +1,83 @@
+"""Scores of an attack, by what was really trained on: all that an estimator needs to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from deniable.audit.campaign import Trials
+
+__all__ = ["Errors", "Scores"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How often the observer named the wrong data set."""
+
+    false_positives: int
+    """Named D though D' was trained on."""
+    negatives: int
+    """Trials that trained on D'."""
+    false_negatives: int
+    """Named D' though D was trained on."""
+    positives: int
+    """Trials that trained on D."""
+
+    @classmethod
+    def at(cls, score: Floats, member: NDArray[np.bool_], threshold: float) -> Errors:
+        """Of the decision "member" for scores above `threshold`; a tie is no accusation."""
+        named = score > threshold
+        wrong = int(np.sum(named & ~member)), int(np.sum(~named & member))
+        return cls(wrong[0], int(np.sum(~member)), wrong[1], int(np.sum(member)))
+
+    @classmethod
+    def of(cls, trials: Trials) -> Errors:
+        """Decisions of Algorithm 1 after the last step: the threshold, belief = prior, is fixed in advance."""
+        return cls.at(trials.log_likelihood_ratio[:, -1], trials.trained_on_d, 0.0)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of trials with b = 1 (`members`) and with b = 0 (`others`); a larger score speaks for b = 1.
+
+    They are finite, independent within and between the two sets, and there is at least one of each.
+    """
+
+    members: Floats
+    others: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("members", "others"):
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
+
+    @classmethod
+    def of(cls, score: ArrayLike, member: ArrayLike) -> Scores:
+        """From one array of scores and one that says, for each, whether b = 1."""
+        values, belongs = np.asarray(score, dtype=np.float64), np.asarray(member, dtype=bool)
+        if values.shape != belongs.shape:
+            raise ValueError(f"score and member must be equally long, got {values.size} and {belongs.size}")
+        return cls(values[belongs], values[~belongs])
+
+    def __len__(self) -> int:
+        return self.members.size + self.others.size
+
+    def errors(self, threshold: float) -> Errors:
+        """Of the decision "member" for scores above `threshold`; a tie is no accusation."""
+        wrong = int(np.sum(self.others > threshold)), int(np.sum(self.members <= threshold))
+        return Errors(wrong[0], self.others.size, wrong[1], self.members.size)
+
+
+def _checked(name: str, values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} must be scores of at least one trial, in one dimension, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        place = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite numbers, got {float(array[place])!r} at place {place}")
+    return array

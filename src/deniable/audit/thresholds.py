@@ -1,0 +1,227 @@
+"""Threshold rules: from scores to limits on the error rates that hold together, however the threshold was found.
+
+Every rule ends in `Limits`. All estimators that read error rates (deniable.audit.estimators) are monotone functions of
+them, so the error of a rule is the error of every estimator that is read off it.
+
+| rule | the threshold | why it is sound |
+|---|---|---|
+| `Fixed` | named before the scores were seen | Clopper-Pearson for both rates, union bound |
+| `Bonferroni` | order statistics of either class, at ranks named before | see there; union bound over all of them |
+| `Split` | the best on one random half | the limits come from the other half alone |
+| `MultiSplit` | the best on each of many random halves | the p-value that half of the splits reach, doubled |
+
+The best of many thresholds on the scores that also measure it is not offered: it finds epsilon > 0 where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from deniable.audit.limits import lower_limits, upper_limits
+from deniable.audit.scores_input import Errors, Floats, Scores
+from deniable.checks import probability, real, whole
+
+__all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength"]
+
+Strength = Callable[[Floats, Floats], Floats]
+"""What an estimator reads off false positive and false negative rates; falls in both."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on (FPR, FNR): rows are splits, columns are thresholds whose limits hold together.
+
+    Guarantee: in each row, all true rates are at most `fpr` and `fnr` with probability 1 - risk; and all are at least
+    `fpr_low` and `fnr_low` with the same probability. `risk` is (1 - confidence) times the share of rows that must
+    agree: if each of B p-values is sound, then B / k times the k-th smallest is (Rueger 1978).
+    """
+
+    fpr: Floats
+    fnr: Floats
+    fpr_low: Floats
+    fnr_low: Floats
+    confidence: float
+
+    @classmethod
+    def of(cls, errors: Errors, confidence: float) -> Limits:
+        """From the counts of one threshold that was fixed in advance."""
+        return _limits([[errors]], confidence, 1 - probability("confidence", confidence, open_ends=True))
+
+    @property
+    def agreeing(self) -> int:
+        """How many rows must agree."""
+        return _agreeing(len(self.fpr))
+
+    def lower(self, strength: Strength) -> float:
+        """Guarantee: above the largest true strength with probability at most 1 - confidence."""
+        return float(np.sort(strength(self.fpr, self.fnr).max(axis=1))[-self.agreeing])
+
+    def upper(self, strength: Strength) -> float:
+        """What the strongest of these thresholds shows at most, at the same confidence; other attacks may show more."""
+        return self.shown_at_most(strength).lower(strength)
+
+    def shown_at_most(self, strength: Strength) -> Limits:
+        """The strongest threshold of each row, with its lower limits on the rates in place of the upper ones."""
+        best = strength(self.fpr, self.fnr).argmax(axis=1)[:, None]
+        given = (self.fpr_low, self.fnr_low, self.fpr, self.fnr)
+        fpr, fnr, fpr_high, fnr_high = (np.take_along_axis(limit, best, axis=1) for limit in given)
+        return Limits(fpr, fnr, fpr_high, fnr_high, self.confidence)
+
+    def refutes(self, tpr: Callable[[float], float]) -> bool:
+        """Whether an attack with these rates beats the trade-off curve `tpr`(fpr), which is then not the true one."""
+        found = 0
+        for fpr, fnr in zip(self.fpr, self.fnr, strict=True):
+            found += any(1 - b > a and 1 - b > tpr(float(a)) for a, b in zip(fpr, fnr, strict=True))
+        return found >= self.agreeing
+
+
+class Rule(Protocol):
+    """How the threshold is found."""
+
+    @property
+    def name(self) -> str: ...
+
+    def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
+        """Limits on the rates; `strength` is what a rule that may choose makes as large as it can."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A threshold named before the scores were seen, such as 0 for a log-likelihood ratio."""
+
+    threshold: float = 0.0
+    name = "fixed"
+
+    def __post_init__(self) -> None:
+        real("threshold", self.threshold)
+
+    def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
+        return Limits.of(scores.errors(self.threshold), confidence)
+
+
+@dataclass(frozen=True)
+class Bonferroni:
+    """Order statistics of either class as thresholds, at ranks that depend on the numbers of trials alone.
+
+    Above the k-th largest of n scores lies a rate whose distribution is Beta(k, n - k + 1), stochastically less with
+    ties: its upper limit is Clopper and Pearson's for k - 1 events. The other class is independent of the threshold,
+    so its limit is Clopper and Pearson's. All limits share 1 - confidence equally.
+    """
+
+    shares: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.25, 0.5)
+    name = "bonferroni"
+
+    def __post_init__(self) -> None:
+        if not self.shares:
+            raise ValueError("shares must name at least one false positive rate, got none")
+        for share in self.shares:
+            probability("shares", share)
+
+    def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
+        probability("confidence", confidence, open_ends=True)
+        found = [_above(scores.others, scores.members, rank) for rank in self._ranks(scores.others.size)]
+        mirrored = [_above(-scores.members, -scores.others, rank) for rank in self._ranks(scores.members.size)]
+        found += [Errors(e.false_negatives, e.positives, e.false_positives, e.negatives) for e in mirrored]
+        return _limits([found], confidence, 1 - confidence)
+
+    def _ranks(self, trials: int) -> list[int]:
+        return sorted({min(trials, 1 + int(share * trials)) for share in self.shares})
+
+
+def _above(ranked: Floats, other: Floats, rank: int) -> Errors:
+    """Counts at the `rank`-th largest of `ranked`; with ties, as many false positives as without."""
+    threshold = np.partition(ranked, ranked.size - rank)[ranked.size - rank]
+    return Errors(rank - 1, ranked.size, int(np.sum(other <= threshold)), other.size)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The strongest threshold on one random half of either class; the other half measures it."""
+
+    seed: int = 0
+    name = "split"
+
+    def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
+        return MultiSplit(1, self.seed).limits(scores, strength, confidence)
+
+
+@dataclass(frozen=True)
+class MultiSplit:
+    """As `Split`, for many halves: less a matter of luck, and at a price."""
+
+    splits: int = 11
+    seed: int = 0
+    name = "multi-split"
+
+    def __post_init__(self) -> None:
+        whole("splits", self.splits)
+        whole("seed", self.seed, low=0)
+
+    def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
+        risk = (1 - probability("confidence", confidence, open_ends=True)) * _agreeing(self.splits) / self.splits
+        generator = np.random.default_rng(self.seed)
+        rows = []
+        for _ in range(self.splits):
+            chosen, measured = _halves(scores, generator)
+            rows.append([_errors(measured, _strongest(chosen, strength, 1 - risk))])
+        return _limits(rows, confidence, risk)
+
+
+RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Fixed, Bonferroni, Split, MultiSplit)}
+"""Every rule by its name."""
+
+_CANDIDATES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, *np.linspace(0.1, 0.5, 13)])
+_QUANTILES = np.concatenate([_CANDIDATES, 1 - _CANDIDATES[-2::-1]])
+"""Where thresholds are looked for, as quantiles of all scores of a half; dense at both ends."""
+
+Half = tuple[Floats, Floats]
+
+
+def _halves(scores: Scores, generator: np.random.Generator) -> tuple[Half, Half]:
+    """A random half of either class to choose on, and the (larger) rest to measure on."""
+    members, others = (generator.permutation(values) for values in (scores.members, scores.others))
+    m, o = members.size // 2, others.size // 2
+    return (members[:m], others[:o]), (members[m:], others[o:])
+
+
+def _strongest(half: Half, strength: Strength, confidence: float) -> float:
+    """The candidate whose limits on this half are the strongest; 0 where a class is missing, so that none is known."""
+    members, others = half
+    if not members.size or not others.size:
+        return 0.0
+    candidates = np.quantile(np.concatenate(half), _QUANTILES, method="lower")
+    fp = others.size - np.searchsorted(np.sort(others), candidates, side="right")
+    fn = np.searchsorted(np.sort(members), candidates, side="right")
+    side = 1 - (1 - confidence) / 2
+    found = strength(upper_limits(fp, others.size, side), upper_limits(fn, members.size, side))
+    return float(candidates[np.argmax(found)])
+
+
+def _errors(half: Half, threshold: float) -> Errors:
+    members, others = half
+    return Errors(int(np.sum(others > threshold)), others.size, int(np.sum(members <= threshold)), members.size)
+
+
+def _agreeing(rows: int) -> int:
+    return -(-rows // 2)
+
+
+def _limits(rows: list[list[Errors]], confidence: float, risk: float) -> Limits:
+    """Both rates of every threshold of a row share `risk` equally."""
+    side = 1 - risk / (2 * len(rows[0]))
+    fp, negatives, fn, positives = np.moveaxis(np.array([[_tuple(e) for e in row] for row in rows]), 2, 0)
+    return Limits(
+        upper_limits(fp, negatives, side),
+        upper_limits(fn, positives, side),
+        lower_limits(fp, negatives, side),
+        lower_limits(fn, positives, side),
+        confidence,
+    )
+
+
+def _tuple(errors: Errors) -> tuple[int, int, int, int]:
+    return errors.false_positives, errors.negatives, errors.false_negatives, errors.positives

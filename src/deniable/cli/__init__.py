@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import audit, options
+from deniable.cli import audit, compare, options
 
 __all__ = ["app", "main"]
 
@@ -116,6 +116,7 @@ def choose(
 
 
 app.command(epilog=audit.EXAMPLES)(audit.audit)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
 
 
 @contextmanager

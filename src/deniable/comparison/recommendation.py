@@ -23,6 +23,7 @@ class Point:
     accuracy: float
     precision: float
     phi: float | None
+    phi_error: float
     spread: float
     """Standard deviation of the accuracy over repeats."""
 
@@ -36,7 +37,7 @@ class Recommendation:
     """Mean accuracy of local minus central over the common average precisions."""
     common: tuple[float, float] | None
     favourable: dict[str, list[float]]
-    """Epsilons at which phi is above 1, from large to small."""
+    """Epsilons at which phi is above 1 by more than its standard error, from large to small."""
     sentences: tuple[str, ...]
 
 
@@ -48,9 +49,7 @@ def recommend(
         found = f"the attack on the original model guesses (average precision {original.precision:.2f})"
         said = f"There is nothing to protect: {found}."
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (said,))
-    favourable = {
-        kind: [point.epsilon for point in points if (point.phi or 0) > FAVOURABLE] for kind, points in levels.items()
-    }
+    favourable = {kind: [point.epsilon for point in points if _good(point)] for kind, points in levels.items()}
     better, difference, common = _compared(original, levels)
     sentences = [warning] if warning else []
     sentences.append(_which(better, difference, common))
@@ -99,12 +98,17 @@ def _which(better: str | None, difference: float | None, common: tuple[float, fl
 
 
 def _where(kind: str, points: Sequence[Point]) -> str:
-    good = [point.phi is not None and point.phi > FAVOURABLE for point in points]
+    good = [_good(point) for point in points]
     if not any(good):
-        return f"{_title(kind)}: no level gains more privacy than it loses accuracy (phi is at most 1 everywhere)."
+        return f"{_title(kind)}: no level clearly gains more privacy than it loses accuracy (phi above 1)."
     spans = _spans(good)
     told = " and ".join(_span(points, first, last) for first, last in spans)
     return f"{_title(kind)}: the trade is favourable (phi above 1) {told}."
+
+
+def _good(point: Point) -> bool:
+    """Phi is above 1 by more than its standard error."""
+    return point.phi is not None and point.phi - point.phi_error > FAVOURABLE
 
 
 def _spans(good: Sequence[bool]) -> list[tuple[int, int]]:

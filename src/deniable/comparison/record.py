@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from math import sqrt
 from pathlib import Path
+from statistics import stdev
 from time import perf_counter
 from typing import Any
 
@@ -76,7 +78,7 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
     rows = [_row(plan, level, repeats, delta, confidence) for level, repeats in levels.items()]
     leaks = rows[0]["average_precision"]["mean"] > chance
     for row in rows:
-        row["phi"] = _phi(rows[0], row, plan.data.classes) if leaks else None
+        row.update(_trade_off(rows[0], row, plan.data.classes) if leaks else {"phi": None, "phi_error": None})
         row["phi_note"] = None if leaks else NOTHING
         row["blind_average_precision"] = shifted.precision.mean
         row["warning"] = shifted.warning
@@ -112,7 +114,7 @@ def _row(plan: Plan, level: Level, repeats: Sequence[Played], delta: float, conf
         "average_precision": asdict(precisions(repeats, confidence)),
         "advantage": asdict(advantages(repeats, confidence)),
         "tpr_at_fpr": rates_at(repeats),
-        "epsilon_lower_bound": lower_bound(repeats, delta, confidence),
+        "epsilon_lower_bound": lower_bound([played.scored for played in repeats], delta, confidence).document(),
         "precision_recall": {"precision": points.precision.tolist(), "recall": points.recall.tolist()},
     }
 
@@ -142,14 +144,20 @@ def _releases(plan: Plan, level: Level, steps: int) -> Any:
     return tuple(privacy_loss(mechanism, Adjacency.ADD_REMOVE) for mechanism in mechanisms if mechanism is not None)
 
 
-def _phi(original: Document, row: Document, classes: int) -> float | None:
-    return phi(
-        original_precision=original["average_precision"]["mean"],
-        precision=row["average_precision"]["mean"],
-        original_accuracy=original["test_accuracy"]["mean"],
-        accuracy=row["test_accuracy"]["mean"],
-        classes=classes,
-    )
+def _trade_off(original: Document, row: Document, classes: int) -> Document:
+    """Phi of the means, and its standard error: the spread of each repeat's own phi (where defined) over their root."""
+
+    def of(read: Callable[[Document], float]) -> float | None:
+        names = ("average_precision", "test_accuracy")
+        old, new = ([read(one[name]) for name in names] for one in (original, row))
+        return phi(
+            original_precision=old[0], precision=new[0], original_accuracy=old[1], accuracy=new[1], classes=classes
+        )
+
+    single = [of(lambda spread, r=repeat: spread["values"][r]) for repeat in range(len(row["steps"]))]  # type: ignore[misc]
+    defined = [value for value in single if value is not None]
+    error = stdev(defined) / sqrt(len(defined)) if len(defined) > 1 else None
+    return {"phi": of(lambda spread: float(spread["mean"])), "phi_error": error}
 
 
 def _region(plan: Plan, rows: Sequence[Document], delta: float) -> list[Document]:
@@ -158,7 +166,7 @@ def _region(plan: Plan, rows: Sequence[Document], delta: float) -> list[Document
     for row in central:
         mechanism = plan.training(Level("central", row["value"])).mechanism(plan.records, max(row["steps"]))
         if mechanism is not None:
-            given.append((row["value"], mechanism, row["epsilon_lower_bound"]))
+            given.append((row["value"], mechanism, row["epsilon_lower_bound"]["value"]))
     return [asdict(found) for found in region(given, delta)]
 
 
@@ -174,6 +182,7 @@ def _point(row: Document) -> Point:
         epsilon=row["epsilon"]["value"] if row["epsilon"] else float("inf"),
         accuracy=row["test_accuracy"]["mean"],
         precision=row["average_precision"]["mean"],
-        phi=row.get("phi"),
+        phi=row["phi"],
+        phi_error=row["phi_error"] or 0.0,
         spread=row["test_accuracy"]["deviation"] or 0.0,
     )

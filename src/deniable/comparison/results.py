@@ -10,7 +10,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from deniable.adversaries import Scored
-from deniable.audit.evidence import Errors, epsilon_lower_bound
+from deniable.audit.bound import Bound
+from deniable.audit.estimators import Region, read
+from deniable.audit.scores_input import Errors
+from deniable.audit.thresholds import Limits
 from deniable.comparison.play import Played
 from deniable.tradeoff import PrecisionRecall, advantage, average_precision, chance_level, precision_recall, tpr_at
 
@@ -75,9 +78,8 @@ def advantages(repeats: Sequence[Played], confidence: float = 0.95) -> Spread:
     return spread_of(found, confidence)
 
 
-def errors(repeats: Sequence[Played]) -> Errors:
+def errors(scored: Sequence[Scored]) -> Errors:
     """Wrong decisions of all repeats together, each at the threshold chosen on its known half."""
-    scored: list[Scored] = [played.scored for played in repeats]
     false_positives = sum(int(np.sum(s.non_members >= s.threshold)) for s in scored)
     false_negatives = sum(int(np.sum(s.members < s.threshold)) for s in scored)
     return Errors(
@@ -85,13 +87,13 @@ def errors(repeats: Sequence[Played]) -> Errors:
     )
 
 
-def lower_bound(repeats: Sequence[Played], delta: float, confidence: float) -> float:
+def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bound:
     """Epsilon is at least this, with `confidence`: Clopper-Pearson on the counts, thresholds from the known half.
 
-    The tested records had no part in the thresholds, so the best of many is never taken. Records are counted as if
-    they were attacked one model each; many records share a model, which at epsilon 0 makes no difference.
+    The tested records had no part in the thresholds, so the best of many is never taken. Every tested record counts as
+    a trial of its own. At epsilon 0 that is exact; above, records of one model share its noise, which is not covered.
     """
-    return epsilon_lower_bound(errors(repeats), delta, confidence)
+    return read(Region(delta), Limits.of(errors(scored), confidence), "known half")
 
 
 def curve(repeats: Sequence[Played]) -> PrecisionRecall:

@@ -34,9 +34,14 @@ def phi_over_epsilon(document: Document) -> Figure:
     """The relative trade-off; above 1 more privacy is gained than accuracy lost."""
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     for axes, kind, rows in _panels(figure, document, "relative trade-off phi"):
-        given = [(place, row["phi"]) for place, row in enumerate(rows) if row["phi"] is not None and row["value"]]
+        levels = [(place, row) for place, row in enumerate(rows) if row["phi"] is not None and row["value"]]
+        given = [(place, row["phi"], row["phi_error"] or 0) for place, row in levels]
         axes.axhline(1, color=COLOURS["original"], linestyle="--", linewidth=1)
-        axes.plot(*zip(*given, strict=True), "o-", color=COLOURS[kind]) if given else _empty(axes, rows[0]["phi_note"])
+        if given:
+            places, values, errors = zip(*given, strict=True)
+            axes.errorbar(places, values, yerr=errors, fmt="o-", color=COLOURS[kind], capsize=3)
+        else:
+            _empty(axes, rows[0]["phi_note"])
         axes.set_ylim(-0.05, 2.1)
     return figure
 

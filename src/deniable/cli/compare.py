@@ -134,8 +134,8 @@ def _game(document: Document) -> str:
     return (
         f"Every level was trained {given['repeats']} times on {given['records']:,} records of {given['data']} "
         f"({given['classes']} classes) and attacked by the {attacks[given['attack']]} attack, which was tested on as "
-        "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records alone, "
-        "without the model."
+        "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
+        "alone, without the model."
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.comparison.results import Shift
+
 __all__ = ["Point", "Recommendation", "recommend"]
 
 ALIKE = 0.01
@@ -42,13 +44,21 @@ class Recommendation:
 
 
 def recommend(
-    original: Point, levels: dict[str, Sequence[Point]], chance: float, warning: str | None = None
+    original: Point, levels: dict[str, Sequence[Point]], chance: float, shift: Shift | None = None
 ) -> Recommendation:
-    """`levels` by kind, each from little protection to much; `chance` is the precision that guessing stays below."""
+    """`levels` by kind, each from little protection to much; `chance` is the precision that guessing stays below.
+
+    Where the records alone explain half of what the attack achieves, nothing is recommended: the levels then differ in
+    how well they show the shift, not in what they give away.
+    """
     if original.precision <= chance:
         found = f"the attack on the original model guesses (average precision {original.precision:.2f})"
         said = f"There is nothing to protect: {found}."
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (said,))
+    warning = None if shift is None else shift.warning
+    if shift is not None and warning and shift.precision.mean - 0.5 > (original.precision - 0.5) / 2:
+        none = "No recommendation: compare on members and non-members of one population."
+        return Recommendation(None, None, None, {kind: [] for kind in levels}, (warning, none))
     favourable = {kind: [point.epsilon for point in points if _good(point)] for kind, points in levels.items()}
     better, difference, common = _compared(original, levels)
     sentences = [warning] if warning else []

@@ -16,7 +16,7 @@ from deniable.checks import probability
 from deniable.comparison.plan import Level, Plan
 from deniable.comparison.play import Played, Progress, play
 from deniable.comparison.recommendation import Point, Recommendation, recommend
-from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, spread_of
+from deniable.comparison.results import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, spread_of
 from deniable.document import Document
 from deniable.local import suited
 from deniable.mechanisms import Adjacency
@@ -72,7 +72,7 @@ def run(
 def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]], confidence: float = 0.95) -> Document:
     """Every level's row, the region of privacy, the recommendation; the blind attack's warning on all of them."""
     delta = 1 / plan.records
-    shifted = shift(blind)
+    shifted = shift([played.scored for played in blind])
     first = next(iter(levels.values()))
     chance = chance_level(2 * len(first[0].members), plan.repeats, confidence)
     rows = [_row(plan, level, repeats, delta, confidence) for level, repeats in levels.items()]
@@ -82,7 +82,7 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
         row["phi_note"] = None if leaks else NOTHING
         row["blind_average_precision"] = shifted.precision.mean
         row["warning"] = shifted.warning
-    found = _recommended(rows, chance, shifted.warning)
+    found = _recommended(rows, chance, shifted)
     return {
         "schema": SCHEMA,
         "input": plan.settings,
@@ -102,7 +102,8 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
 
 
 def _row(plan: Plan, level: Level, repeats: Sequence[Played], delta: float, confidence: float) -> Document:
-    points = curve(repeats)
+    scored = [played.scored for played in repeats]
+    points = curve(scored)
     return {
         "kind": level.kind,
         "name": level.name,
@@ -111,10 +112,10 @@ def _row(plan: Plan, level: Level, repeats: Sequence[Played], delta: float, conf
         "steps": [int(played.steps) for played in repeats],
         "train_accuracy": asdict(spread_of([float(played.train_accuracy) for played in repeats], confidence)),
         "test_accuracy": asdict(spread_of([float(played.test_accuracy) for played in repeats], confidence)),
-        "average_precision": asdict(precisions(repeats, confidence)),
-        "advantage": asdict(advantages(repeats, confidence)),
-        "tpr_at_fpr": rates_at(repeats),
-        "epsilon_lower_bound": lower_bound([played.scored for played in repeats], delta, confidence).document(),
+        "average_precision": asdict(precisions(scored, confidence)),
+        "advantage": asdict(advantages(scored, confidence)),
+        "tpr_at_fpr": rates_at(scored),
+        "epsilon_lower_bound": lower_bound(scored, delta, confidence).document(),
         "precision_recall": {"precision": points.precision.tolist(), "recall": points.recall.tolist()},
     }
 
@@ -170,10 +171,10 @@ def _region(plan: Plan, rows: Sequence[Document], delta: float) -> list[Document
     return [asdict(found) for found in region(given, delta)]
 
 
-def _recommended(rows: Sequence[Document], chance: float, warning: str | None) -> Recommendation:
+def _recommended(rows: Sequence[Document], chance: float, shifted: Shift) -> Recommendation:
     original = _point(rows[0])
     kinds = {kind: [_point(row) for row in rows if row["kind"] == kind] for kind in ("central", "local")}
-    return recommend(original, {kind: points for kind, points in kinds.items() if points}, chance, warning)
+    return recommend(original, {kind: points for kind, points in kinds.items() if points}, chance, shifted)
 
 
 def _point(row: Document) -> Point:

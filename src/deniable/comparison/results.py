@@ -14,7 +14,6 @@ from deniable.audit.bound import Bound
 from deniable.audit.estimators import Region, read
 from deniable.audit.scores_input import Errors
 from deniable.audit.thresholds import Limits
-from deniable.comparison.play import Played
 from deniable.tradeoff import PrecisionRecall, advantage, average_precision, chance_level, precision_recall, tpr_at
 
 __all__ = [
@@ -60,21 +59,20 @@ def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
     return Spread(mean, mean - reach, mean + reach, deviation, tuple(values))
 
 
-def precisions(repeats: Sequence[Played], confidence: float = 0.95) -> Spread:
+def precisions(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:
     """The attack's average precision."""
-    found = [average_precision(played.scored.scores, played.scored.member) for played in repeats]
+    found = [average_precision(s.scores, s.member) for s in scored]
     return spread_of(found, confidence)
 
 
-def rates_at(repeats: Sequence[Played]) -> dict[str, float]:
+def rates_at(scored: Sequence[Scored]) -> dict[str, float]:
     """Mean TPR at 0.1 %, 1 % and 5 % FPR."""
-    scored = [played.scored for played in repeats]
     return {f"{fpr:g}": float(np.mean([tpr_at(s.scores, s.member, fpr) for s in scored])) for fpr in FPRS}
 
 
-def advantages(repeats: Sequence[Played], confidence: float = 0.95) -> Spread:
+def advantages(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:
     """TPR - FPR at the threshold that was chosen on the known half."""
-    found = [advantage(s.scores, s.member, s.threshold) for s in (played.scored for played in repeats)]
+    found = [advantage(s.scores, s.member, s.threshold) for s in scored]
     return spread_of(found, confidence)
 
 
@@ -96,13 +94,13 @@ def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bo
     return read(Region(delta), Limits.of(errors(scored), confidence), "known half")
 
 
-def curve(repeats: Sequence[Played]) -> PrecisionRecall:
+def curve(scored: Sequence[Scored]) -> PrecisionRecall:
     """Precision and recall over all repeats' records (003 Section 5), at most `CURVE_POINTS` points.
 
     Scores of different repeats come from different attack models; each repeat's ranks stand for them.
     """
-    scores = np.concatenate([_ranks(played.scored.scores) for played in repeats])
-    found = precision_recall(scores, np.concatenate([played.scored.member for played in repeats]))
+    scores = np.concatenate([_ranks(s.scores) for s in scored])
+    found = precision_recall(scores, np.concatenate([s.member for s in scored]))
     chosen = np.unique(np.linspace(0, len(found.recall) - 1, CURVE_POINTS).astype(int))
     return PrecisionRecall(*(values[chosen] for values in found))
 
@@ -137,7 +135,7 @@ class Shift:
         )
 
 
-def shift(blind: Sequence[Played]) -> Shift:
+def shift(blind: Sequence[Scored]) -> Shift:
     """What the blind attack says."""
-    tested = min(2 * len(played.members) for played in blind)
+    tested = min(len(s.scores) for s in blind)
     return Shift(precisions(blind), chance_level(tested, len(blind), SURE))

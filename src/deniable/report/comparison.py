@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from deniable.document import Document
 from deniable.report.page import drawn, replace_file
 
-__all__ = ["FIGURES", "write"]
+__all__ = ["FIGURES", "write", "write_attack"]
 
 COLOURS = {"original": "#333333", "central": "#0072b2", "local": "#d55e00"}
 """Colours that the colour-blind can tell apart (Okabe and Ito)."""
@@ -132,6 +132,23 @@ def write(document: Document, directory: Path | str) -> list[Path]:
         replace_file(place / f"{name}.png", drawn(figure, "png"))
         written.append(place / f"{name}.png")
     return written
+
+
+def write_attack(document: Document, directory: Path | str) -> Path:
+    """Write attack.json and the precision-recall curve of one attacked model; the path of the .png file."""
+    place = Path(directory)
+    place.mkdir(parents=True, exist_ok=True)
+    replace_file(place / "attack.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    axes, curve = figure.add_subplot(), document["precision_recall"]
+    axes.plot(curve["recall"], curve["precision"], color=COLOURS["local"])
+    axes.axhline(0.5, color=COLOURS["original"], linestyle=":", linewidth=1)
+    axes.set(xlabel="recall: share of the members that is accused", ylabel="precision", xlim=(0, 1), ylim=(0.4, 1.02))
+    axes.set_title(f"average precision {document['average_precision']['mean']:.3f}", fontsize="medium")
+    _plain(axes)
+    for kind in ("svg", "png"):
+        replace_file(place / f"precision-recall.{kind}", drawn(figure, kind))
+    return place / "precision-recall.png"
 
 
 def _over_epsilon(document: Document, name: str, title: str, guessing: float, bottom: float) -> Figure:

@@ -25,12 +25,12 @@ class RegionRow:
     """The exact privacy loss of the release: the least upper bound there is."""
     named: dict[str, float | None]
     """What weaker analyses prove of the same release; None where one has nothing (finite) to say."""
-    lower: float
-    """What an attack has shown, at its confidence."""
+    lower: float | None
+    """What an attack has shown, at its confidence; None where it has shown nothing of the release."""
 
 
 def region(
-    rows: Iterable[tuple[float, Mechanism, float]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
+    rows: Iterable[tuple[float, Mechanism, float | None]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> list[RegionRow]:
     """From (noise, release, the attack's lower bound), sorted from little noise to much (004 Table 2, Figures 1, 2)."""
     found = []

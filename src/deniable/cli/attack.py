@@ -103,7 +103,8 @@ def _parts(document: Document) -> Iterator[Any]:
     table.add_row("Advantage (TPR - FPR)", f"{document['advantage']['mean']:.3f}")
     for fpr, tpr in document["tpr_at_fpr"].items():
         table.add_row(f"Members found (TPR) at {100 * float(fpr):g} % FPR", f"{tpr:.2%}")
-    table.add_row(f"Epsilon at delta {given['delta']:.3g}, at least", f"{bound['value'] or 0:.3g}")
+    shown = "-" if bound["value"] is None else f"{bound['value']:.3g}"
+    table.add_row(f"Epsilon at delta {given['delta']:.3g}, at least", shown)
     table.add_row("Accuracy on members", f"{document['accuracy']['members']:.1%}")
     table.add_row("Accuracy on non-members", f"{document['accuracy']['non_members']:.1%}")
     yield Padding(table, (0, 0, 1, 2), expand=False)

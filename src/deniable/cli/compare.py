@@ -182,7 +182,8 @@ def _region(document: Document) -> Any:
     for row in document["region"]:
         named = (row["named"][name] for name in ("rdp", "advanced", "naive"))
         bounds = ("-" if value is None else at_most(value) for value in (row["exact"], *named))
-        table.add_row(f"{row['noise']:g}", f"{row['lower']:.3g}", *bounds)
+        shown = "-" if row["lower"] is None else f"{row['lower']:.3g}"
+        table.add_row(f"{row['noise']:g}", shown, *bounds)
     return table
 
 

@@ -18,7 +18,7 @@ from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
 from deniable.audit.intervals import average_precision_interval
 from deniable.audit.scores_input import Scores
 from deniable.checks import probability, whole
-from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift
+from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
 from deniable.document import Document
@@ -167,7 +167,7 @@ def _judged(found: Sequence[Scored], blind: Scored, delta: float, confidence: fl
         "average_precision_interval": {"low": limits.low, "high": limits.high},
         "advantage": asdict(advantages(found, confidence)),
         "tpr_at_fpr": rates_at(found),
-        "epsilon_lower_bound": lower_bound(found[:1], delta, confidence).document(),
+        "epsilon_lower_bound": void(lower_bound(found[:1], delta, confidence).document(), shifted),
         "precision_recall": {"precision": points.precision.tolist(), "recall": points.recall.tolist()},
         "blind": {"average_precision": shifted.precision.mean, "stays_below": shifted.chance, "differs": shifted.found},
         "warning": shifted.warning,

@@ -16,7 +16,17 @@ from deniable.checks import probability
 from deniable.comparison.plan import Level, Plan
 from deniable.comparison.play import Played, Progress, play
 from deniable.comparison.recommendation import Point, Recommendation, recommend
-from deniable.comparison.results import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, spread_of
+from deniable.comparison.results import (
+    Shift,
+    advantages,
+    curve,
+    lower_bound,
+    precisions,
+    rates_at,
+    shift,
+    spread_of,
+    void,
+)
 from deniable.document import Document
 from deniable.local import suited
 from deniable.mechanisms import Adjacency
@@ -80,6 +90,7 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
     for row in rows:
         row.update(_trade_off(rows[0], row, plan.data.classes) if leaks else {"phi": None, "phi_error": None})
         row["phi_note"] = None if leaks else NOTHING
+        row["epsilon_lower_bound"] = void(row["epsilon_lower_bound"], shifted)
         row["blind_average_precision"] = shifted.precision.mean
         row["warning"] = shifted.warning
     found = _recommended(rows, chance, shifted)

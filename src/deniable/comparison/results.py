@@ -14,6 +14,7 @@ from deniable.audit.bound import Bound
 from deniable.audit.estimators import Region, read
 from deniable.audit.scores_input import Errors
 from deniable.audit.thresholds import Limits
+from deniable.document import Document
 from deniable.tradeoff import PrecisionRecall, advantage, average_precision, chance_level, precision_recall, tpr_at
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "rates_at",
     "shift",
     "spread_of",
+    "void",
 ]
 
 FPRS = (0.001, 0.01, 0.05)
@@ -133,6 +135,16 @@ class Shift:
             f"precision of {self.precision.mean:.3f}. The attack's average precision measures this shift, not what the "
             "model gives away."
         )
+
+
+def void(bound: Document, shifted: Shift) -> Document:
+    """A bound from members and non-members that differ by themselves bounds nothing: its value is None, with the reason.
+
+    (epsilon, delta)-DP limits what a model adds to the records, not what the records say alone.
+    """
+    return (
+        {**bound, "value": None, "upper": None, "note": shifted.warning} if shifted.found else {**bound, "note": None}
+    )
 
 
 def shift(blind: Sequence[Scored]) -> Shift:

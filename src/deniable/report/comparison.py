@@ -92,19 +92,26 @@ def region_of_privacy(document: Document) -> Figure:
         if known:
             axes.plot(*zip(*known, strict=True), style, color=colour, marker=".", label=f"{name} (upper)")
     axes.plot(noise, exact, "o-", color=COLOURS["central"], label="exact (upper)")
-    floor = min([*exact, *(row["lower"] for row in rows if row["lower"] > 0)]) / 10
-    lower = [max(row["lower"], floor) for row in rows]
-    axes.plot(noise, lower, "s-", color=COLOURS["local"], label=f"{document['input']['attack']} attack (lower)")
-    for row, height in zip(rows, lower, strict=True):
-        if row["lower"] == 0:
-            axes.annotate("0", (row["noise"], height), (4, 3), textcoords="offset points", fontsize=8)
-    axes.fill_between(noise, lower, exact, color="#009e73", alpha=0.15, label="region of privacy")
+    if all(row["lower"] is not None for row in rows):
+        _from_below(axes, rows, f"{document['input']['attack']} attack (lower)")
     axes.set(xscale="log", yscale="log", xlabel="noise multiplier", ylabel=f"epsilon at delta {document['delta']:.2g}")
     axes.set_xticks(noise, labels=[f"{z:g}" for z in noise])
     axes.set_xticks([], minor=True)
     axes.legend(frameon=False, fontsize="small")
     _plain(axes)
     return figure
+
+
+def _from_below(axes: Axes, rows: list[Document], name: str) -> None:
+    """The attack's lower bound, 0 at the foot of the picture, and the region above it."""
+    noise, exact = [row["noise"] for row in rows], [row["exact"] for row in rows]
+    floor = min([*exact, *(row["lower"] for row in rows if row["lower"] > 0)]) / 10
+    lower = [max(row["lower"], floor) for row in rows]
+    axes.plot(noise, lower, "s-", color=COLOURS["local"], label=name)
+    for row, height in zip(rows, lower, strict=True):
+        if row["lower"] == 0:
+            axes.annotate("0", (row["noise"], height), (4, 3), textcoords="offset points", fontsize=8)
+    axes.fill_between(noise, lower, exact, color="#009e73", alpha=0.15, label="region of privacy")
 
 
 FIGURES: dict[str, Callable[[Document], Figure]] = {

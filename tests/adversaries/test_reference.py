@@ -79,7 +79,7 @@ ESTIMATORS = (Region(0.0), Region(DELTA), Advantage(DELTA), GaussianCurve(DELTA)
 
 @pytest.mark.parametrize("rule", [Fixed(-2.0), Bonferroni(), Split(), MultiSplit()], ids=lambda rule: rule.name)
 def test_no_estimator_and_rule_raises_false_alarms(rule: Fixed, trained: tuple[nn.Module, Dataset]) -> None:
-    alarms = {estimator: 0 for estimator in ESTIMATORS}
+    alarms = dict.fromkeys(ESTIMATORS, 0)
     for scores in null_scores(*trained):
         for estimator in ESTIMATORS:
             alarms[estimator] += estimate(estimator, scores, rule, 0.95).value > 0

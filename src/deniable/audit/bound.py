@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from deniable.mechanisms import GaussianDP
 from deniable.scores import privacy_loss
 
-__all__ = ["Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
+__all__ = ["GAUSSIAN", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,9 @@ class Assumption:
 
     def document(self) -> dict[str, Any]:
         return {"text": self.text, "holds": self.holds, "p_value": self.p_value}
+
+
+GAUSSIAN = Assumption("the release is Gaussian without sampling")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Bound:
     rule: str | None = None
     mu: float | None = None
     """The lower bound as a shift of unit Gaussians, where the estimator has one."""
+    most_mu: float | None = None
+    """The counterpart of `upper`."""
     noise: float | None = None
     """The noise multiplier that the training is shown not to reach, where the estimator has one."""
     least_noise: float | None = None

@@ -9,7 +9,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import betainc, betaincinv
 
 from deniable.audit.bound import Bound
-from deniable.audit.scores_input import Errors
+from deniable.audit.scores_input import Errors, Floats
 from deniable.checks import probability
 from deniable.loss.roots import crossing
 
@@ -28,13 +28,12 @@ def credible(errors: Errors, delta: float, level: float = 0.95) -> Bound:
     """
     probability("delta", delta)
     tail = (1 - probability("level", level, open_ends=True)) / 2
-    ends = (_quantile(errors, delta, share) for share in (tail, 1 - tail))
-    low, high = ends
+    low, high = (_quantile(errors, delta, share) for share in (tail, 1 - tail))
     return Bound("credible", low, delta, level, high, kind="credible", rule="fixed")
 
 
 def epsilon_at_most(epsilon: float, errors: Errors, delta: float) -> float:
-    """The posterior probability that epsilon is at most `epsilon`: of the region, integrated over the FPR's quantiles."""
+    """The posterior probability of the (epsilon, delta) region, integrated over the false positive rate's quantiles."""
     false, right = errors.false_positives, errors.negatives - errors.false_positives
     fpr = betaincinv(false + 0.5, right + 0.5, (1 + _NODES) / 2)
     growth = exp(min(epsilon, _FARTHEST))
@@ -44,7 +43,7 @@ def epsilon_at_most(epsilon: float, errors: Errors, delta: float) -> float:
     return float(np.clip(between, 0, 1) @ _WEIGHTS / 2)
 
 
-def _fnr_below(errors: Errors, rate: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _fnr_below(errors: Errors, rate: Floats) -> Floats:
     wrong, right = errors.false_negatives + 0.5, errors.positives - errors.false_negatives + 0.5
     return np.asarray(betainc(wrong, right, np.clip(rate, 0.0, 1.0)))
 

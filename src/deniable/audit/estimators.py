@@ -29,7 +29,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from deniable.audit.bound import Assumption, Bound, epsilon_of_mu
+from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
 from deniable.audit.thresholds import Limits, Rule
@@ -119,7 +119,6 @@ class GaussianCurve:
 
     delta: float
     name = "gaussian"
-    assumption = Assumption("the release is Gaussian without sampling")
 
     def __post_init__(self) -> None:
         probability("delta", self.delta, open_ends=True)
@@ -131,7 +130,7 @@ class GaussianCurve:
         low, high = limits.lower(shift), limits.upper(shift)
         epsilons = epsilon_of_mu(low, self.delta), epsilon_of_mu(high, self.delta)
         found = Bound(self.name, epsilons[0], self.delta, limits.confidence, epsilons[1])
-        return replace(found, mu=low, assumptions=(self.assumption,))
+        return replace(found, mu=low, most_mu=high, assumptions=(GAUSSIAN,))
 
 
 _LEAST, _MOST, _PRECISION, _STRIDE = 0.3, 1e5, 1e-4, 0.2

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, isfinite, log, sqrt
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from deniable.adversaries.identifiability import beliefs
+from deniable.audit.bound import Assumption, Bound
 from deniable.audit.campaign import Trials
+from deniable.audit.credible import credible
+from deniable.audit.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read, shift
 from deniable.audit.intervals import advantage_interval
-from deniable.audit.limits import Interval, interval, upper_limit
-from deniable.audit.scores_input import Errors
+from deniable.audit.likelihood import likelihood, separation
+from deniable.audit.limits import Interval, interval
+from deniable.audit.scores_input import Errors, Scores
+from deniable.audit.thresholds import Limits
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
-from deniable.mechanisms import GaussianDP
+from deniable.mechanisms import Adjacency, GaussianDP
 from deniable.scores import privacy_loss
 
 __all__ = [
+    "Claimed",
     "Errors",
     "Measured",
     "advantage_interval",
@@ -55,10 +62,39 @@ class Measured:
     """Inverse of 001 Theorem 3 with the factor 2 it lacks (ERRATA 1): an estimate under the classic calibration."""
     epsilon_lower_bound: float
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
+    estimators: tuple[Bound, ...] = ()
+    """Every estimator's bound, at the threshold belief = prior where it needs one."""
+    noise: float | None = None
+    """The noise multiplier that is claimed."""
+
+    def bound(self, name: str) -> Bound | None:
+        """The bound of the estimator with this name, if a verdict may rest on it."""
+        return next((bound for bound in self.estimators if bound.method == name and bound.decides), None)
+
+    @property
+    def largest_bound(self) -> float:
+        """Of those that follow from the two error rates, which hold together."""
+        curve = self.bound("mechanism")
+        return max(self.epsilon_lower_bound, curve.value if curve else 0.0)
+
+    def tells(self, scores: Scores) -> bool:
+        """Whether scores like these would be told from guessing, at this confidence."""
+        return Limits.of(scores.errors(0.0), self.confidence).lower(shift) > 0
 
 
-def measure(trials: Trials, *, delta: float, belief_bound: float, rate: float, confidence: float = 0.95) -> Measured:
-    """Everything the trials show, at the campaign's delta and for the belief that was not to be exceeded."""
+def measure(
+    trials: Trials,
+    *,
+    delta: float,
+    belief_bound: float,
+    rate: float,
+    confidence: float = 0.95,
+    training: Claimed | None = None,
+) -> Measured:
+    """Everything the trials show, at the campaign's delta and for the belief that was not to be exceeded.
+
+    With `training`, what is claimed of it, the estimators of epsilon that need it are there too.
+    """
     probability("confidence", confidence, open_ends=True)
     errors, signed = Errors.of(trials), _loss_of_truth(trials)
     sure = belief_in_truth(trials)
@@ -76,7 +112,45 @@ def measure(trials: Trials, *, delta: float, belief_bound: float, rate: float, c
         epsilon_from_advantage=gaussian_epsilon(advantage.value, delta),
         epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
         epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
+        estimators=tuple(_estimators(trials, delta, confidence, training)),
+        noise=training.noise if training else None,
     )
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What is claimed of a training: its noise multiplier, sampling rate, steps and neighbours."""
+
+    noise: float
+    rate: float
+    steps: int
+    adjacency: Adjacency
+
+
+def _estimators(trials: Trials, delta: float, confidence: float, training: Claimed | None) -> Iterator[Bound]:
+    """Those at the fixed threshold share the limits on its two error rates, so that all of them are right together."""
+    errors = Errors.of(trials)
+    limits = Limits.of(errors, confidence)
+    yield read(Region(delta), limits)
+    yield read(Advantage(delta), limits)
+    sampled = training is not None and training.rate < 1
+    if training is not None:
+        yield read(MechanismCurve(training.rate, training.steps, delta, training.adjacency), limits)
+    yield _unless(sampled, read(GaussianCurve(delta), limits))
+    yield credible(errors, delta, confidence)
+    final = trials.log_likelihood_ratio[:, -1]
+    if errors.positives and errors.negatives and np.isfinite(final).all():
+        scores = Scores.of(final, trials.trained_on_d)
+        for estimator in (separation, likelihood):
+            yield _unless(sampled, estimator(scores, delta, confidence))
+
+
+def _unless(sampled: bool, bound: Bound) -> Bound:
+    """A Gaussian estimator says nothing about sampled training, whose curve is another one."""
+    if not sampled:
+        return bound
+    against = Assumption("every record is in every batch: the training claims to sample", False)
+    return replace(bound, value=0.0, upper=inf, assumptions=(*bound.assumptions, against))
 
 
 def belief_in_truth(trials: Trials) -> NDArray[np.float64]:
@@ -95,11 +169,7 @@ def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> floa
     replaced by upper limits of confidence 1 - (1 - confidence) / 2, so both hold together with `confidence`. The
     observer's threshold was fixed before the trials.
     """
-    side = 1 - (1 - confidence) / 2
-    fpr = upper_limit(errors.false_positives, errors.negatives, side)
-    fnr = upper_limit(errors.false_negatives, errors.positives, side)
-    ratios = (1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr
-    return max(0.0, *(log(ratio) for ratio in ratios if ratio > 0), 0.0)
+    return Region(delta).bound(Limits.of(errors, confidence)).value
 
 
 def largest_shift(trials: Trials) -> float:

@@ -46,7 +46,7 @@ def tpr_interval(scores: Scores, fpr: float, confidence: float = 0.95) -> Interv
     """
     probability("fpr", fpr, open_ends=True)
     part = (1 - probability("confidence", confidence, open_ends=True)) / 4
-    ordered, n = np.sort(scores.others)[::-1], scores.others.size
+    ordered, n = scores.others[::-1], scores.others.size
     few, many = _ranks(n, fpr, part)
     high = ordered[few - 1] if few else inf
     low = ordered[many - 1] if many <= n else -inf
@@ -80,14 +80,14 @@ def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
 
 def _delong(scores: Scores) -> tuple[float, float]:
     """The AUC and DeLong's variance, from each score's place among the other class (ties count one half)."""
-    members, others = np.sort(scores.members), np.sort(scores.others)
+    members, others = scores.members, scores.others
     beaten, beating = _share_below(members, others), 1 - _share_below(others, members)
     variance = sum(float(p.var(ddof=1)) / p.size if p.size > 1 else 0.25 for p in (beaten, beating))
     return float(beaten.mean()), variance
 
 
 def _share_below(points: Floats, ordered: Floats) -> Floats:
-    below, not_above = (np.searchsorted(ordered, points, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    below, not_above = (np.searchsorted(ordered, points, side=side) for side in ("left", "right"))
     return np.asarray((below + not_above) / (2 * ordered.size))
 
 
@@ -117,9 +117,9 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     false positive more.
     """
     z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
-    members, others = np.sort(scores.members), np.sort(scores.others)
-    accused = members.size - np.searchsorted(members, members, side="left")
-    wrongly = others.size - np.searchsorted(others, members, side="left")
+    members, others = scores.members, scores.others
+    accused = members.size - np.searchsorted(members, members, side="left").astype(np.float64)
+    wrongly = others.size - np.searchsorted(others, members, side="left").astype(np.float64)
     value = float(np.mean(accused / (accused + wrongly)))
     cautious = [_average_precision(members, others, accused - own, wrongly + own) for own in (0, 1)]
     low, high = (_moved(*found, sign * z) for found, sign in zip(cautious[::-1], (-1, 1), strict=True))

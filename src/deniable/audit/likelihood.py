@@ -22,7 +22,7 @@ from math import exp, inf, sqrt
 import numpy as np
 from scipy.special import fdtr, nctdtr, ndtr, stdtr
 
-from deniable.audit.bound import Assumption, Bound, epsilon_of_mu, one_sided_z
+from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu, one_sided_z
 from deniable.audit.scores_input import Scores
 from deniable.checks import probability
 from deniable.loss.roots import crossing
@@ -65,16 +65,16 @@ class Moments:
 def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From d', valid for Gaussian scores of equal variance whatever noise was added."""
     found = Moments.of(scores)
-    mu, most = separation_mu(found, confidence), separation_mu(found, 1 - confidence)
-    return _bound("separation", mu, most, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
+    limits = separation_mu(found, confidence), separation_mu(found, 1 - confidence)
+    return _bound("separation", limits, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
 
 
 def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From the mean log-likelihood ratio, valid where the scores are computed with the noise that was added."""
     found = Moments.of(scores)
-    mu, most = likelihood_mu(found, confidence), likelihood_mu(found, 1 - confidence)
+    limits = likelihood_mu(found, confidence), likelihood_mu(found, 1 - confidence)
     tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
-    return _bound("likelihood", mu, most, delta, confidence, _tested(scores, tests))
+    return _bound("likelihood", limits, delta, confidence, _tested(scores, tests))
 
 
 def separation_mu(found: Moments, confidence: float) -> float:
@@ -107,12 +107,12 @@ def likelihood_mu(found: Moments, confidence: float) -> float:
 
 
 def _bound(
-    name: str, mu: float, most: float, delta: float, confidence: float, assumptions: tuple[Assumption, ...]
+    name: str, limits: tuple[float, float], delta: float, confidence: float, assumptions: tuple[Assumption, ...]
 ) -> Bound:
     probability("delta", delta, open_ends=True)
-    found = Bound(name, epsilon_of_mu(mu, delta), delta, confidence, epsilon_of_mu(most, delta), mu=mu)
-    found = replace(found, assumptions=assumptions)
-    return found if found.valid else replace(found, value=0.0, upper=inf)
+    low, high = (epsilon_of_mu(mu, delta) for mu in limits)
+    found = Bound(name, low, delta, confidence, high, mu=limits[0], most_mu=limits[1], assumptions=assumptions)
+    return found if found.valid else replace(found, value=0.0, upper=inf, most_mu=inf)
 
 
 Test = tuple[str, float]
@@ -123,13 +123,13 @@ def _tested(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
     few = min(scores.members.size, scores.others.size) < FEWEST
     taken = Assumption(f"at least {FEWEST} trials of either class, so that the assumptions can be tested", not few)
     part = LEVEL / len(tests)
-    return taken, *(Assumption(text, not few and p >= part, p) for text, p in tests)
+    return GAUSSIAN, taken, *(Assumption(text, not few and p >= part, p) for text, p in tests)
 
 
 def _normal(scores: Scores) -> Test:
     """Anderson and Darling's test of the scores less their class's mean; p-value after Stephens (1986)."""
     text = "the scores are Gaussian (Anderson-Darling)"
-    rest = np.concatenate([scores.members - scores.members.mean(), scores.others - scores.others.mean()])
+    rest = np.concatenate([values - values.mean() for values in (scores.members, scores.others)])
     spread, n = float(rest.std()), rest.size
     if spread == 0 or n < 8:
         return text, 0.0

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, bdtrc, expit, ndtr, ndtri
 
-from deniable.audit.bound import Assumption, Bound, epsilon_of_mu
+from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 from deniable.audit.scores_input import Scores
 from deniable.checks import probability, whole
 
@@ -36,7 +36,6 @@ SHARES = (1.0, 0.5, 0.2, 0.1, 0.05)
 """Shares of the canaries that are guessed about."""
 _FARTHEST, _PRECISION = 100.0, 1e-6
 _COINS = Assumption("each canary was included by its own fair coin, and all else was the same")
-_GAUSSIAN = Assumption("the release is Gaussian without sampling")
 
 
 def one_run(scores: Scores, delta: float, confidence: float = 0.95, shares: tuple[float, ...] = SHARES) -> Bound:
@@ -55,7 +54,7 @@ def one_run_gaussian(
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
     mu = max(mu_from_guesses(m, r, v, side) for r, v in _tries(scores, shares))
     found = Bound("one-run-gaussian", epsilon_of_mu(mu, delta), delta, confidence, rule="abstention", mu=mu)
-    return replace(found, assumptions=(_COINS, _GAUSSIAN))
+    return replace(found, assumptions=(_COINS, GAUSSIAN))
 
 
 def _tries(scores: Scores, shares: tuple[float, ...]) -> list[tuple[int, int]]:

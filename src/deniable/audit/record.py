@@ -9,12 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from deniable.audit.campaign import Plan, Progress, Trials, play
-from deniable.audit.evidence import Measured, measure
+from deniable.audit.evidence import Claimed, Measured, measure
 from deniable.audit.judgement import verdict
 from deniable.audit.promise import CalibratedBy, Promise
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store
+from deniable.training import TrainingSettings
 
 __all__ = ["SCHEMA", "audit", "judge", "planned", "run"]
 
@@ -99,7 +100,8 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
     exact = explain(plan.mechanism, question, {})["scores"]
     claimed = promise.claimed()
     bound = claimed["belief"] or exact["belief"]
-    shown = measure(trials, delta=promise.delta, belief_bound=bound, rate=training.rate, confidence=confidence)
+    settings = {"delta": promise.delta, "belief_bound": bound, "rate": training.rate, "confidence": confidence}
+    shown = measure(trials, **settings, training=_claimed_of(training))
     found = verdict(shown, claimed, exact)
     return {
         "schema": SCHEMA,
@@ -108,9 +110,14 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "exact": exact,
         "measured": _measured(shown),
         "verdict": found.name,
+        "closeness": found.closeness,
         "verdict_text": found.text,
         "notes": list(_notes(plan, shown)),
     }
+
+
+def _claimed_of(training: TrainingSettings) -> Claimed:
+    return Claimed(training.noise, training.rate, training.steps, training.adjacency)
 
 
 def _measured(shown: Measured) -> Document:
@@ -134,6 +141,7 @@ def _measured(shown: Measured) -> Document:
                 "confidence": shown.confidence,
                 "method": "Clopper-Pearson on both error rates, threshold fixed at belief = prior",
             },
+            "estimators": [bound.document() for bound in shown.estimators],
         },
     }
 

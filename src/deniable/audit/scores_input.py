@@ -46,7 +46,8 @@ class Errors:
 class Scores:
     """Scores of trials with b = 1 (`members`) and with b = 0 (`others`); a larger score speaks for b = 1.
 
-    They are finite, independent within and between the two sets, and there is at least one of each.
+    They are finite, independent within and between the two sets, and there is at least one of each. They are held in
+    ascending order.
     """
 
     members: Floats
@@ -69,8 +70,8 @@ class Scores:
 
     def errors(self, threshold: float) -> Errors:
         """Of the decision "member" for scores above `threshold`; a tie is no accusation."""
-        wrong = int(np.sum(self.others > threshold)), int(np.sum(self.members <= threshold))
-        return Errors(wrong[0], self.others.size, wrong[1], self.members.size)
+        others, members = (int(np.searchsorted(v, threshold, side="right")) for v in (self.others, self.members))
+        return Errors(self.others.size - others, self.others.size, members, self.members.size)
 
 
 def _checked(name: str, values: ArrayLike) -> Floats:
@@ -80,4 +81,4 @@ def _checked(name: str, values: ArrayLike) -> Floats:
     if not np.isfinite(array).all():
         place = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite numbers, got {float(array[place])!r} at place {place}")
-    return array
+    return np.sort(array)

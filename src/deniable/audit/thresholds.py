@@ -123,8 +123,9 @@ class Bonferroni:
 
     def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
         probability("confidence", confidence, open_ends=True)
-        found = [_above(scores.others, scores.members, rank) for rank in self._ranks(scores.others.size)]
-        mirrored = [_above(-scores.members, -scores.others, rank) for rank in self._ranks(scores.members.size)]
+        members, others = scores.members, scores.others
+        found = [_above(others, members, rank) for rank in self._ranks(others.size)]
+        mirrored = [_above(-members[::-1], -others[::-1], rank) for rank in self._ranks(members.size)]
         found += [Errors(e.false_negatives, e.positives, e.false_positives, e.negatives) for e in mirrored]
         return _limits([found], confidence, 1 - confidence)
 
@@ -134,8 +135,8 @@ class Bonferroni:
 
 def _above(ranked: Floats, other: Floats, rank: int) -> Errors:
     """Counts at the `rank`-th largest of `ranked`; with ties, as many false positives as without."""
-    threshold = np.partition(ranked, ranked.size - rank)[ranked.size - rank]
-    return Errors(rank - 1, ranked.size, int(np.sum(other <= threshold)), other.size)
+    missed = int(np.searchsorted(other, ranked[-rank], side="right"))
+    return Errors(rank - 1, ranked.size, missed, other.size)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options
+from deniable.cli import attack, audit, compare, options, verdict
 
 __all__ = ["app", "main"]
 
@@ -118,6 +118,7 @@ def choose(
 app.command(epilog=audit.EXAMPLES)(audit.audit)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
+app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.checks import positive, probability, whole
+from deniable.checks import positive, probability, real, whole
 
 __all__ = ["MOST_STEPS", "read"]
 
@@ -162,6 +162,8 @@ _CHECKS: dict[str, Check] = {
     "repeats": _limited(whole, 1, 10_000),
     "classes": _limited(partial(whole, low=2), 2, 1e6),
     "patience": _limited(partial(whole, low=0), 0, 1e6),
+    "claimed_epsilon": _limited(partial(positive, zero=True), 0, 1e6),
+    "threshold": real,
 }
 
 

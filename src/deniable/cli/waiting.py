@@ -13,14 +13,14 @@ _LONG = 1.0
 
 
 @contextmanager
-def patience() -> Iterator[None]:
+def patience(what: str = "Computing the privacy loss ...") -> Iterator[None]:
     """Show a spinner on standard error after a second; only where a person is watching."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console  # noqa: PLC0415 (only a terminal needs it)
 
-    status = Console(stderr=True).status("Computing the privacy loss ...")
+    status = Console(stderr=True).status(what)
     timer = Timer(_LONG, status.start)
     timer.daemon = True
     timer.start()

@@ -138,7 +138,7 @@ class Shift:
 
 
 def void(bound: Document, shifted: Shift) -> Document:
-    """A bound from members and non-members that differ by themselves bounds nothing: its value is None, with the reason.
+    """A bound from members and non-members that differ by themselves bounds nothing: None, with the reason.
 
     (epsilon, delta)-DP limits what a model adds to the records, not what the records say alone.
     """

@@ -1,0 +1,231 @@
+"""`deniable verdict`: somebody else's scores against a claim, as one JSON document.
+
+The verdict rests on one estimator with one rule, named before the scores are seen (`method`, `rule`); by default the
+exact trade-off curve where the noise is named, else the (epsilon, delta) region. The others are shown beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from deniable.audit.bound import Bound
+from deniable.audit.credible import credible
+from deniable.audit.estimators import (
+    Advantage,
+    Estimator,
+    GaussianCurve,
+    MechanismCurve,
+    Region,
+    estimate,
+)
+from deniable.audit.intervals import advantage_interval, auc_interval, average_precision_interval, tpr_interval
+from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
+from deniable.audit.likelihood import likelihood, separation
+from deniable.audit.limits import Interval
+from deniable.audit.one_run import one_run, one_run_gaussian
+from deniable.audit.promise import training_mechanism
+from deniable.audit.scores_input import Floats, Scores
+from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule
+from deniable.bounds.advantage import kairouz_advantage
+from deniable.checks import positive, probability, whole
+from deniable.mechanisms import Adjacency
+from deniable.scores import privacy_loss
+
+__all__ = ["FPRS", "METHODS", "SCHEMA", "Asked", "judge_scores"]
+
+SCHEMA = "deniable/verdict/1"
+FPRS = (0.001, 0.01, 0.1)
+METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
+"""Estimators that a verdict may rest on."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The claim, and how it is to be examined: all that must be settled before the scores are seen."""
+
+    epsilon: float
+    delta: float
+    noise: float | None = None
+    rate: float = 1.0
+    steps: int = 1
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    method: str | None = None
+    rule: Rule | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        positive("claimed_epsilon", self.epsilon, zero=True)
+        probability("delta", self.delta, open_ends=True)
+        probability("confidence", self.confidence, open_ends=True)
+        whole("steps", self.steps)
+        if self.noise is not None:
+            positive("noise", self.noise)
+        if self.method is not None and self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if self.method == "mechanism" and self.noise is None:
+            raise ValueError(
+                "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
+            )
+
+    @property
+    def primary(self) -> str:
+        """The estimator that the verdict rests on."""
+        return self.method or ("mechanism" if self.noise is not None else "region")
+
+    @property
+    def thresholds(self) -> Rule:
+        return self.rule or Bonferroni()
+
+    def claim(self) -> Claim:
+        """With the noise named, its own advantage is the one to be expected; else the largest under the guarantee."""
+        if self.noise is None:
+            return Claim(self.epsilon, self.delta, kairouz_advantage(self.epsilon, self.delta))
+        loss = privacy_loss(training_mechanism(self.noise, self.rate, self.steps), self.adjacency)
+        return Claim(self.epsilon, self.delta, float(loss.advantage()), self.noise)
+
+    def estimator(self, name: str) -> Callable[[Scores], Bound]:
+        """Scores to a bound, by the estimator's name."""
+        if name in _WHOLE:
+            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
+        reading = self._reading(name)
+        return lambda scores: estimate(reading, scores, self.thresholds, self.confidence)
+
+    def _reading(self, name: str) -> Estimator:
+        if name == "mechanism":
+            return MechanismCurve(self.rate, self.steps, self.delta, self.adjacency)
+        readings: dict[str, Callable[[float], Estimator]] = {
+            "region": Region,
+            "gaussian": GaussianCurve,
+            "advantage": Advantage,
+        }
+        return readings[name](self.delta)
+
+
+_WHOLE: dict[str, Callable[[Scores, float, float], Bound]] = {
+    "separation": separation,
+    "likelihood": likelihood,
+    "one-run": one_run,
+    "one-run-gaussian": one_run_gaussian,
+}
+"""Estimators that need no threshold."""
+
+
+def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
+    """The document: claimed and measured side by side, and the verdict of the primary estimator."""
+    bounds = list(_bounds(scores, asked))
+    claim, primary = asked.claim(), bounds[0]
+    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim))
+    return {
+        "schema": SCHEMA,
+        "input": _input(asked),
+        "claimed": {"epsilon": asked.epsilon, "delta": asked.delta, "noise": asked.noise},
+        "exact": _exact(asked),
+        "measured": {
+            "trials": len(scores),
+            "members": scores.members.size,
+            "others": scores.others.size,
+            **_achieved(scores, asked),
+            "epsilon": {"lower_bound": primary.document(), "estimators": [bound.document() for bound in bounds]},
+        },
+        "verdict": found.name,
+        "closeness": found.closeness,
+        "verdict_text": found.text,
+        "notes": list(_notes(scores, asked, found)),
+    }
+
+
+def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
+    """The primary estimator's first, then those that go with any scores."""
+    yield asked.estimator(asked.primary)(scores)
+    shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.noise is not None else []), "separation"]
+    for name in shown:
+        if name != asked.primary:
+            yield asked.estimator(name)(scores)
+    if isinstance(asked.thresholds, Fixed):
+        yield credible(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
+
+
+def _needed(asked: Asked, claim: Claim) -> int | None:
+    threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
+    # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner
+    reading = asked.estimator("gaussian" if asked.primary == "mechanism" else asked.primary)
+    return trials_to_decide(lambda ideal: reading(ideal).value > 0, claim.advantage, threshold)
+
+
+def _achieved(scores: Scores, asked: Asked) -> dict[str, Any]:
+    return {
+        "advantage": _interval(_advantage(scores, asked)),
+        "auc": _interval(auc_interval(scores, asked.confidence)),
+        "average_precision": _interval(average_precision_interval(scores, asked.confidence)),
+        "tpr": [{"fpr": fpr, **_interval(tpr_interval(scores, fpr, asked.confidence))} for fpr in FPRS],
+    }
+
+
+def _advantage(scores: Scores, asked: Asked) -> Interval:
+    """At the fixed threshold, or at the rule's strongest one, where only limits are sound."""
+    rule = asked.thresholds
+    if isinstance(rule, Fixed):
+        return advantage_interval(scores.errors(rule.threshold), asked.confidence)
+
+    def gap(fpr: Floats, fnr: Floats) -> Floats:
+        return 1 - fpr - fnr
+
+    limits = rule.limits(scores, gap, 1 - (1 - asked.confidence) / 2)
+    low, high = limits.lower(gap), limits.upper(gap)
+    return Interval((low + high) / 2, low, high)
+
+
+def _interval(found: Interval) -> dict[str, float]:
+    return {name: float(value) for name, value in found._asdict().items()}
+
+
+def _exact(asked: Asked) -> dict[str, Any] | None:
+    if asked.noise is None:
+        return None
+    loss = privacy_loss(training_mechanism(asked.noise, asked.rate, asked.steps), asked.adjacency)
+    epsilon = float(loss.epsilon(asked.delta))
+    return {"epsilon": epsilon if isfinite(epsilon) else None, "advantage": float(loss.advantage())}
+
+
+def _input(asked: Asked) -> dict[str, Any]:
+    training = {"noise": asked.noise, "rate": asked.rate, "steps": asked.steps, "adjacency": asked.adjacency.value}
+    rule = asked.thresholds
+    threshold = {"threshold": rule.threshold} if isinstance(rule, Fixed) else {}
+    return {
+        "claimed_epsilon": asked.epsilon,
+        "delta": asked.delta,
+        **(training if asked.noise is not None else {}),
+        "method": asked.primary,
+        "rule": rule.name,
+        **threshold,
+        "confidence": asked.confidence,
+    }
+
+
+def _notes(scores: Scores, asked: Asked, found: Verdict) -> Iterator[str]:
+    exact = _exact(asked)
+    if exact is not None and (exact["epsilon"] is None or exact["epsilon"] > asked.epsilon * (1 + 1e-9)):
+        epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
+        yield (
+            f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {asked.epsilon:.3g} that "
+            "is claimed."
+        )
+    if auc_interval(scores, asked.confidence).high < 0.5:
+        yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
+    yield f"The verdict rests on {asked.primary} alone; the other estimators are shown and decide nothing."
+    if found.name == "consistent":
+        yield "Consistent is no proof: a stronger attack may show more."
+
+
+def rule_named(name: str | None, threshold: float | None) -> Rule | None:
+    """The rule of this name; a threshold names the fixed one."""
+    if name is not None and name not in RULES:
+        raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}")
+    if threshold is not None:
+        if name not in (None, "fixed"):
+            raise ValueError(f"a threshold goes with rule 'fixed', got {name!r}")
+        return Fixed(threshold)
+    return None if name is None else RULES[name]()

@@ -1,0 +1,114 @@
+"""`deniable verdict`: scores from any tool against a claim; words and a table, or JSON."""
+
+# ruff: noqa: PLC0415, PLR0917 (imports inside the command; a command has as many arguments as options)
+
+from __future__ import annotations
+
+import json as encoder
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deniable.cli import options
+
+if TYPE_CHECKING:
+    from deniable.audit.scored import Asked
+
+__all__ = ["EXAMPLES", "verdict"]
+
+EXAMPLES = (
+    "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5\n\n"
+    "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000"
+)
+CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
+Text = str | None
+
+
+def _option(name: str, letter: str, text: str, panel: str) -> Any:
+    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
+
+
+def verdict(
+    context: typer.Context,
+    scores: Annotated[
+        str, typer.Argument(metavar="SCORES.csv", help="Columns score and member (1 or 0).", show_default=False)
+    ],
+    claimed_epsilon: Annotated[Text, _option("claimed-epsilon", "E", "The claim: (E, D)-DP.", CLAIM)] = None,
+    delta: Annotated[Text, _option("delta", "D", "D of the claim.", CLAIM)] = None,
+    noise: Annotated[Text, _option("noise", "Z", "Claimed noise / sensitivity, if it is known.", CLAIM)] = None,
+    rate: Annotated[Text, _option("rate", "Q", "Claimed sampling rate. Default 1.", CLAIM)] = None,
+    steps: Annotated[Text, _option("steps", "T", "Claimed number of steps. Default 1.", CLAIM)] = None,
+    adjacency: Annotated[
+        Text, _option("adjacency", "A", "add-remove (default), replace or zero-out; matters when sampling.", CLAIM)
+    ] = None,
+    method: Annotated[
+        Text,
+        _option(
+            "method",
+            "M",
+            "What the verdict rests on: mechanism (default with --noise), region (default without), gaussian, "
+            "separation or likelihood (for log-likelihood ratios), one-run or one-run-gaussian (for canaries of one "
+            "training), advantage (weaker).",
+            EXAMINED,
+        ),
+    ] = None,
+    rule: Annotated[
+        Text,
+        _option(
+            "rule",
+            "R",
+            "Where the threshold comes from: bonferroni (default), fixed, split or multi-split.",
+            EXAMINED,
+        ),
+    ] = None,
+    threshold: Annotated[Text, _option("threshold", "T", "The threshold of rule fixed. Default 0.", EXAMINED)] = None,
+    confidence: Annotated[Text, _option("confidence", "P", "Of the verdict. Default 0.95.", EXAMINED)] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=EXAMINED
+        ),
+    ] = False,
+) -> None:
+    """What the scores of any attack say about a claim: violated, consistent (tight or loose), or too few."""
+    from deniable.cli.waiting import patience
+
+    try:
+        asked = _asked(context.params)
+        from deniable.audit.file import read_scores
+        from deniable.audit.scored import judge_scores
+
+        with patience("Reading the scores ..."):
+            document = judge_scores(read_scores(scores), asked)
+    except (ValueError, OSError) as refused:
+        raise typer.TyperException(str(refused)) from refused
+    document["input"] = {"scores": scores, **document["input"]}
+    if json:
+        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        return
+    from deniable.cli.scored import show
+
+    show(document)
+
+
+def _asked(texts: Mapping[str, Any]) -> Asked:
+    from deniable.audit.scored import Asked, rule_named
+    from deniable.mechanisms import Adjacency
+
+    values = options.read(texts)
+    for name in ("claimed_epsilon", "delta"):
+        if name not in values:
+            raise ValueError(f"--{name.replace('_', '-')} is missing: name the claim, --claimed-epsilon and --delta")
+    stray = [name for name in ("rate", "steps") if name in values and "noise" not in values]
+    if stray:
+        raise ValueError(f"--{stray[0]} goes with --noise, which is missing")
+    if not 0 < values["delta"] < 1:
+        raise ValueError(f"--delta must be a number strictly between 0 and 1, got {values['delta']!r}")
+    kind = texts["adjacency"] or Adjacency.ADD_REMOVE.value
+    if kind not in list(Adjacency):
+        raise ValueError(f"--adjacency must be one of {', '.join(Adjacency)}, got {kind!r}")
+    training = {name: values[name] for name in ("noise", "rate", "steps", "confidence") if name in values}
+    rule = rule_named(texts["rule"], values.get("threshold"))
+    known = {"adjacency": Adjacency(kind), "method": texts["method"], "rule": rule}
+    return Asked(values["claimed_epsilon"], values["delta"], **known, **training)

@@ -103,7 +103,7 @@ def test_guessing_stays_below_the_chance_level_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("possible", [0.0, 0.01, 0.3, 0.9, 1.0])
 def test_the_bound_on_average_precision_is_reached_and_kept(possible: float) -> None:
-    """Reached by tpr = min(1, fpr + a): a share a of the members stands out, the same share of the others stands back."""
+    """Reached by tpr = min(1, fpr + a): a share a of the members stands out, as many of the others stand back."""
     count = 10_000
     members, others = np.linspace(0, 1, count), np.linspace(possible, 1 + possible, count)
     found = average_precision(-np.concatenate([members, others]), np.repeat([True, False], count))

@@ -40,7 +40,7 @@ def test_identifiability_reports_trainings_on_both_data_sets() -> None:
 @pytest.fixture(scope="module")
 def trained() -> tuple[nn.Module, Dataset]:
     """A model that was trained before anybody drew who is called a member."""
-    carts = purchases(10, 240, seed=2)
+    carts = purchases(10, 120, seed=2)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(600, 8), nn.ReLU(), nn.Linear(8, 10))
     optimizer = torch.optim.Adam(model.parameters(), 0.01)

@@ -88,7 +88,8 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
     rows = [_row(plan, level, repeats, delta, confidence) for level, repeats in levels.items()]
     leaks = rows[0]["average_precision"]["mean"] > chance
     for row in rows:
-        row.update(_trade_off(rows[0], row, plan.data.classes) if leaks else {"phi": None, "phi_error": None})
+        traded = leaks and row is not rows[0]
+        row.update(_trade_off(rows[0], row, plan.data.classes) if traded else {"phi": None, "phi_error": None})
         row["phi_note"] = None if leaks else NOTHING
         row["epsilon_lower_bound"] = void(row["epsilon_lower_bound"], shifted)
         row["blind_average_precision"] = shifted.precision.mean

@@ -158,7 +158,8 @@ def test_shifted_records_are_named_as_such(run: Run, own: Path) -> None:
     ("arguments", "said"),
     [
         ("one.npz --weights pickled.pt", "never loaded, since it could run code"),
-        ("one.npz --weights one.csv", "one.csv"),
+        ("one.npz --weights one.csv", "one.csv is not a checkpoint"),
+        ("one.npz --weights members.npz", "members.npz is not a readable checkpoint"),
         ("one.npz --weights nowhere.pt", "there is no file nowhere.pt"),
         ("members.npz", "must hold an array 'member'"),
         ("one.csv --label colour", "no column 'colour'"),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal, get_args
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import torch
@@ -72,6 +72,9 @@ def _safetensors(path: Path) -> Any:
 
 
 def _checkpoint(path: Path) -> Any:
+    """What torch.save wrote: a zip file since torch 1.6. In a damaged one torch may stumble over anything."""
+    if not is_zipfile(path):
+        raise ValueError(f"{path} is not a checkpoint: save model.state_dict() with torch.save, or as .safetensors")
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
@@ -79,7 +82,7 @@ def _checkpoint(path: Path) -> Any:
             f"{path} holds more than tensors, which is never loaded, since it could run code: save "
             "model.state_dict() with torch.save, or as .safetensors"
         ) from error
-    except (RuntimeError, EOFError, BadZipFile) as error:
+    except (RuntimeError, EOFError, BadZipFile, LookupError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not a readable checkpoint: {error}") from error
 
 

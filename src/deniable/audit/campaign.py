@@ -21,7 +21,7 @@ from deniable.data.neighbours import USUAL_MEASURE
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
-from deniable.training.models import model_factory, refuse
+from deniable.training.models import check_fit, model_factory
 
 __all__ = ["Plan", "Progress", "Trials", "play"]
 
@@ -66,7 +66,7 @@ class Plan:
         settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
         settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
         neighbours, origin = _neighbours(dataset, records, seed, adjacency, measure)
-        _check_model(unsettled, neighbours, dataset.classes)
+        check_fit(model_factory(unsettled.model)(), neighbours.records[:2], dataset.classes)
         return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
 
     @property
@@ -146,20 +146,6 @@ def _model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) 
     if chosen is None:
         raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
     return chosen
-
-
-def _check_model(settings: TrainingSettings, neighbours: Neighbours, classes: int) -> None:
-    """Refuse before the first trial a model that does not fit the data."""
-    model, records = model_factory(settings.model)(), neighbours.records[:2]
-    refuse(model)
-    try:
-        with torch.no_grad():
-            shape = tuple(model(records).shape)
-    except RuntimeError as error:
-        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
-    if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
-        wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
-        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
 
 
 def _neighbours(

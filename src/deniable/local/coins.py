@@ -56,9 +56,10 @@ class Coins:
 
     @classmethod
     def of(cls, chances: Sequence[Decimal]) -> Coins:
-        """Coins with these chances, below 1."""
+        """Coins with these chances, below 1; one within 2^-72 of 1 is rounded down, for no coin is certain."""
         grid = Decimal(2**BITS)
-        thresholds = [int(decimals.multiply(q, grid).to_integral_value(ROUND_CEILING)) for q in chances]
+        rounded = [int(decimals.multiply(q, grid).to_integral_value(ROUND_CEILING)) for q in chances]
+        thresholds = [min(threshold, 2**BITS - 1) for threshold in rounded]
         return cls(
             np.array([t >> 64 for t in thresholds], dtype=np.uint8),
             np.array([t & (2**64 - 1) for t in thresholds], dtype=np.uint64),

@@ -30,8 +30,12 @@ OpenMP threads on busy cores wait for each other.
 *Release.* `train` makes one model to be released: global sensitivity only, noise and batches from the operating
 system's entropy, no seed for them.
 
+*Targets.* `fit` trains what membership inference attacks, on the same moves: with noise, or without noise and clipping,
+with early stopping on held-out loss; `reference_settings` has 003's networks and hyperparameters.
+
 Rooms: settings, models, losses, noise | layers, gradients, stack (per-example gradients) | evidence, optimizers |
-ensemble (the moves of a step) | engine (a block of games), release (one model), pool (blocks over processes).
+ensemble (the moves of a step) | engine (a block of games), release (one model), pool (blocks over processes) |
+targets, reference (models to be attacked).
 """
 
 from __future__ import annotations
@@ -39,15 +43,24 @@ from __future__ import annotations
 from deniable.training.engine import BlockResult, Observation, run_block
 from deniable.training.models import MODELS
 from deniable.training.pool import run_blocks
+from deniable.training.reference import reference_network, reference_settings
 from deniable.training.release import train
 from deniable.training.settings import Neighbours, TrainingSettings
+from deniable.training.targets import Fitted, TargetSettings, calibrated, fit, quality
 
 __all__ = [
     "MODELS",
     "BlockResult",
+    "Fitted",
     "Neighbours",
     "Observation",
+    "TargetSettings",
     "TrainingSettings",
+    "calibrated",
+    "fit",
+    "quality",
+    "reference_network",
+    "reference_settings",
     "run_block",
     "run_blocks",
     "train",

@@ -7,13 +7,15 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from deniable.training.settings import ModelFactory
 
 __all__ = [
     "MODELS",
     "adult",
+    "check_fit",
     "dense",
     "digits",
     "location",
@@ -105,6 +107,19 @@ def model_factory(model: str | ModelFactory) -> ModelFactory:
     if ":" not in model:
         raise ValueError(f"model must be one of {', '.join(sorted(MODELS))} or 'module:function', got {model!r}")
     return named_function("model", model)
+
+
+def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
+    """Refuse a model that does not take such records or has no output for every class."""
+    refuse(model)
+    try:
+        with torch.no_grad():
+            shape = tuple(model(records).shape)
+    except RuntimeError as error:
+        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
+    if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
+        wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
+        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
 
 
 def refuse(model: nn.Module) -> None:

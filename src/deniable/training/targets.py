@@ -18,6 +18,7 @@ from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
+from deniable.training.models import check_fit
 from deniable.training.noise import RandomSource, SeededSource, SystemSource
 from deniable.training.release import filled, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records, one_of
@@ -158,6 +159,11 @@ def fit(
     A `seed` makes weights, batches and noise repeatable on one machine, for audits only; with None they come from the
     operating system's entropy, as for a model to be released. `progress` hears the number of each epoch as it ends.
     """
+    if len(validation) == 0 or validation.inputs.shape[1:] != train.inputs.shape[1:]:
+        raise ValueError(
+            f"validation must hold records of shape {train.inputs.shape[1:]}, got {len(validation)} of "
+            f"{validation.inputs.shape[1:]}"
+        )
     source: RandomSource = SystemSource() if seed is None else SeededSource(seed, 0, stream=1)
     generator = unpredictable() if seed is None else SeededSource(seed, 0, stream=0).generator
     with one_thread(), torch.no_grad():
@@ -179,8 +185,9 @@ class _Run:
         clip = settings.clip if settings.noise else inf
         rate = settings.rate(len(train))
         course = _Course(settings.model, clip, rate, settings.learning_rate, settings.optimizer)
-        self._model, weights = initial_weights(course, 1, generator)
         columns = Columns(*as_records(train.inputs, train.labels), 0)
+        self._model, weights = initial_weights(course, 1, generator)
+        check_fit(self._model, columns.records[:2], train.classes)
         self._ensemble = Ensemble(course, self._model, weights, columns, source)
         self._sigma = torch.tensor([settings.noise * settings.clip])
         self.steps = 0

@@ -75,10 +75,17 @@ def test_one_line_says_what_is_wrong(run: Run, line: str, said: list[str]) -> No
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working in that folder."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a trained model of one's own, its weights in all forms, and its records."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own_model_of_this_test.py").write_text(
+    place = tmp_path_factory.mktemp("own")
+    (place / "own_model_of_this_test.py").write_text(
         "from torch import nn\n\n\ndef network():\n"
         "    return nn.Sequential(nn.Linear(600, 32), nn.ReLU(), nn.Linear(32, 20))\n\n\ndef nothing():\n    return 1\n"
     )
@@ -91,16 +98,16 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         outputs = model(torch.from_numpy(carts.features[:120]))
         nn.functional.cross_entropy(outputs, torch.from_numpy(carts.labels[:120])).backward()
         optimizer.step()
-    torch.save(model.state_dict(), "weights.pt")
-    torch.save({"epoch": 3, "state_dict": model.state_dict()}, "checkpoint.pt")
-    torch.save(model, "pickled.pt")
-    np.savez("members.npz", X=carts.features[:120], y=carts.labels[:120])
-    np.savez("others.npz", X=carts.features[120:], y=carts.labels[120:])
-    np.savez("one.npz", X=carts.features, y=carts.labels, member=np.arange(240) < 120)
+    torch.save(model.state_dict(), place / "weights.pt")
+    torch.save({"epoch": 3, "state_dict": model.state_dict()}, place / "checkpoint.pt")
+    torch.save(model, place / "pickled.pt")
+    np.savez(place / "members.npz", X=carts.features[:120], y=carts.labels[:120])
+    np.savez(place / "others.npz", X=carts.features[120:], y=carts.labels[120:])
+    np.savez(place / "one.npz", X=carts.features, y=carts.labels, member=np.arange(240) < 120)
     names = ",".join(f"bit{number}" for number in range(600))
     rows = np.column_stack([carts.features, np.arange(240) < 120, carts.labels]).astype(int)
-    np.savetxt("one.csv", rows, "%d", ",", header=f"{names},member,group", comments="")
-    return tmp_path
+    np.savetxt(place / "one.csv", rows, "%d", ",", header=f"{names},member,group", comments="")
+    return place
 
 
 MODEL = ("attack", "own_model_of_this_test:network")

@@ -146,14 +146,14 @@ def test_spread_has_students_limits() -> None:
 
 def test_location_leaks_and_noise_cures_it(real_data: Path) -> None:
     """Section 7, three repeats: an overfitted network, and the same with central noise 0.5 and 16."""
-    data, count = load("location30"), 800
+    data, count = load("location30"), 600
     found: dict[float, list[tuple[float, float]]] = {0.0: [], 0.5: [], 16.0: []}
     for repeat in range(3):
         order = np.random.default_rng(repeat).permutation(len(data))
         members, others, validation = (data.take(part) for part in np.split(order, [count, 2 * count, 3 * count])[:3])
         for noise, rows in found.items():
             settings = reference_settings(data, noise)
-            rounds = {"epochs": 25, "patience": None if noise == 0 else 5}
+            rounds = {"epochs": 20, "patience": None if noise == 0 else 5}
             model = fit(settings.__class__(**{**vars(settings), **rounds}), members, validation, repeat).model
             attacks = (WhiteBox(folds=2), LossThreshold())
             scored = [attack(model, members, others, repeat) for attack in attacks]

@@ -33,7 +33,7 @@ from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
 from deniable.audit.thresholds import Limits, Rule
-from deniable.checks import probability, whole
+from deniable.checks import positive, probability, whole
 from deniable.loss.roots import crossing
 from deniable.mechanisms import Adjacency
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -77,13 +77,13 @@ class Region:
         probability("delta", self.delta)
 
     def strength(self, fpr: Floats, fnr: Floats) -> Floats:
-        """deniable.bounds.least_epsilon_from_rates for arrays."""
+        """deniable.bounds.least_epsilon_from_rates for arrays, without its floor at 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            steep, flat = (np.log((1 - self.delta - a).clip(0) / b) for a, b in ((fnr, fpr), (fpr, fnr)))
-        return np.fmax(np.fmax(steep, flat), 0.0)
+            steep, flat = (np.log((1 - self.delta - a).clip(0)) - np.log(b) for a, b in ((fnr, fpr), (fpr, fnr)))
+        return np.asarray(np.fmax(np.fmax(steep, flat), -inf))
 
     def bound(self, limits: Limits) -> Bound:
-        low, high = limits.lower(self.strength), limits.upper(self.strength)
+        low, high = (max(0.0, found) for found in (limits.lower(self.strength), limits.upper(self.strength)))
         return Bound(self.name, low, self.delta, limits.confidence, high)
 
 
@@ -100,17 +100,17 @@ class Advantage:
     def strength(self, fpr: Floats, fnr: Floats) -> Floats:
         """deniable.bounds.least_epsilon_erlingsson for arrays; 1 - advantage is FPR + FNR."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.maximum(np.log(1 - self.delta) - np.log(fpr + fnr), 0.0))
+            return np.asarray(np.log(1 - self.delta) - np.log(fpr + fnr))
 
     def bound(self, limits: Limits) -> Bound:
-        low, high = limits.lower(self.strength), limits.upper(self.strength)
+        low, high = (max(0.0, found) for found in (limits.lower(self.strength), limits.upper(self.strength)))
         return Bound(self.name, low, self.delta, limits.confidence, high)
 
 
 def shift(fpr: Floats, fnr: Floats) -> Floats:
-    """The mu of the Gaussian trade-off curve through these rates, at least 0."""
+    """The mu of the Gaussian trade-off curve through these rates; negative for an attack worse than guessing."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmax(ndtri(1 - fpr) - ndtri(fnr), 0.0))
+        return np.asarray(np.fmax(ndtri(1 - fpr) - ndtri(fnr), -inf))
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,14 @@ class GaussianCurve:
         return shift(fpr, fnr)
 
     def bound(self, limits: Limits) -> Bound:
-        low, high = limits.lower(shift), limits.upper(shift)
+        low, high = (max(0.0, found) for found in (limits.lower(shift), limits.upper(shift)))
         epsilons = epsilon_of_mu(low, self.delta), epsilon_of_mu(high, self.delta)
         found = Bound(self.name, epsilons[0], self.delta, limits.confidence, epsilons[1])
         return replace(found, mu=low, most_mu=high, assumptions=(GAUSSIAN,))
 
 
-_LEAST, _MOST, _PRECISION, _STRIDE = 0.3, 1e5, 1e-4, 0.2
-"""Noises that are looked at (below, epsilon is beyond any use), how closely, and first steps in log noise."""
+_MOST, _PRECISION, _STRIDE = 1e5, 1e-4, 0.2
+"""The most noise that is looked at, how closely, and first steps in log noise."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,8 @@ class MechanismCurve:
     steps: int
     delta: float
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    least: float = 0.5
+    """No sampled training with less noise is looked at, for time: the bound is at most that noise's epsilon."""
     name = "mechanism"
     assumption = Assumption("sampling rate and steps are as claimed; the noise alone is unknown")
 
@@ -157,6 +159,7 @@ class MechanismCurve:
         if probability("rate", self.rate) == 0:
             raise ValueError(f"rate must be a number above 0, got {self.rate!r}")
         whole("steps", self.steps)
+        positive("least", self.least)
 
     def strength(self, fpr: Floats, fnr: Floats) -> Floats:
         """The Gaussian shift: near enough to the curve's own order to choose a threshold by."""
@@ -167,7 +170,7 @@ class MechanismCurve:
 
     def bound(self, limits: Limits) -> Bound:
         noise, least = self.refuted_noise(limits), self.refuted_noise(limits.shown_at_most(shift))
-        upper = inf if least <= _LEAST else self._epsilon(least)
+        upper = inf if self.rate < 1 and least <= self.least else self._epsilon(least)
         found = Bound(self.name, self._epsilon(noise), self.delta, limits.confidence, upper)
         return replace(found, noise=noise, least_noise=least, assumptions=(self.assumption,))
 
@@ -198,9 +201,9 @@ class MechanismCurve:
 
         # the central limit of many sampled steps (Dong, Roth, Su 2022, Corollary 5.4) is near
         per_step = max(min(mu, _MOST) / (self.rate * sqrt(self.steps)), 1 / _MOST)
-        low = high = log(max(_LEAST, 1 / sqrt(log1p(per_step**2))))
-        while low > log(_LEAST) and reached(low) < tpr:
-            low, high = max(log(_LEAST), low - _STRIDE), low
+        low = high = log(max(self.least, 1 / sqrt(log1p(per_step**2))))
+        while low > log(self.least) and reached(low) < tpr:
+            low, high = max(log(self.least), low - _STRIDE), low
         while high < log(_MOST) and reached(high) >= tpr:
             low, high = high, high + _STRIDE
         between = reached(low) >= tpr > reached(high)
@@ -215,10 +218,10 @@ class MechanismCurve:
         low, high = guess / (1 + _PRECISION / 2), guess * (1 + _PRECISION / 2)
         while high < _MOST and not refuted(high):
             low, high = high, high * (high / low) ** 2
-        while low > _LEAST and refuted(low):
-            low, high = max(_LEAST, low * (low / high) ** 2), low
-        if high >= _MOST or (low <= _LEAST and refuted(_LEAST)):
-            return inf if high >= _MOST else _LEAST
+        while low > self.least and refuted(low):
+            low, high = max(self.least, low * (low / high) ** 2), low
+        if high >= _MOST or (low <= self.least and refuted(self.least)):
+            return inf if high >= _MOST else self.least
         while high > low * (1 + 2 * _PRECISION):
             middle = sqrt(low * high)
             low, high = (low, middle) if refuted(middle) else (middle, high)

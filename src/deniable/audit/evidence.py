@@ -135,7 +135,8 @@ def _estimators(trials: Trials, delta: float, confidence: float, training: Claim
     yield read(Advantage(delta), limits)
     sampled = training is not None and training.rate < 1
     if training is not None:
-        yield read(MechanismCurve(training.rate, training.steps, delta, training.adjacency), limits)
+        least = min(0.5, 0.7 * training.noise)
+        yield read(MechanismCurve(training.rate, training.steps, delta, training.adjacency, least), limits)
     yield _unless(sampled, read(GaussianCurve(delta), limits))
     yield credible(errors, delta, confidence)
     final = trials.log_likelihood_ratio[:, -1]

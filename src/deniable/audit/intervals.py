@@ -15,12 +15,15 @@ from collections.abc import Callable
 from math import floor, inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, expit, logit
 
 from deniable.audit.bound import one_sided_z
 from deniable.audit.limits import Interval, lower_limit, upper_limit
 from deniable.audit.scores_input import Errors, Floats, Scores
 from deniable.checks import probability
+
+Places = NDArray[np.int64]
 
 __all__ = ["advantage_interval", "auc_interval", "average_precision_interval", "tpr_interval"]
 
@@ -46,7 +49,7 @@ def tpr_interval(scores: Scores, fpr: float, confidence: float = 0.95) -> Interv
     """
     probability("fpr", fpr, open_ends=True)
     part = (1 - probability("confidence", confidence, open_ends=True)) / 4
-    ordered, n = scores.others[::-1], scores.others.size
+    ordered, n = scores.ascending[1][::-1], scores.others.size
     few, many = _ranks(n, fpr, part)
     high = ordered[few - 1] if few else inf
     low = ordered[many - 1] if many <= n else -inf
@@ -80,7 +83,7 @@ def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
 
 def _delong(scores: Scores) -> tuple[float, float]:
     """The AUC and DeLong's variance, from each score's place among the other class (ties count one half)."""
-    members, others = scores.members, scores.others
+    members, others = scores.ascending
     beaten, beating = _share_below(members, others), 1 - _share_below(others, members)
     variance = sum(float(p.var(ddof=1)) / p.size if p.size > 1 else 0.25 for p in (beaten, beating))
     return float(beaten.mean()), variance
@@ -117,24 +120,27 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     false positive more.
     """
     z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
-    members, others = scores.members, scores.others
+    members, others = scores.ascending
     accused = members.size - np.searchsorted(members, members, side="left").astype(np.float64)
     wrongly = others.size - np.searchsorted(others, members, side="left").astype(np.float64)
+    reached = [np.searchsorted(members, points, side="right") for points in (members, others)]
     value = float(np.mean(accused / (accused + wrongly)))
-    cautious = [_average_precision(members, others, accused - own, wrongly + own) for own in (0, 1)]
-    low, high = (_moved(*found, sign * z) for found, sign in zip(cautious[::-1], (-1, 1), strict=True))
-    return Interval(value, min(low, value), max(high, value))
+    low, high = (_average_precision(accused - own, wrongly + own, reached) for own in (1, 0))
+    return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))
 
 
-def _average_precision(members: Floats, others: Floats, accused: Floats, wrongly: Floats) -> tuple[float, float]:
-    """The mean precision and its variance, from the numbers of members and others from each member's score on."""
-    tpr, fpr, ratio = accused / members.size, wrongly / others.size, others.size / members.size
-    both = tpr + ratio * fpr
-    precision = tpr / both
+def _average_precision(accused: Floats, wrongly: Floats, reached: list[Places]) -> tuple[float, float]:
+    """The mean precision and its variance, from the numbers of members and others from each member's score on.
+
+    `reached` are the numbers of members whose scores the members' and the others' scores reach.
+    """
+    members, others = (places.size for places in reached)
+    both = accused + wrongly
+    precision = accused / both
     value = float(precision.mean())
-    own = precision - value + _pulled(members, members, ratio * fpr / both**2, tpr)
-    other = _pulled(others, members, -ratio * tpr / both**2, fpr)
-    return value, float(own.var(ddof=own.size > 1) / own.size + other.var(ddof=other.size > 1) / other.size)
+    own = precision - value + _pulled(reached[0], wrongly * members / both**2, accused / members)
+    other = _pulled(reached[1], -accused * others / both**2, wrongly / others)
+    return value, sum(float(part.var(ddof=part.size > 1)) / part.size for part in (own, other))
 
 
 def _moved(value: float, variance: float, z: float) -> float:
@@ -144,8 +150,7 @@ def _moved(value: float, variance: float, z: float) -> float:
     return float(expit(logit(value) + z * sqrt(variance) / (value * (1 - value))))
 
 
-def _pulled(points: Floats, members: Floats, slope: Floats, rate: Floats) -> Floats:
+def _pulled(reached: Places, slope: Floats, rate: Floats) -> Floats:
     """What one more score at each point does to the mean precision, through the rate at every member's score."""
     sums = np.concatenate([[0.0], np.cumsum(slope)])
-    reached = np.searchsorted(members, points, side="right")
-    return np.asarray((sums[reached] - float(slope @ rate)) / members.size)
+    return np.asarray((sums[reached] - float(slope @ rate)) / slope.size)

@@ -66,7 +66,9 @@ def judge_bound(bound: Bound, claim: Claim, trials: int, needed: Callable[[], in
     if bound.value > 0:
         text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, which reaches the claim"
         return Verdict("consistent", f"{text}: it is tight within what {trials:,} trials can tell.", "tight")
-    return Verdict("uninformative", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed())}")
+    return Verdict(
+        "uninformative", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed(), trials)}"
+    )
 
 
 def saving(bound: Bound, claim: Claim) -> str:
@@ -111,9 +113,12 @@ def _undecided(bound: Bound) -> Iterator[str]:
             yield f"No verdict rests on this estimator: the scores speak against what it assumes, {assumption.text}."
 
 
-def _wanted(needed: int | None) -> str:
+def _wanted(needed: int | None, trials: int) -> str:
     if needed is None:
         return "No practical number of trials would, so small is what the claim allows."
+    if needed <= trials:
+        enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
+        return f"{enough}: this one is weaker or had bad luck. Run more trials, or use a stronger attack."
     return f"About {needed:,} would, for an observer as strong as the claim allows; or use a stronger attack."
 
 
@@ -170,5 +175,5 @@ def _nothing(measured: Measured, possible: float) -> str:
     needed = trials_to_decide(measured.tells, possible)
     return (
         f"{measured.trials:,} trials cannot tell the observer's advantage (at most {measured.advantage.high:.3g}, and "
-        f"{possible:.3g} by the noise) from guessing. {_wanted(needed)}"
+        f"{possible:.3g} by the noise) from guessing. {_wanted(needed, measured.trials)}"
     )

@@ -20,6 +20,7 @@ from deniable.audit.estimators import (
     MechanismCurve,
     Region,
     estimate,
+    shift,
 )
 from deniable.audit.intervals import advantage_interval, auc_interval, average_precision_interval, tpr_interval
 from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
@@ -94,8 +95,8 @@ class Asked:
         return lambda scores: estimate(reading, scores, self.thresholds, self.confidence)
 
     def _reading(self, name: str) -> Estimator:
-        if name == "mechanism":
-            return MechanismCurve(self.rate, self.steps, self.delta, self.adjacency)
+        if name == "mechanism" and self.noise is not None:
+            return MechanismCurve(self.rate, self.steps, self.delta, self.adjacency, min(0.5, 0.7 * self.noise))
         readings: dict[str, Callable[[float], Estimator]] = {
             "region": Region,
             "gaussian": GaussianCurve,
@@ -117,6 +118,7 @@ def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
     """The document: claimed and measured side by side, and the verdict of the primary estimator."""
     bounds = list(_bounds(scores, asked))
     claim, primary = asked.claim(), bounds[0]
+    achieved = _achieved(scores, asked)
     found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim))
     return {
         "schema": SCHEMA,
@@ -127,13 +129,13 @@ def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
             "trials": len(scores),
             "members": scores.members.size,
             "others": scores.others.size,
-            **_achieved(scores, asked),
+            **achieved,
             "epsilon": {"lower_bound": primary.document(), "estimators": [bound.document() for bound in bounds]},
         },
         "verdict": found.name,
         "closeness": found.closeness,
         "verdict_text": found.text,
-        "notes": list(_notes(scores, asked, found)),
+        "notes": list(_notes(achieved, asked, found)),
     }
 
 
@@ -173,7 +175,7 @@ def _advantage(scores: Scores, asked: Asked) -> Interval:
     def gap(fpr: Floats, fnr: Floats) -> Floats:
         return 1 - fpr - fnr
 
-    limits = rule.limits(scores, gap, 1 - (1 - asked.confidence) / 2)
+    limits = rule.limits(scores, shift, 1 - (1 - asked.confidence) / 2).strongest(shift)
     low, high = limits.lower(gap), limits.upper(gap)
     return Interval((low + high) / 2, low, high)
 
@@ -205,7 +207,7 @@ def _input(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _notes(scores: Scores, asked: Asked, found: Verdict) -> Iterator[str]:
+def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[str]:
     exact = _exact(asked)
     if exact is not None and (exact["epsilon"] is None or exact["epsilon"] > asked.epsilon * (1 + 1e-9)):
         epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
@@ -213,7 +215,7 @@ def _notes(scores: Scores, asked: Asked, found: Verdict) -> Iterator[str]:
             f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {asked.epsilon:.3g} that "
             "is claimed."
         )
-    if auc_interval(scores, asked.confidence).high < 0.5:
+    if measured["auc"]["high"] < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
     yield f"The verdict rests on {asked.primary} alone; the other estimators are shown and decide nothing."
     if found.name == "consistent":

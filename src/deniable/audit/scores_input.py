@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,8 +48,8 @@ class Errors:
 class Scores:
     """Scores of trials with b = 1 (`members`) and with b = 0 (`others`); a larger score speaks for b = 1.
 
-    They are finite, independent within and between the two sets, and there is at least one of each. They are held in
-    ascending order.
+    They are finite, independent within and between the two sets, and there is at least one of each. Their order is
+    kept: halves are drawn from it.
     """
 
     members: Floats
@@ -68,10 +70,26 @@ class Scores:
     def __len__(self) -> int:
         return self.members.size + self.others.size
 
+    @cached_property
+    def ascending(self) -> tuple[Floats, Floats]:
+        """The members' scores and the others', each in ascending order."""
+        return np.sort(self.members), np.sort(self.others)
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """Random numbers that are the same for the same scores, and have nothing to do with their order.
+
+        A seed alone would draw the same places from every file: from sorted scores the same ranks, and halves of
+        given ranks are not independent.
+        """
+        digest = blake2b(digest_size=16)
+        for values in (self.members, self.others):
+            digest.update(values.tobytes())
+        return np.random.default_rng([seed, int.from_bytes(digest.digest(), "little")])
+
     def errors(self, threshold: float) -> Errors:
         """Of the decision "member" for scores above `threshold`; a tie is no accusation."""
-        others, members = (int(np.searchsorted(v, threshold, side="right")) for v in (self.others, self.members))
-        return Errors(self.others.size - others, self.others.size, members, self.members.size)
+        wrong = int(np.sum(self.others > threshold)), int(np.sum(self.members <= threshold))
+        return Errors(wrong[0], self.others.size, wrong[1], self.members.size)
 
 
 def _checked(name: str, values: ArrayLike) -> Floats:
@@ -81,4 +99,4 @@ def _checked(name: str, values: ArrayLike) -> Floats:
     if not np.isfinite(array).all():
         place = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite numbers, got {float(array[place])!r} at place {place}")
-    return np.sort(array)
+    return array

@@ -28,7 +28,7 @@ from deniable.checks import probability, real, whole
 __all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength"]
 
 Strength = Callable[[Floats, Floats], Floats]
-"""What an estimator reads off false positive and false negative rates; falls in both."""
+"""What an estimator reads off false positive and false negative rates; falls in both, < 0 if worse than guessing."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,15 @@ class Limits:
 
     def shown_at_most(self, strength: Strength) -> Limits:
         """The strongest threshold of each row, with its lower limits on the rates in place of the upper ones."""
-        best = strength(self.fpr, self.fnr).argmax(axis=1)[:, None]
-        given = (self.fpr_low, self.fnr_low, self.fpr, self.fnr)
-        fpr, fnr, fpr_high, fnr_high = (np.take_along_axis(limit, best, axis=1) for limit in given)
-        return Limits(fpr, fnr, fpr_high, fnr_high, self.confidence)
+        best = self.strongest(strength)
+        return Limits(best.fpr_low, best.fnr_low, best.fpr, best.fnr, self.confidence)
+
+    def strongest(self, strength: Strength) -> Limits:
+        """The strongest threshold of each row alone."""
+        place = strength(self.fpr, self.fnr).argmax(axis=1)[:, None]
+        given = (self.fpr, self.fnr, self.fpr_low, self.fnr_low)
+        fpr, fnr, fpr_low, fnr_low = (np.take_along_axis(limit, place, axis=1) for limit in given)
+        return Limits(fpr, fnr, fpr_low, fnr_low, self.confidence)
 
     def refutes(self, tpr: Callable[[float], float]) -> bool:
         """Whether an attack with these rates beats the trade-off curve `tpr`(fpr), which is then not the true one."""
@@ -123,20 +128,25 @@ class Bonferroni:
 
     def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
         probability("confidence", confidence, open_ends=True)
-        members, others = scores.members, scores.others
-        found = [_above(others, members, rank) for rank in self._ranks(others.size)]
-        mirrored = [_above(-members[::-1], -others[::-1], rank) for rank in self._ranks(members.size)]
-        found += [Errors(e.false_negatives, e.positives, e.false_positives, e.negatives) for e in mirrored]
+        members, others = scores.ascending
+        found = [_above(others[-rank], scores, rank) for rank in self._ranks(others.size)]
+        found += [_from(members[rank - 1], scores, rank) for rank in self._ranks(members.size)]
         return _limits([found], confidence, 1 - confidence)
 
     def _ranks(self, trials: int) -> list[int]:
         return sorted({min(trials, 1 + int(share * trials)) for share in self.shares})
 
 
-def _above(ranked: Floats, other: Floats, rank: int) -> Errors:
-    """Counts at the `rank`-th largest of `ranked`; with ties, as many false positives as without."""
-    missed = int(np.searchsorted(other, ranked[-rank], side="right"))
-    return Errors(rank - 1, ranked.size, missed, other.size)
+def _above(threshold: float, scores: Scores, rank: int) -> Errors:
+    """Members are those above the `rank`-th largest of the others; with ties, as many false positives as without."""
+    missed = int(np.searchsorted(scores.ascending[0], threshold, side="right"))
+    return Errors(rank - 1, scores.others.size, missed, scores.members.size)
+
+
+def _from(threshold: float, scores: Scores, rank: int) -> Errors:
+    """Members are those from the `rank`-th smallest of the members on; with ties, as many misses as without."""
+    accused = scores.others.size - int(np.searchsorted(scores.ascending[1], threshold, side="left"))
+    return Errors(accused, scores.others.size, rank - 1, scores.members.size)
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ class MultiSplit:
 
     def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
         risk = (1 - probability("confidence", confidence, open_ends=True)) * _agreeing(self.splits) / self.splits
-        generator = np.random.default_rng(self.seed)
+        generator = scores.generator(self.seed)
         rows = []
         for _ in range(self.splits):
             chosen, measured = _halves(scores, generator)
@@ -194,7 +204,8 @@ def _strongest(half: Half, strength: Strength, confidence: float) -> float:
     members, others = half
     if not members.size or not others.size:
         return 0.0
-    candidates = np.quantile(np.concatenate(half), _QUANTILES, method="lower")
+    both = np.sort(np.concatenate(half))
+    candidates = both[(_QUANTILES * (both.size - 1)).astype(np.int64)]
     fp = others.size - np.searchsorted(np.sort(others), candidates, side="right")
     fn = np.searchsorted(np.sort(members), candidates, side="right")
     side = 1 - (1 - confidence) / 2

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.cli.numbers import as_given
+from deniable.cli.scored import estimators
 from deniable.document import Document
 
 __all__ = ["show"]
@@ -26,9 +27,11 @@ def show(document: Document) -> None:
 
 
 def _parts(document: Document) -> Iterator[RenderableType]:
-    yield Text(f"{document['verdict'].capitalize()}. {document['verdict_text']}\n", style="bold")
+    heading = ", ".join(filter(None, (document["verdict"].capitalize(), document.get("closeness"))))
+    yield Text(f"{heading}. {document['verdict_text']}\n", style="bold")
     yield Text(_game(document) + "\n")
     yield Padding(_table(document), (0, 0, 1, 2), expand=False)
+    yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
     for note in document["notes"]:
         yield Text(note, style="dim")
     yield Text(f"{document['seconds']:.1f} s, {document['trials_per_second']:.0f} trials/s.", style="dim")

@@ -136,7 +136,7 @@ class Dense(Weighted):
         """delta_i^T Z a_i, plus the bias's part."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs)
         width = 1 if inputs.shape[2] <= FEW else inputs.shape[2]
-        columns = [self._times(noise[0], part) for part in inputs.split(width, 2)]
+        columns = [self._times(noise[0], part) for part in torch.split(inputs, width, 2)]
         products = torch.cat(columns, 2).double() if inputs.shape[2] else deltas
         if len(noise) == 2:
             products = products + noise[1].unsqueeze(2)

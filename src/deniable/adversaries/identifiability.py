@@ -16,13 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from torch import Tensor, nn
 
-from deniable.checks import probability
+from deniable.adversaries.membership import Scored
+from deniable.checks import probability, whole
 from deniable.training.engine import Observation
 from deniable.training.losses import loss_function
 from deniable.training.models import model_factory
+from deniable.training.pool import run_blocks
 from deniable.training.settings import Neighbours, TrainingSettings
 
-__all__ = ["Recorder", "SeenStep", "beliefs", "decisions", "replay"]
+__all__ = ["Identifiability", "Recorder", "SeenStep", "beliefs", "decisions", "replay"]
 
 
 def beliefs(log_likelihood_ratio: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
@@ -35,6 +37,28 @@ def decisions(log_likelihood_ratio: ArrayLike, prior: float = 0.5) -> NDArray[np
     """True where the observer names D: its belief in D is the larger (Algorithm 1, step 14; a tie names D')."""
     start = logit(probability("prior", prior, open_ends=True))
     return np.asarray(start + np.asarray(log_likelihood_ratio, dtype=np.float64) > 0)
+
+
+@dataclass(frozen=True)
+class Identifiability:
+    """A_DI as the upper reference of membership attacks: by 001 Proposition 1 none of them does better.
+
+    Its "records" are trainings: a member is a training on D, a non-member one on D', and the score is the observer's
+    log-likelihood ratio after the last step. The threshold is Algorithm 1's, a belief above 1/2.
+    """
+
+    settings: TrainingSettings
+    neighbours: Neighbours
+    trials: int
+
+    def scored(self, seed: int, processes: int | None = 1) -> Scored:
+        """Scores of about `trials` trainings; the surplus of one kind is left out."""
+        blocks = range(-(-whole("trials", self.trials, low=2) // self.settings.trials_per_block))
+        played = dict(run_blocks(self.settings, self.neighbours, seed, blocks, processes=processes))
+        ratios = np.concatenate([played[number].log_likelihood_ratio[:, -1] for number in blocks])[: self.trials]
+        on_d = np.concatenate([played[number].trained_on_d for number in blocks])[: self.trials]
+        count = min(int(on_d.sum()), int((~on_d).sum()))
+        return Scored(ratios[on_d][:count], ratios[~on_d][:count], float(np.nextafter(0, 1)))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import audit, options, verdict
+from deniable.cli import attack, audit, compare, options, verdict
 
 __all__ = ["app", "main"]
 
@@ -116,6 +116,8 @@ def choose(
 
 
 app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 
 

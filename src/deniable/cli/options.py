@@ -159,6 +159,9 @@ _CHECKS: dict[str, Check] = {
     "seed": _limited(partial(whole, low=0), 0, 2**62),
     "confidence": _share,
     "processes": _limited(whole, 1, 4096),
+    "repeats": _limited(whole, 1, 10_000),
+    "classes": _limited(partial(whole, low=2), 2, 1e6),
+    "patience": _limited(partial(whole, low=0), 0, 1e6),
     "claimed_epsilon": _limited(partial(positive, zero=True), 0, 1e6),
     "threshold": real,
 }

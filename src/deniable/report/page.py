@@ -16,7 +16,7 @@ from deniable.audit import Trials
 from deniable.document import Document
 from deniable.report.figures import FIGURES
 
-__all__ = ["write"]
+__all__ = ["drawn", "replace_file", "write"]
 
 TITLES = {
     "final-beliefs": "How sure the observer ended",
@@ -29,20 +29,20 @@ def write(document: Document, trials: Trials, directory: Path | str) -> Path:
     """Write audit.json, the pictures (.svg and .png) and report.html into `directory`; returns the page's path."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
-    _replace(place / "audit.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    replace_file(place / "audit.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
     pictures = []
     for name, draw in FIGURES.items():
         figure = draw(document, trials)
-        svg = _drawn(figure, "svg")
-        _replace(place / f"{name}.svg", svg)
-        _replace(place / f"{name}.png", _drawn(figure, "png"))
+        svg = drawn(figure, "svg")
+        replace_file(place / f"{name}.svg", svg)
+        replace_file(place / f"{name}.png", drawn(figure, "png"))
         pictures.append({"title": TITLES[name], "source": f"data:image/svg+xml;base64,{b64encode(svg).decode()}"})
     page = place / "report.html"
-    _replace(page, _rendered(document, pictures).encode())
+    replace_file(page, _rendered(document, pictures).encode())
     return page
 
 
-def _drawn(figure: Figure, kind: str) -> bytes:
+def drawn(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same trials: no date, and names inside the file from a fixed salt."""
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "deniable"}):
@@ -58,7 +58,7 @@ def _rendered(document: Document, pictures: list[dict[str, str]]) -> str:
     return environment.get_template("audit.html").render(document=document, pictures=pictures)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Whole or not at all: a reader never meets half a file."""
     draft = path.with_name(path.name + ".part")
     draft.write_bytes(content)

@@ -1,0 +1,41 @@
+"""The region of privacy (004 Section 5.3): the truth lies between the best analysis and the best attack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+
+from deniable.bounds import analyses
+from deniable.mechanisms import Adjacency, Mechanism
+from deniable.scores import privacy_loss
+
+__all__ = ["NAMED", "RegionRow", "region"]
+
+NAMED = ("naive", "advanced", "rdp")
+"""The analyses of 004 Tables 1 and 2, from loose to tight."""
+
+
+@dataclass(frozen=True)
+class RegionRow:
+    """Epsilon of one noise level at one delta, from above and from below."""
+
+    noise: float
+    exact: float
+    """The exact privacy loss of the release: the least upper bound there is."""
+    named: dict[str, float | None]
+    """What weaker analyses prove of the same release; None where one has nothing (finite) to say."""
+    lower: float | None
+    """What an attack has shown, at its confidence; None where it has shown nothing of the release."""
+
+
+def region(
+    rows: Iterable[tuple[float, Mechanism, float | None]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> list[RegionRow]:
+    """From (noise, release, the attack's lower bound), sorted from little noise to much (004 Table 2, Figures 1, 2)."""
+    found = []
+    for noise, mechanism, lower in sorted(rows, key=lambda row: row[0]):
+        known = {name: bound.value for name, bound in analyses(mechanism, delta, adjacency).items()}
+        named = {name: value if isfinite(value := known.get(name, float("nan"))) else None for name in NAMED}
+        found.append(RegionRow(noise, float(privacy_loss(mechanism, adjacency).epsilon(delta)), named, lower))
+    return found

@@ -1,0 +1,200 @@
+"""`deniable compare`: local against central privacy, by what an attacker achieves and what accuracy is left."""
+
+# ruff: noqa: PLC0415, PLR0917 (imports inside the command; a command has as many arguments as options)
+
+from __future__ import annotations
+
+import json as encoder
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from deniable.cli import options
+from deniable.cli.numbers import at_most
+from deniable.cli.running import bar, numbers, print_parts, refusals
+from deniable.document import Document
+
+__all__ = ["EXAMPLES", "compare"]
+
+EXAMPLES = (
+    "Examples:\n\ndeniable compare purchases --out comparison\n\n"
+    "deniable compare location30 --central 2,16 --local 1 --attack threshold --repeats 3"
+)
+DATA, LEVELS, CAMPAIGN = "The data", "The levels of protection", "The comparison"
+Text = str | None
+
+
+def _option(name: str, letter: str, text: str, panel: str) -> Any:
+    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
+
+
+def _flag(name: str, text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
+
+
+def compare(
+    context: typer.Context,
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="purchases (default), skewed-purchases, location30, adult, lfw, ..., an .npz or .csv file, or "
+            "module:function.",
+            show_default=False,
+        ),
+    ] = "purchases",
+    classes: Annotated[Text, _option("classes", "C", "Keep the C most common classes.", DATA)] = None,
+    label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
+    records: Annotated[Text, _option("records", "N", "Members, and as many non-members. Default 1000.", DATA)] = None,
+    central: Annotated[
+        Text, _option("central", "Z,...", "Noise multipliers on gradients. Default 0.5,2,4,6,16.", LEVELS)
+    ] = None,
+    local: Annotated[
+        Text,
+        _option(
+            "local", "E,...", "Epsilons for each value of a record. Default 0.1,0.5,1,2,3; images 1 to 10000.", LEVELS
+        ),
+    ] = None,
+    epochs: Annotated[Text, _option("epochs", "E", "Most epochs. Default: by the data, as in 003.", LEVELS)] = None,
+    patience: Annotated[
+        Text,
+        _option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
+    ] = None,
+    attack: Annotated[Text, _option("attack", "A", "whitebox (default), shadow or threshold.", CAMPAIGN)] = None,
+    repeats: Annotated[Text, _option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
+    seed: Annotated[Text, _option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
+    confidence: Annotated[Text, _option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    processes: Annotated[Text, _option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
+    out: Annotated[
+        Text, _option("out", "DIR", "Keep every finished training here; then compare.json and pictures.", CAMPAIGN)
+    ] = None,
+    resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
+    json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+) -> None:
+    """Compare local and central privacy by what an attacker achieves and what accuracy is left."""
+    with refusals("compare"):
+        arguments = _arguments(context.params)
+        document = _compared(arguments, out, resume)
+    if json:
+        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        return
+    print_parts(_parts(document))
+
+
+def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Plan.of` and `run` take, from the options that were given."""
+    values = options.read({name: text for name, text in texts.items() if name != "data"})
+    lists = {name: numbers(f"--{name}", texts[name]) for name in ("central", "local")}
+    words = {name: texts[name] for name in ("label", "attack") if texts[name] is not None}
+    if values.get("patience") == 0:
+        values["patience"] = None
+    return {
+        **values,
+        **{name: found for name, found in lists.items() if found is not None},
+        **words,
+        "data": texts["data"],
+    }
+
+
+def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Document:
+    if resume and out is None:
+        raise ValueError("--resume needs --out, the directory of the comparison to go on with")
+    from deniable.comparison import Plan, run
+
+    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    with bar("Loading the data", "Training and attacking") as progress:
+        document = run(Plan.of(**arguments), out, resume=resume, progress=progress, **running)
+    if out is not None:
+        from deniable.report.comparison import write
+
+        write(document, out)
+        print(f"pictures and compare.json: {out}", file=sys.stderr)
+    return document
+
+
+def _parts(document: Document) -> Iterator[Any]:
+    from rich.padding import Padding
+    from rich.text import Text as Words
+
+    for sentence in document["recommendation"]["sentences"]:
+        yield Words(sentence, style="bold" if sentence != document["warning"] else "bold red")
+    yield Words("\n" + _game(document) + "\n")
+    yield Padding(_levels(document), (0, 0, 1, 2), expand=False)
+    if document["region"]:
+        yield Words("The region of privacy: epsilon lies between what analysis proves and what the attack shows.\n")
+        yield Padding(_region(document), (0, 0, 1, 2), expand=False)
+    yield from (Words(note, style="dim") for note in _notes(document))
+
+
+def _game(document: Document) -> str:
+    given = document["input"]
+    attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
+    return (
+        f"Every level was trained {given['repeats']} times on {given['records']:,} records of {given['data']} "
+        f"({given['classes']} classes) and attacked by the {attacks[given['attack']]} attack, which was tested on as "
+        "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
+        "alone, without the model."
+    )
+
+
+def _levels(document: Document) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for heading in ("epsilon", "accuracy", "attack's AP", "blind", "phi"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in document["levels"]:
+        accuracy, precision = (_with_spread(row[name]) for name in ("test_accuracy", "average_precision"))
+        blind = f"{row['blind_average_precision']:.3f}"
+        ratio = "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
+        table.add_row(_name(row), _promised(row), accuracy, precision, blind, ratio)
+    return table
+
+
+def _name(row: Document) -> str:
+    return {
+        "original": "original",
+        "central": f"central, noise {row['value'] or 0:g}",
+        "local": f"local, {row['value'] or 0:g} a value",
+    }[str(row["kind"])]
+
+
+def _promised(row: Document) -> str:
+    if row["epsilon"] is None:
+        return "none"
+    return at_most(row["epsilon"]["value" if row["kind"] == "central" else "record"])
+
+
+def _with_spread(figure: Document) -> str:
+    spread = "" if figure["deviation"] is None else f" ± {figure['deviation']:.3f}"
+    return f"{figure['mean']:.3f}{spread}"
+
+
+def _region(document: Document) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("noise", "attack: at least", "exact: at most", "RDP", "advanced", "naive"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in document["region"]:
+        named = (row["named"][name] for name in ("rdp", "advanced", "naive"))
+        bounds = ("-" if value is None else at_most(value) for value in (row["exact"], *named))
+        shown = "-" if row["lower"] is None else f"{row['lower']:.3g}"
+        table.add_row(f"{row['noise']:g}", shown, *bounds)
+    return table
+
+
+def _notes(document: Document) -> Iterator[str]:
+    delta, sure = document["delta"], document["confidence"]
+    yield (
+        f"Central epsilon: exact, at delta {delta:.3g}, of the steps really taken (early stopping); local: the sum "
+        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {sure:.0%}."
+    )
+    if document["levels"][0]["phi_note"]:
+        yield f"phi is {document['levels'][0]['phi_note']}."
+    else:
+        yield "phi: relative gain in privacy over relative loss in accuracy; above 1 is favourable, 2 is the most."
+    yield f"{document['seconds']:.0f} s."

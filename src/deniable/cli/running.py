@@ -1,0 +1,80 @@
+"""What commands that train have in common: refusals on one line, a progress bar, text that fits the terminal."""
+
+# ruff: noqa: PLC0415 (drawing is imported when there is something to draw)
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+__all__ = ["bar", "numbers", "print_parts", "refusals"]
+
+_OURS = ("torch", "sklearn", "matplotlib", "safetensors")
+_WIDEST = 100
+
+
+@contextmanager
+def refusals(command: str) -> Iterator[None]:
+    """Bad input, data or models, a refused disk: one line. Data and model are the user's, so all are caught."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        ours = f"{command} needs {missing.name}: pip install 'deniable[train]'"
+        raise typer.TyperException(ours if missing.name in _OURS else str(missing)) from missing
+    except (ValueError, OSError, FloatingPointError) as refused:
+        raise typer.TyperException(str(refused)) from refused
+    except RuntimeError as died:
+        if not isinstance(died.__cause__, BrokenProcessPool):
+            raise
+        raise typer.TyperException(str(died)) from died
+
+
+def numbers(option: str, text: str | None) -> list[float] | None:
+    """The numbers of a list such as 0.5,2,4; None where the option is not given; none at all where it is empty."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise ValueError(f"{option} must be numbers with commas between them, as in 0.5,2,4, got {text!r}") from error
+
+
+@contextmanager
+def bar(before: str, during: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left on standard error; nothing where no terminal is."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    left = TextColumn("left"), TimeRemainingColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), *left)
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
+        task = shown.add_task(before, total=None)
+
+        def tell(done: int, total: int) -> None:
+            if shown.tasks[0].total is None:
+                shown.reset(task, total=total, completed=done, description=during)
+            shown.update(task, completed=done)
+
+        yield tell
+
+
+def print_parts(parts: Iterable[Any]) -> None:
+    """Print for a person, on standard output, no wider than is good to read."""
+    from rich.console import Console, Group
+
+    console = Console(highlight=False)
+    with console.capture() as drawn:
+        console.print(Group(*parts), width=min(console.width, _WIDEST))
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))

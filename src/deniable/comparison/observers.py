@@ -1,0 +1,113 @@
+"""A_DI against A_MI on the very same trainings (001 Section 6.3, Figures 7d-9d)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from deniable.adversaries import LossThreshold
+from deniable.audit.campaign import Plan
+from deniable.audit.intervals import advantage_interval
+from deniable.audit.limits import Interval
+from deniable.audit.record import planned
+from deniable.audit.scores_input import Errors
+from deniable.comparison.results import Spread, advantages, spread_of
+from deniable.data import Dataset, load, split
+from deniable.scores import privacy_loss
+from deniable.training import Observation, run_block
+from deniable.training.gradients import trainable
+from deniable.training.models import model_factory
+
+__all__ = ["Observers", "observers"]
+
+
+@dataclass(frozen=True)
+class Observers:
+    """The advantages of the two observers at one epsilon, and the exact bound on both."""
+
+    epsilon: float
+    bound: float
+    """Total variation of the release with the noise really added: no observer's advantage is larger."""
+    identifiability: Interval
+    """A_DI: tells D from D', seeing every step."""
+    membership: Spread
+    """A_MI (Yeom): tells members from non-members by the trained model's loss; one value a training."""
+
+
+def observers(
+    data: str | Path | Callable[[], Any],
+    epsilons: Iterable[float],
+    *,
+    trials: int = 500,
+    attacked: int = 50,
+    records: int = 100,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **settings: Any,
+) -> list[Observers]:
+    """Play A_DI in `trials` trainings for each epsilon, and A_MI against the models of the first `attacked` of them.
+
+    `settings` are those of `deniable.audit.record.planned`; by default the noise is scaled to the local sensitivity, as
+    in 001, an instrument without a privacy guarantee (ERRATA 8), so that A_DI reaches its bound.
+    """
+    known = {"sensitivity": "local", "delta": 1 / records, **settings}
+    outside = _non_members(load(data), records, seed)
+    plans = [planned(data, epsilon=e, records=records, trials=trials, seed=seed, **known) for e in epsilons]
+    return [_observed(plan, outside, attacked, confidence) for plan in plans]
+
+
+def _non_members(dataset: Dataset, records: int, seed: int) -> Dataset:
+    _, rest = split(dataset, records, seed)  # the very D of the campaign is left out
+    return split(rest, records, seed)[0]
+
+
+def _observed(plan: Plan, outside: Dataset, attacked: int, confidence: float) -> Observers:
+    steps = plan.training.steps
+    longer = replace(plan.training, steps=steps + 1)  # the weights before one more step are the trained model's
+    members = _members(plan, outside)
+    ratios, on_d, found = [], [], list[float]()
+    for block in range(plan.blocks):
+        kept = _Kept(steps)
+        played = run_block(longer, plan.neighbours, plan.seed, block, kept)
+        ratios.append(played.log_likelihood_ratio[:, steps - 1])
+        on_d.append(played.trained_on_d)
+        for weights in kept.models()[: max(0, attacked - len(found))]:
+            model = _model(plan, weights)
+            found.append(advantages([LossThreshold()(model, members, outside, plan.seed + len(found))]).mean)
+    errors = Errors.at(np.concatenate(ratios)[: plan.trials], np.concatenate(on_d)[: plan.trials], 0.0)
+    bound = float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage())
+    return Observers(plan.promise.bound, bound, advantage_interval(errors, confidence), spread_of(found, confidence))
+
+
+def _members(plan: Plan, like: Dataset) -> Dataset:
+    """D without the differing record, which only half of the trainings have."""
+    rest = np.arange(len(plan.neighbours.records)) != plan.neighbours.index
+    features = plan.neighbours.records.numpy()[rest].reshape(-1, *like.features.shape[1:])
+    return replace(like, features=features, labels=plan.neighbours.labels.numpy()[rest])
+
+
+class _Kept:
+    """A watcher that keeps all trials' weights as they are before one step."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+        self._weights: list[Tensor] = []
+
+    def __call__(self, observation: Observation) -> None:
+        if observation.step == self._step:
+            self._weights = [values.clone() for values in observation.weights]
+
+    def models(self) -> list[list[Tensor]]:
+        """One trial's weights after the other's."""
+        return [list(values) for values in zip(*self._weights, strict=True)]
+
+
+def _model(plan: Plan, weights: list[Tensor]) -> nn.Module:
+    model = model_factory(plan.training.model)()
+    model.load_state_dict(dict(zip(trainable(model), weights, strict=True)), strict=False)
+    return model

@@ -1,0 +1,177 @@
+"""A user's own trained model: its function and weights, the files of members and non-members, and the attack on it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, Literal, get_args
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
+from deniable.audit.intervals import average_precision_interval
+from deniable.audit.scores_input import Scores
+from deniable.checks import probability, whole
+from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
+from deniable.data import Dataset, from_arrays, imported, load
+from deniable.data.files import open_text, read_npz
+from deniable.document import Document
+from deniable.training.targets import quality
+
+__all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
+
+SCHEMA = "deniable/attack/1"
+OwnAttack = Literal["whitebox", "threshold"]
+MEMBER = "member"
+Progress = Callable[[int, int], None]
+
+
+def read_model(reference: str, weights: Path | str | None = None) -> nn.Module:
+    """The model that ``module:function`` returns, with the weights of a file if one is named.
+
+    Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
+    that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
+    """
+    model = imported(reference)()
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
+    if weights is not None:
+        try:
+            model.load_state_dict(_weights(Path(weights)))
+        except RuntimeError as error:
+            raise ValueError(f"{weights} does not fit the model of {reference}: {error}") from error
+    return model
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    found = _safetensors(path) if path.suffix == ".safetensors" else _checkpoint(path)
+    for name in ("state_dict", "model_state_dict"):
+        if isinstance(found, dict) and isinstance(found.get(name), dict):
+            found = found[name]
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise ValueError(f"{path} must hold a model's weights by name (model.state_dict()), it holds something else")
+    return found
+
+
+def _safetensors(path: Path) -> Any:
+    from safetensors import SafetensorError  # noqa: PLC0415 (only who has such a file needs it)
+    from safetensors.torch import load_file  # noqa: PLC0415
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a readable .safetensors file: {error}") from error
+
+
+def _checkpoint(path: Path) -> Any:
+    """What torch.save wrote: a zip file since torch 1.6. In a damaged one torch may stumble over anything."""
+    if not is_zipfile(path):
+        raise ValueError(f"{path} is not a checkpoint: save model.state_dict() with torch.save, or as .safetensors")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise ValueError(
+            f"{path} holds more than tensors, which is never loaded, since it could run code: save "
+            "model.state_dict() with torch.save, or as .safetensors"
+        ) from error
+    except (RuntimeError, EOFError, BadZipFile, LookupError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a readable checkpoint: {error}") from error
+
+
+def read_records(files: Sequence[Path | str], label: str | None = None) -> tuple[Dataset, Dataset]:
+    """(members, non-members) from two files in this order, or from one with an array or column "member" of 0 and 1."""
+    if len(files) == 2:
+        members, non_members = (load(Path(file), label=label) for file in files)
+        return members, non_members
+    if len(files) != 1:
+        raise ValueError(f"name one file with a column {MEMBER!r}, or two: members, non-members; got {len(files)}")
+    path = Path(files[0])
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    records, member = _npz(path) if path.suffix == ".npz" else _csv(path, label)
+    if member.shape != (len(records),) or not np.isin(member, (0, 1)).all():
+        raise ValueError(f"{MEMBER!r} of {path} must be 0 or 1, one a record, {len(records)} in all")
+    inside = member.astype(bool)
+    if inside.all() or not inside.any():
+        raise ValueError(f"{path} must hold members and non-members, {int(inside.sum())} of {len(inside)} are members")
+    return records.take(np.flatnonzero(inside)), records.take(np.flatnonzero(~inside))
+
+
+def _npz(path: Path) -> tuple[Dataset, np.ndarray[Any, Any]]:
+    arrays = read_npz(path)
+    if MEMBER not in arrays:
+        raise ValueError(f"{path} must hold an array {MEMBER!r} of 0 and 1, or name two files: members, non-members")
+    return load(path), np.asarray(arrays[MEMBER])
+
+
+def _csv(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]]:
+    """Read with "member" as the label; the label is then one of the other columns."""
+    with open_text(path) as stream:
+        header = [name.strip() for name in next(csv.reader(stream), [])]
+    if MEMBER not in header:
+        raise ValueError(f"{path} must have a column {MEMBER!r} of 0 and 1, or name two files: members, non-members")
+    table = load(path, label=MEMBER)
+    columns = [name for name in header if name != MEMBER]
+    wanted = label or ("label" if "label" in columns else columns[-1])
+    if wanted not in columns:
+        raise ValueError(f"{path} has no column {wanted!r}: its columns are {', '.join(header)}")
+    place = columns.index(wanted)
+    return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
+
+
+def attack_model(
+    model: nn.Module,
+    members: Dataset,
+    non_members: Dataset,
+    *,
+    attack: OwnAttack = "whitebox",
+    repeats: int = 5,
+    seed: int = 0,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> Document:
+    """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
+
+    The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
+    the first repeat alone: further ones test the same records of the same model again.
+    """
+    if attack not in get_args(OwnAttack):
+        raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
+    allowed = probability("delta", 1 / len(members) if delta is None else delta)
+    played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
+    seeds = range(whole("seed", seed, low=0), seed + whole("repeats", repeats))
+    found: list[Scored] = []
+    for number, one in enumerate(seeds):
+        found.append(played(model, members, non_members, one))
+        if progress is not None:
+            progress(number + 1, repeats)
+    document = _judged(found, Blind()(None, members, non_members, seed), allowed, confidence)
+    accuracy = {"members": quality(model, members).accuracy, "non_members": quality(model, non_members).accuracy}
+    counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
+    settings = {"attack": attack, "repeats": repeats, "seed": seed, "delta": allowed, "confidence": confidence}
+    return {"schema": SCHEMA, "input": settings | counts, "accuracy": accuracy, **document}
+
+
+def _judged(found: Sequence[Scored], blind: Scored, delta: float, confidence: float) -> Document:
+    shifted, points = shift([blind]), curve(found)
+    first = Scores(found[0].members, found[0].non_members)
+    limits = average_precision_interval(first, confidence)
+    return {
+        "average_precision": asdict(precisions(found, confidence)),
+        "average_precision_interval": {"low": limits.low, "high": limits.high},
+        "advantage": asdict(advantages(found, confidence)),
+        "tpr_at_fpr": rates_at(found),
+        "epsilon_lower_bound": void(lower_bound(found[:1], delta, confidence).document(), shifted),
+        "precision_recall": {"precision": points.precision.tolist(), "recall": points.recall.tolist()},
+        "blind": {"average_precision": shifted.precision.mean, "stays_below": shifted.chance, "differs": shifted.found},
+        "warning": shifted.warning,
+    }

@@ -1,0 +1,121 @@
+"""One unit of work is one level in one repeat: train the target model, attack it; each is kept as it finishes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, WhiteBox
+from deniable.comparison.plan import Division, Level, Plan
+from deniable.data import Dataset
+from deniable.local import Randomizer, perturbed, suited
+from deniable.store import Store
+from deniable.training.pool import spread
+from deniable.training.targets import Fitted, TargetSettings, fit, quality
+
+__all__ = ["Played", "play"]
+
+Progress = Callable[[int, int], None]
+"""Called with (units done, units in all), first with those that a resumed campaign had already."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one unit gave; for the blind attack, which trains nothing, accuracies are NaN and steps 0."""
+
+    members: NDArray[np.float64]
+    non_members: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+    train_accuracy: NDArray[np.float64]
+    test_accuracy: NDArray[np.float64]
+    steps: NDArray[np.int64]
+
+    @property
+    def scored(self) -> Scored:
+        """The attack's scores."""
+        return Scored(self.members, self.non_members, float(self.threshold))
+
+
+def play(
+    plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
+) -> tuple[list[Played], dict[Level, list[Played]]]:
+    """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
+    kept = {} if store is None else {number: Played(**store.load(number)) for number in store.finished()}
+    total = (1 + len(plan.levels)) * plan.repeats
+    missing = [number for number in range(total) if number not in kept]
+    _tell(progress, len(kept), total)
+    workers = min(processes or os.cpu_count() or 1, max(1, len(missing)))
+    running = spread(partial(unit, plan), missing, workers)
+    with closing(running):  # type: ignore[type-var]
+        for number, played in running:
+            kept[number] = played
+            if store is not None:
+                store.save(number, {field.name: getattr(played, field.name) for field in fields(Played)})
+            _tell(progress, len(kept), total)
+    rows = [
+        [kept[row * plan.repeats + repeat] for repeat in range(plan.repeats)] for row in range(total // plan.repeats)
+    ]
+    return rows[0], dict(zip(plan.levels, rows[1:], strict=True))
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)
+
+
+def unit(plan: Plan, number: int) -> Played:
+    """The blind attack for the first numbers, one a repeat; then level after level. Depends on its arguments alone."""
+    row, repeat = divmod(number, plan.repeats)
+    records = plan.divided(repeat)
+    if row == 0:
+        return _played(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)
+    trainer = Trainer.of(plan, plan.levels[row - 1], records.validation)
+    fitted = trainer.fit(records.members, int(np.random.SeedSequence([plan.seed, number]).generate_state(1)[0]))
+    scored = _attack(plan, trainer, records)(fitted.model, records.members, records.non_members, repeat)
+    test = quality(fitted.model, records.non_members).accuracy
+    return _played(scored, fitted.train.accuracy, test, fitted.steps)
+
+
+def _played(scored: Scored, train: float, test: float, steps: int) -> Played:
+    threshold, *accuracies = (np.array(value, dtype=np.float64) for value in (scored.threshold, train, test))
+    return Played(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], np.array(steps))
+
+
+def _attack(plan: Plan, trainer: Trainer, records: Division) -> Attack:
+    match plan.attack:
+        case "whitebox":
+            return WhiteBox()
+        case "threshold":
+            return LossThreshold("free")
+    return Shadow(trainer, records.others)
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains as one level does; a shadow attacker trains in the same way on records of its own."""
+
+    settings: TargetSettings
+    randomizer: Randomizer | None
+    validation: Dataset
+
+    @classmethod
+    def of(cls, plan: Plan, level: Level, validation: Dataset) -> Trainer:
+        """The level's noise on gradients or on records."""
+        local = level.kind == "local" and level.value is not None
+        return cls(plan.training(level), suited(plan.data, level.value) if local else None, validation)  # type: ignore[arg-type]
+
+    def fit(self, records: Dataset, seed: int) -> Fitted:
+        """At a local level the model sees perturbed records, as attacks never do (003 Section 3.1)."""
+        given = records if self.randomizer is None else perturbed(records, self.randomizer, seed)
+        return fit(self.settings, given, self.validation, seed)
+
+    def __call__(self, records: Dataset, seed: int) -> nn.Module:
+        """Only the model."""
+        return self.fit(records, seed).model

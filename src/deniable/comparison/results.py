@@ -1,0 +1,153 @@
+"""What the repeats of a level say together: means with their spread, rates, the lower bound on epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from scipy.special import stdtrit
+
+from deniable.adversaries import Scored
+from deniable.audit.bound import Bound
+from deniable.audit.estimators import Region, read
+from deniable.audit.scores_input import Errors
+from deniable.audit.thresholds import Limits
+from deniable.document import Document
+from deniable.tradeoff import PrecisionRecall, advantage, average_precision, chance_level, precision_recall, tpr_at
+
+__all__ = [
+    "Shift",
+    "Spread",
+    "advantages",
+    "curve",
+    "errors",
+    "lower_bound",
+    "precisions",
+    "rates_at",
+    "shift",
+    "spread_of",
+    "void",
+]
+
+FPRS = (0.001, 0.01, 0.05)
+CURVE_POINTS = 200
+SURE = 0.99
+"""How sure it must be that guessing stays below the blind attack, to say that the two groups differ."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean over repeats, its two-sided confidence limits (Student's t) and the standard deviation of one repeat.
+
+    Of a single repeat nothing is known of the spread: the limits are None.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    deviation: float | None
+    values: tuple[float, ...]
+
+
+def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
+    """Mean, limits and deviation of one value a repeat."""
+    mean, count = float(np.mean(values)), len(values)
+    if count == 1:
+        return Spread(mean, None, None, None, tuple(values))
+    deviation = float(np.std(values, ddof=1))
+    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * deviation / sqrt(count)
+    return Spread(mean, mean - reach, mean + reach, deviation, tuple(values))
+
+
+def precisions(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:
+    """The attack's average precision."""
+    found = [average_precision(s.scores, s.member) for s in scored]
+    return spread_of(found, confidence)
+
+
+def rates_at(scored: Sequence[Scored]) -> dict[str, float]:
+    """Mean TPR at 0.1 %, 1 % and 5 % FPR."""
+    return {f"{fpr:g}": float(np.mean([tpr_at(s.scores, s.member, fpr) for s in scored])) for fpr in FPRS}
+
+
+def advantages(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:
+    """TPR - FPR at the threshold that was chosen on the known half."""
+    found = [advantage(s.scores, s.member, s.threshold) for s in scored]
+    return spread_of(found, confidence)
+
+
+def errors(scored: Sequence[Scored]) -> Errors:
+    """Wrong decisions of all repeats together, each at the threshold chosen on its known half."""
+    false_positives = sum(int(np.sum(s.non_members >= s.threshold)) for s in scored)
+    false_negatives = sum(int(np.sum(s.members < s.threshold)) for s in scored)
+    return Errors(
+        false_positives, sum(len(s.non_members) for s in scored), false_negatives, sum(len(s.members) for s in scored)
+    )
+
+
+def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bound:
+    """Epsilon is at least this, with `confidence`: Clopper-Pearson on the counts, thresholds from the known half.
+
+    The tested records had no part in the thresholds, so the best of many is never taken. Every tested record counts as
+    a trial of its own. At epsilon 0 that is exact; above, records of one model share its noise, which is not covered.
+    """
+    return read(Region(delta), Limits.of(errors(scored), confidence), "known half")
+
+
+def curve(scored: Sequence[Scored]) -> PrecisionRecall:
+    """Precision and recall over all repeats' records (003 Section 5), at most `CURVE_POINTS` points.
+
+    Scores of different repeats come from different attack models; each repeat's ranks stand for them.
+    """
+    scores = np.concatenate([_ranks(s.scores) for s in scored])
+    found = precision_recall(scores, np.concatenate([s.member for s in scored]))
+    chosen = np.unique(np.linspace(0, len(found.recall) - 1, CURVE_POINTS).astype(int))
+    return PrecisionRecall(*(values[chosen] for values in found))
+
+
+def _ranks(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The share of scores that are at most this one; ties share one value."""
+    return np.searchsorted(np.sort(scores), scores, side="right") / len(scores)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Whether members and non-members differ by themselves (004 Section 5.4)."""
+
+    precision: Spread
+    chance: float
+    """What guessing stays below, for as many records and repeats."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the blind attack beats chance."""
+        return self.precision.mean > self.chance
+
+    @property
+    def warning(self) -> str | None:
+        """Carried by every result of the run."""
+        if not self.found:
+            return None
+        return (
+            f"Members and non-members differ by themselves: without the model, the records alone give an average "
+            f"precision of {self.precision.mean:.3f}. The attack's average precision measures this shift, not what the "
+            "model gives away."
+        )
+
+
+def void(bound: Document, shifted: Shift) -> Document:
+    """A bound from members and non-members that differ by themselves bounds nothing: None, with the reason.
+
+    (epsilon, delta)-DP limits what a model adds to the records, not what the records say alone.
+    """
+    return (
+        {**bound, "value": None, "upper": None, "note": shifted.warning} if shifted.found else {**bound, "note": None}
+    )
+
+
+def shift(blind: Sequence[Scored]) -> Shift:
+    """What the blind attack says."""
+    tested = min(len(s.scores) for s in blind)
+    return Shift(precisions(blind), chance_level(tested, len(blind), SURE))

@@ -1,0 +1,103 @@
+"""A_DI as the upper reference, and what bare chance may claim: nothing, at most as often as it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="attacks need the extra 'train'")
+
+import torch
+from torch import nn
+
+from deniable.adversaries import Identifiability, LossThreshold, WhiteBox
+from deniable.audit.estimators import Advantage, GaussianCurve, Region, estimate
+from deniable.audit.one_run import one_run, one_run_gaussian
+from deniable.audit.scores_input import Scores
+from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Split
+from deniable.comparison.results import lower_bound
+from deniable.data import Dataset, purchases
+from deniable.training.settings import Neighbours, TrainingSettings
+
+AUDITS = 400
+DELTA = 1e-3
+
+
+def test_identifiability_reports_trainings_on_both_data_sets() -> None:
+    generator = np.random.default_rng(0)
+    other = (generator.normal(size=(8, 8)), 2)
+    game = Neighbours.of(generator.normal(size=(10, 8, 8)), generator.integers(0, 10, 10), 4, other)
+    settings = TrainingSettings("digits", noise=0.3, steps=3, sensitivity="local", trials_per_block=20)
+    scored = Identifiability(settings, game, trials=30).scored(seed=1)
+    assert 5 < len(scored.members) == len(scored.non_members) <= 15
+    assert np.mean(scored.members >= scored.threshold) > np.mean(scored.non_members >= scored.threshold)
+    hidden = Identifiability(replace(settings, noise=1e3), game, trials=30).scored(seed=1)
+    assert np.abs(hidden.scores).max() < 0.1
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[nn.Module, Dataset]:
+    """A model that was trained before anybody drew who is called a member."""
+    carts = purchases(10, 120, seed=2)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(600, 8), nn.ReLU(), nn.Linear(8, 10))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(10):
+        optimizer.zero_grad()
+        outputs = model(torch.from_numpy(carts.features[::2]))
+        nn.functional.cross_entropy(outputs, torch.from_numpy(carts.labels[::2])).backward()
+        optimizer.step()
+    return model, carts
+
+
+def drawn(carts: Dataset, audit: int) -> tuple[Dataset, Dataset]:
+    order = np.random.default_rng(audit).permutation(len(carts))
+    return carts.take(order[: len(order) // 2]), carts.take(order[len(order) // 2 :])
+
+
+@pytest.mark.parametrize("attack", [LossThreshold("average"), LossThreshold("free")], ids=["average", "free"])
+def test_thresholds_of_the_known_half_raise_no_false_alarm(
+    attack: LossThreshold, trained: tuple[nn.Module, Dataset]
+) -> None:
+    model, carts = trained
+    alarms = [lower_bound([attack(model, *drawn(carts, n), n)], 0.0, 0.95).value > 0 for n in range(AUDITS)]
+    assert np.mean(alarms) <= 0.05
+
+
+def test_the_white_box_attack_raises_no_false_alarm(trained: tuple[nn.Module, Dataset]) -> None:
+    """It fits the known half perfectly, which must not count."""
+    model, carts = trained
+    attack = WhiteBox(folds=2, epochs=1)
+    alarms = [lower_bound([attack(model, *drawn(carts, n), n)], 0.0, 0.95).value > 0 for n in range(AUDITS)]
+    assert np.mean(alarms) <= 0.05
+
+
+ESTIMATORS = (Region(0.0), Region(DELTA), Advantage(DELTA), GaussianCurve(DELTA))
+
+
+@pytest.mark.parametrize("rule", [Fixed(-2.0), Bonferroni(), Split(), MultiSplit()], ids=lambda rule: rule.name)
+def test_no_estimator_and_rule_raises_false_alarms(rule: Fixed, trained: tuple[nn.Module, Dataset]) -> None:
+    alarms = dict.fromkeys(ESTIMATORS, 0)
+    for scores in null_scores(*trained):
+        for estimator in ESTIMATORS:
+            alarms[estimator] += estimate(estimator, scores, rule, 0.95).value > 0
+    assert max(alarms.values()) <= 0.05 * AUDITS
+
+
+@pytest.mark.parametrize("estimator", [one_run, one_run_gaussian])
+def test_one_run_raises_no_false_alarm(estimator: object, trained: tuple[nn.Module, Dataset]) -> None:
+    delta = 1e-6
+    alarms = [estimator(scores, delta).value > 0 for scores in null_scores(*trained)]  # type: ignore[operator]
+    assert np.mean(alarms) <= 0.05
+
+
+def null_scores(model: nn.Module, carts: Dataset) -> list[Scores]:
+    """The losses of all records, members drawn after the training, once an audit."""
+    members, others = drawn(carts, 0)
+    known = LossThreshold()(model, members, others, 0)
+    every = np.concatenate([known.members, known.non_members])
+    generator = np.random.default_rng(3)
+    rows = [generator.permutation(every) for _ in range(AUDITS)]
+    return [Scores(row[: len(row) // 2], row[len(row) // 2 :]) for row in rows]

@@ -1,0 +1,71 @@
+"""The words: which is better, where the trade is favourable, when to say nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch", reason="comparisons need the extra 'train'")
+
+from deniable.comparison.recommendation import Point, recommend
+from deniable.comparison.results import Shift, spread_of
+
+CHANCE = 0.52
+
+
+def point(epsilon: float, accuracy: float, precision: float, phi: float | None = 1.5) -> Point:
+    return Point(f"level {epsilon:g}", epsilon, accuracy, precision, phi, phi_error=0.1, spread=0.01)
+
+
+ORIGINAL = point(float("inf"), 0.9, 0.8, None)
+CENTRAL = [point(10, 0.8, 0.7), point(2, 0.5, 0.6), point(0.1, 0.1, 0.5, 0.9)]
+
+
+def test_the_one_that_keeps_more_accuracy_is_chosen() -> None:
+    better = [point(3, 0.88, 0.7, 2), point(1, 0.8, 0.6, 2), point(0.1, 0.3, 0.51, 1.05)]
+    found = recommend(ORIGINAL, {"central": CENTRAL, "local": better}, CHANCE)
+    assert found.better == "local"
+    assert found.common == (0.51, 0.8)
+    assert found.difference == pytest.approx(0.16, abs=0.03)
+    assert "keeps on average" in found.sentences[0]
+    assert found.favourable == {"central": [10, 2], "local": [3, 1]}  # 1.05 is not above 1 by its error
+    text = " ".join(found.sentences)
+    assert "Central privacy: the trade is favourable (phi above 1) for epsilon from 2 to 10." in text
+    assert "level 0.1 is the first to bring the attack down to guessing; accuracy is then 30%" in text
+    mirrored = recommend(ORIGINAL, {"central": better, "local": CENTRAL}, CHANCE)
+    assert mirrored.better == "central"
+    assert mirrored.difference == pytest.approx(-found.difference)
+
+
+def test_a_difference_within_the_spread_is_none() -> None:
+    found = recommend(ORIGINAL, {"central": CENTRAL, "local": CENTRAL}, CHANCE)
+    assert (found.better, found.difference) == ("alike", 0)
+    assert "about the same accuracy" in found.sentences[0]
+
+
+def test_favourable_levels_apart_from_each_other_are_told_apart() -> None:
+    levels = [point(10, 0.8, 0.7), point(2, 0.5, 0.6, 0.9), point(1, 0.1, 0.5)]
+    found = recommend(ORIGINAL, {"central": levels}, CHANCE)
+    assert "at epsilon 10 and at epsilon 1." in " ".join(found.sentences)
+    assert found.better is None
+    assert "cannot be compared" in found.sentences[0]
+
+
+def test_where_nothing_leaks_there_is_nothing_to_protect() -> None:
+    found = recommend(point(1, 0.9, 0.51, None), {"central": CENTRAL, "local": CENTRAL}, CHANCE)
+    assert found.better is None
+    assert found.sentences == (
+        "There is nothing to protect: the attack on the original model guesses (average precision 0.51).",
+    )
+
+
+def test_a_large_shift_forbids_a_recommendation_a_small_one_warns() -> None:
+    large, small, none = (Shift(spread_of([value, value]), CHANCE) for value in (0.99, 0.55, 0.5))
+    levels = {"central": CENTRAL, "local": CENTRAL}
+    silenced = recommend(ORIGINAL, levels, CHANCE, large)
+    assert silenced.better is None
+    assert "measures this shift, not what the model gives away" in silenced.sentences[0]
+    assert "No recommendation" in silenced.sentences[1]
+    warned = recommend(ORIGINAL, levels, CHANCE, small)
+    assert warned.better == "alike"
+    assert "differ by themselves" in warned.sentences[0]
+    assert recommend(ORIGINAL, levels, CHANCE, none).sentences == recommend(ORIGINAL, levels, CHANCE).sentences

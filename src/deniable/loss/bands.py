@@ -24,7 +24,7 @@ from deniable.loss.quadrature import log1p as log1p_of
 from deniable.loss.saddle import Composition
 from deniable.loss.steps import Moments, Step
 
-__all__ = ["bands"]
+__all__ = ["bands", "jumpy"]
 
 _FIRST = exp(-6.0)  # expected number of jumps above the first size in many steps, where all of them make a bulk
 _FEW = 1000  # steps, of which each single one may matter: there the first size is exceeded a few times
@@ -32,6 +32,7 @@ _FALL = exp(-12.0)  # by which the expected number falls from one size to the ne
 _APART = 4.0  # by which one size exceeds the one before, at least
 _WIDEST = 32.0  # and at most
 _LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
+_SMALL = 0.3
 _RAREST = 1e-200
 _BULK = 0.005  # mass that must be left below the first size
 
@@ -45,6 +46,11 @@ def bands(composition: Composition) -> Sequence[Composition]:
     return [_Damped(_damped(composition, edges[0]))] + [
         _Band(_damped(composition, above), below) for below, above in pairwise(edges)
     ]
+
+
+def jumpy(composition: Composition) -> bool:
+    """Whether rare losses are likely to stand apart: all but the rarest jumps are far below 1."""
+    return 0 < _size(composition, _FIRST) < _SMALL
 
 
 def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.bands import bands
+from deniable.loss.bands import bands, jumpy
 from deniable.loss.composed import ComposedPair
 from deniable.loss.panels import graded, unresolved
 from deniable.loss.quadrature import DIRECT, UnresolvedError
@@ -253,11 +253,15 @@ class Contour(ComposedPair):
 
     @cached_property
     def _ways(self) -> list[Callable[[float, Weight], tuple[float, float]]]:
-        return [self._at_once, self._by_bands] if self._bands else [self._at_once]
+        return [self._at_once, self._by_bands, self._patiently]
 
     @cached_property
     def _whole(self) -> _Law:
-        return _Law(self.composition, TINY, patient=not self._bands)
+        return _Law(self.composition, TINY, patient=False)
+
+    @cached_property
+    def _patient(self) -> _Law:
+        return _Law(self.composition, TINY, patient=True)
 
     @cached_property
     def _bands(self) -> list[_Law]:
@@ -267,8 +271,17 @@ class Contour(ComposedPair):
         value, error = self._whole.value(k, weight)
         return value, error + self._left_out
 
+    def _patiently(self, k: float, weight: Weight) -> tuple[float, float]:
+        """At once, at any cost, where there are no bands."""
+        if self._bands:
+            raise UnresolvedError("the bands have said all there is to say")
+        value, error = self._patient.value(k, weight)
+        return value, error + self._left_out
+
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
+        if not self._bands:
+            raise UnresolvedError("no jumps stand apart")
         negligible = _SMALL * self._single(k, weight)
         found = [band.known(k, weight) for band in self._bands]
         for close in (inf, _GOOD):
@@ -313,13 +326,14 @@ class Contour(ComposedPair):
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
-        bulk = self._bands[0].composition if self._bands else self.composition
+        rare = jumpy(self.composition) and bool(self._bands)
+        bulk = self._bands[0].composition if rare else self.composition
         if level < 0.2:
             try:
                 found, step = bulk.level_point(level, weight, max(weight.poles))
             except UnresolvedError:
                 found, step = 0.0, 0.0
-            jump = self._jump_point(level, weight) if self._bands else 0.0
+            jump = self._jump_point(level, weight) if rare else 0.0
             if max(found, jump) > 0.0:
                 return (found, step) if found >= jump else (jump, 0.05 * jump)
         return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4

@@ -21,8 +21,8 @@ __all__ = ["Jumps", "NoiseLaw"]
 
 _LARGEST = 690.0  # exponents beyond overflow
 _POWER = 8  # of the jump in the damping
-_LOWER = 10.0  # by which damped laws' nodes stay nearer to the axis: the power of the jump must keep its sign
-_AXIS = 2**10  # the damping is steeper than a Gaussian
+_LOWER = 16.0  # by which damped laws' nodes stay nearer to the axis: half-way to where the power turns negative
+_AXIS = 2**12  # the damping is much steeper than a Gaussian
 
 Function = Callable[[Numbers], Numbers]
 

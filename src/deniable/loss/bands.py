@@ -33,6 +33,7 @@ _APART = 4.0  # by which one size exceeds the one before, at least
 _WIDEST = 32.0  # and at most
 _LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
 _SMALL = 0.3
+_LEAST = 1e-12  # jumps below this size are of no account
 _RAREST = 1e-200
 _BULK = 0.005  # mass that must be left below the first size
 
@@ -60,9 +61,9 @@ def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
 def _decays(composition: Composition) -> list[float]:
     """One over the sizes of jumps that part the bands, from the smallest size upwards."""
     few = composition.steps < _FEW
-    size = _size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST)
+    size = max(_size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST), _LEAST)
     decays: list[float] = []
-    while 0 < size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
+    while size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
         if decays or _Damped(_damped(composition, 1 / size)).mass(0.0) > _BULK:
             decays.append(1 / size)
         following = _APART * size

@@ -8,201 +8,35 @@ and moving c past a pole only adds its residue, so three families of lines give 
 1 - H, or the reversed divergence, each with full *relative* accuracy where it is small. Tails of L under P and Q
 have the same form with one pole. Cost does not depend on the number of steps.
 
-Error, known and added on the safe side:
-- aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality
-  (where panels are used instead, what their highest Legendre coefficients still contribute);
-- truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail;
-- round-off: of the sum, and of K times the number of steps.
+Where rare large losses stand apart from many small ones no single line serves: there the composition is taken apart by
+its largest jump (loss.bands) and each part has a line of its own. The errors are explained in loss.laws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, inf, pi, sqrt
+from math import exp, expm1, inf, log1p
 
 import numpy as np
 from scipy.special import ndtr
 
-from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.bands import bands, jumpy
 from deniable.loss.composed import ComposedPair
-from deniable.loss.panels import graded, unresolved
-from deniable.loss.quadrature import DIRECT, UnresolvedError
+from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
+from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
-from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
+from deniable.loss.saddle import EPS, TINY, Composition, Weight
 from deniable.loss.sampled import FARTHEST
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
 
 _NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
-_GOOD = 1e-7  # relative error with which nobody looks for a better answer
 _SMALL = 1e-8  # share of a value below which a band's part is bounded, not computed
+_PATIENCE = 4  # costly lines through one law
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
-_MOST_POINTS = 2**12  # of the trapezoidal rule
-_FARTHEST = 1e5  # frequencies, in units of the saddle's own
-
-STICK = Weight((0.0, 1.0), 1.0)
-TAIL = Weight((1.0,), 1.0)
-NULL_TAIL = Weight((0.0,), 0.0)
-
-
-@dataclass(frozen=True)
-class _Line:
-    """K on points c + i omega with quadrature weights, and what is needed to bound the error of sums over them."""
-
-    saddle: Saddle
-    frequencies: Floats
-    weights: Floats
-    cumulants: Complexes
-    rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
-    period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
-    drawn_for: tuple[float, Weight]  # the question whose integrand the points were chosen for
-    beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
-    noise: float  # relative round-off of e^K
-    panels: float = 0.0  # error of the panels for that question
-
-    def integral(self, k: float, weight: Weight) -> tuple[float, float]:
-        """The line integral and its error."""
-        top = self.saddle.value - k * (self.saddle.c - weight.shift)
-        if top > 700:
-            return 0.0, inf
-        phases = np.exp(self.cumulants - self.saddle.value - 1j * k * self.frequencies)
-        terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
-        roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
-        height = exp(top) / pi
-        asked_anew = self.period == inf and self.drawn_for != (k, weight)
-        panels = unresolved(terms, self.weights) if asked_anew else self.panels
-        error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, weight)
-        return height * float(terms.real.sum()), error
-
-    def _aliases(self, k: float, weight: Weight) -> float:
-        """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
-        if self.period == inf:
-            return 0.0
-        others, cumulants = self.rivals
-        logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * self.period
-        sides = logs[others > self.saddle.c], logs[others < self.saddle.c]
-        return 2 * sum(exp(min(float(side.min()), 700.0)) if side.size else inf for side in sides)
-
-    def _truncation(self, weight: Weight) -> float:
-        return self.beyond * (1 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
-
-
-@dataclass
-class _Law:
-    """A positive measure of losses, known by its cumulants, and the lines drawn through them so far."""
-
-    composition: Composition
-    tiny: float
-    """Lines end, and repeat, where less than e^-tiny of their height is left."""
-    patient: bool
-    """Whether a line may be costly, because there is no other way."""
-    lines: dict[float, _Line] = field(default_factory=dict)
-
-    def known(self, k: float, weight: Weight) -> tuple[float, float]:
-        """The functional and its error as far as Chernoff's bounds tell: nearly nothing, or nearly all there is."""
-        above = exp(min(self.composition.chernoff(k, weight.shift, right=True), 0.0))
-        below = exp(min(self.composition.chernoff(k, weight.shift, right=False), 0.0))
-        if above <= below:
-            return above / 2, above / 2
-        return self._residue(k, weight, -inf) - below / 2, below / 2
-
-    def value(self, k: float, weight: Weight, close: float = _GOOD) -> tuple[float, float]:
-        """The functional of this measure, and its error, which need not be below the share `close`."""
-        value, error, c = self._integral(k, weight, self._region(k, weight), close)
-        return value + self._residue(k, weight, c), error
-
-    def _residue(self, k: float, weight: Weight, c: float) -> float:
-        """The masses of P and Q, where the line at c has passed their poles."""
-        passed = sum(self.composition.mass(1.0) for pole in weight.poles if c < pole == 1)
-        sign = 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))
-        return passed + sum(sign * self.composition.mass(0.0) for pole in weight.poles if c < pole == 0)
-
-    def _region(self, k: float, weight: Weight) -> Region:
-        """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""
-        law = self.composition
-        if weight is TAIL:
-            return (1.0, inf) if k > law.mean else (-inf, 1.0)
-        if weight is NULL_TAIL:
-            return (0.0, inf) if k > law.null_mean else (-inf, 0.0)
-        if law.null_mean < k < law.mean:
-            right = k > 0
-            return (0.0, 1.0) if law.scale > 3 else (1.0, inf) if right else (-inf, 0.0)
-        return (1.0, inf) if k >= law.mean else (-inf, 0.0)
-
-    def _integral(self, k: float, weight: Weight, region: Region, close: float) -> tuple[float, float, float]:
-        """By a line that is there already if it serves, else by a new one through the saddle for k."""
-        saddle = self.composition.search(k, weight, region)
-        line = self.lines.get(saddle.c)
-        if line is not None:
-            value, error = line.integral(k, weight)
-            if error <= close * abs(value) or line.drawn_for == (k, weight):
-                return value, error, saddle.c
-        line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
-        return *line.integral(k, weight), saddle.c
-
-    def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> _Line:
-        """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
-        rivals = self.composition.rivals(saddle, region)
-        period = self.composition.period(k, saddle, rivals, self.tiny)
-        last, beyond = self._last_frequency(saddle)
-        count = last * period / (2 * pi) + 8
-        if count > _MOST_POINTS:
-            if not self.patient:
-                raise UnresolvedError(f"{count:.0f} points needed")
-            return self._panelled(k, weight, saddle, (2 * pi / period, last, beyond))
-        frequencies = 2 * pi / period * np.arange(int(count))
-        weights = np.full(frequencies.size, 2 * pi / period)
-        weights[0] /= 2
-        cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle, frequencies.size)
-        return _Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
-
-    def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> _Line:
-        """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
-        first, last, beyond = extent
-        panels = graded(
-            lambda omega: self.composition.cumulant(saddle.c + 1j * omega),
-            lambda omega, found: np.exp(found - saddle.value - 1j * k * omega) * weight(saddle.c + 1j * omega),
-            first,
-            last,
-        )
-        noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
-        asked, found = (k, weight), (panels.points, panels.weights, panels.values)
-        return _Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
-
-    def _noise(self, saddle: Saddle, count: int) -> float:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
-        steps = self.composition.steps
-        per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
-        return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 0.1))
-
-    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
-        first = sqrt(2 * self.tiny / saddle.bend)
-        farthest = _FARTHEST * max(first, abs(saddle.c))
-        pole = max(abs(saddle.c), abs(saddle.c - 1))
-        while True:
-            lasts = first * 1.5 ** np.arange(4)
-            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
-            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
-            enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
-            if enough.any():
-                found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found].max()))
-            first = 1.5 * float(lasts[-1])
-
-
-def _better(known: tuple[float, float], law: _Law, k: float, weight: Weight, close: float) -> tuple[float, float]:
-    """What is known of the functional, or its value where that says more and can be had."""
-    try:
-        found = law.value(k, weight, close)
-    except UnresolvedError:
-        return known
-    return found if found[1] < known[1] else known
 
 
 @dataclass
@@ -233,6 +67,8 @@ class Contour(ComposedPair):
     def _value(self, k: float, weight: Weight) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band."""
         ceiling = 1.0 if weight is NULL_TAIL else self.ceiling(k)
+        if weight is STICK:
+            ceiling = min(ceiling, self._worst_variation)
         if ceiling < _NEGLIGIBLE:
             return Upper(ceiling, ceiling)
         best = 0.0, ceiling
@@ -243,29 +79,40 @@ class Contour(ComposedPair):
                 continue
             if error < best[1]:
                 best = value, error
-            if error <= _GOOD * abs(value):
+            if error <= GOOD * abs(value):
                 self._ways.remove(way)  # the next question will be much like this one
                 self._ways.insert(0, way)
                 break
         value, error = best
         escape = self.escape if weight.shift else 0.0
-        return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=1.0)
+        return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+
+    @cached_property
+    def _worst_variation(self) -> float:
+        """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
+        kept = 0.0
+        for step, count in self.composition.parts:
+            variation = step.hockey_stick(0.0)
+            kept += count * log1p(-variation) if variation < 1 else -inf
+        return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     @cached_property
     def _ways(self) -> list[Callable[[float, Weight], tuple[float, float]]]:
         return [self._at_once, self._by_bands, self._patiently]
 
     @cached_property
-    def _whole(self) -> _Law:
-        return _Law(self.composition, TINY, patient=False)
+    def _whole(self) -> Law:
+        return Law(self.composition, TINY, patience=0)
 
     @cached_property
-    def _patient(self) -> _Law:
-        return _Law(self.composition, TINY, patient=True)
+    def _patient(self) -> Law:
+        return Law(self.composition, TINY, patience=_PATIENCE)
 
     @cached_property
-    def _bands(self) -> list[_Law]:
-        return [_Law(band, _FAINT, patient=number > 0) for number, band in enumerate(bands(self.composition))]
+    def _bands(self) -> list[Law]:
+        found = bands(self.composition)
+        bulk, jumps = found[:1], found[1:]
+        return [Law(band, _FAINT, 0) for band in bulk] + [Law(band, _FAINT, _PATIENCE) for band in jumps]
 
     def _at_once(self, k: float, weight: Weight) -> tuple[float, float]:
         value, error = self._whole.value(k, weight)
@@ -284,10 +131,10 @@ class Contour(ComposedPair):
             raise UnresolvedError("no jumps stand apart")
         negligible = _SMALL * self._single(k, weight)
         found = [band.known(k, weight) for band in self._bands]
-        for close in (inf, _GOOD):
-            enough = max(negligible, 0.1 * _GOOD * abs(sum(value for value, _ in found))) if close < inf else negligible
+        for close in (inf, GOOD):
+            enough = max(negligible, 0.1 * GOOD * abs(sum(value for value, _ in found))) if close < inf else negligible
             found = [
-                known if known[1] <= enough else _better(known, band, k, weight, close)
+                known if known[1] <= enough else better_known(known, band, k, weight, close)
                 for known, band in zip(found, self._bands, strict=True)
             ]
         return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)

@@ -87,7 +87,7 @@ class Jumps:
 
     def _log_density(self, x: Numbers) -> Numbers:
         law = self.law
-        step = (self.decay**_POWER - law.decay**_POWER) ** (1 / _POWER)
+        step = self.decay * (1 - (law.decay / self.decay) ** _POWER) ** (1 / _POWER)
         taken = law.damping(step, x)
         small = taken.real < 1e-9
         share = np.log(-np.expm1(-np.where(small, 1.0, taken)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import log
+from math import isfinite, log
 from typing import NamedTuple
 
 import numpy as np
@@ -153,8 +153,8 @@ def _even_sums(losses: Numbers, weights: Numbers, s: Complexes) -> Complexes:
 def _peak(height: Numbers) -> float:
     """The logarithm of the largest term of a moment, which must not lie at the ends of the range."""
     peak = float(height.real.max())
-    if not max(height[0].real, height[-1].real) <= peak - _NEGLIGIBLE + 2:
-        raise UnresolvedError("the moment comes from the ends of the range")
+    if not (isfinite(peak) and max(height[0].real, height[-1].real) <= peak - _NEGLIGIBLE + 2):
+        raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
     return peak
 
 
@@ -228,5 +228,5 @@ class Rule:
         peak = _peak(height)
         if _near_one(self.missing, peak):  # summed as a difference from 1, which needs all of Q as well
             height = np.maximum(height, log_density)
-        kept = x[height.real > height.real.max() - _NEGLIGIBLE]
+        kept = x[height.real >= height.real.max() - _NEGLIGIBLE]
         return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak

@@ -24,6 +24,7 @@ __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
 Region = tuple[float, float]
+_NARROWEST = 1e-12  # what is narrower counts as an atom
 _FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
 
@@ -95,7 +96,7 @@ class Composition:
     @cached_property
     def scale(self) -> float:
         """Standard deviation of L half-way between Q and P."""
-        return sqrt(self.saddle(0.5).bend)
+        return max(sqrt(self.saddle(0.5).bend), _NARROWEST)
 
     @cached_property
     def mean(self) -> float:

@@ -31,6 +31,8 @@ Rows = tuple[Floats, NDArray[np.bool_]]
 def read_scores(path: Path | str) -> Scores:
     """The scores of a file; ValueError or OSError names the file, the line and what is wrong with it."""
     place = Path(path)
+    if not place.is_file():
+        raise ValueError(f"SCORES must be a file with columns score and member; there is no file {str(place)!r}")
     with place.open("rb") as file:
         heading = _Heading.of(place, file.readline(LONGEST_LINE))
         blocks = list(_blocks(file, heading))

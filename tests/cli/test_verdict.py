@@ -133,7 +133,7 @@ def test_bad_files_get_one_line(run: Run, tmp_path: Path, text: str) -> None:
     ("line", "said"),
     [
         ("verdict nowhere.csv --claimed-epsilon 1 --delta 1e-5", "nowhere.csv"),
-        ("verdict . --claimed-epsilon 1 --delta 1e-5", "directory"),
+        ("verdict . --claimed-epsilon 1 --delta 1e-5", "there is no file"),
         ("verdict x.csv --delta 1e-5", "--claimed-epsilon is missing"),
         ("verdict x.csv --claimed-epsilon 1", "--delta is missing"),
         ("verdict x.csv --claimed-epsilon 1 --delta 0", "--delta must be"),

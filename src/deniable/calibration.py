@@ -225,9 +225,9 @@ _LEAST, _MOST = 1e-3, 1e9
 def _least_noise(risk: Callable[[float], float], target: Target) -> tuple[float, float]:
     safe = 1.0
     while risk(safe) > target.level:
-        safe *= 4
-        if safe > _MOST:
+        if safe >= _MOST:
             raise ValueError(f"no noise up to {_MOST:g} keeps the promise {target}")
+        safe = min(4 * safe, _MOST)
     unsafe = safe / 4
     while risk(unsafe) <= target.level:
         safe, unsafe = unsafe, unsafe / 4

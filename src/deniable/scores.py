@@ -157,11 +157,20 @@ class PrivacyLoss:
     def _exceeded(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        value = self.pair.exceeded(failure)
+        worst, value = self.pair, self.pair.exceeded(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                value = pair.exceeded(failure)
-        return Upper(value, 1e-13 * self.pair.scale)
+                worst, value = pair, pair.exceeded(failure)
+        return Upper(value, self._exceeded_error(worst, value))
+
+    @staticmethod
+    def _exceeded_error(pair: Pair, value: float) -> float:
+        """The search's precision, and the error of the tail divided by its slope where it has one."""
+        if not isfinite(value):
+            return 0.0
+        here, move = pair.tail(value), 1e-4 * pair.scale
+        fall = here - pair.tail(value + move)
+        return 1e-13 * pair.scale + (here.error * move / fall if fall > here.error else 0.0)
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:

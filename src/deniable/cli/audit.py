@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import json as encoder
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from deniable.cli import options
+from deniable.cli.running import bar, refusals
 
 if TYPE_CHECKING:
     from deniable.audit.campaign import Plan, Trials
@@ -130,7 +130,7 @@ def audit(
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
-    with _refusals():
+    with refusals("audit"):
         texts = dict(context.params)
         if records == EVERY_RECORD:
             texts["records"], exposure = None, True
@@ -142,26 +142,6 @@ def audit(
     from deniable.cli.trials import show
 
     show(document)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Bad input, data or models, a refused disk: one line. The data and the model are the user's, so all are caught."""
-    try:
-        yield
-    except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as refused:
-        raise typer.TyperException(_advice(refused)) from refused
-    except RuntimeError as died:
-        if not isinstance(died.__cause__, BrokenProcessPool):
-            raise
-        raise typer.TyperException(str(died)) from died
-
-
-def _advice(refused: Exception) -> str:
-    ours = isinstance(refused, ModuleNotFoundError) and refused.name in ("torch", "sklearn", "matplotlib", "jinja2")
-    if isinstance(refused, ModuleNotFoundError) and ours:
-        return f"audit needs {refused.name}: pip install 'deniable[train]'"
-    return str(refused)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +182,7 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
 def _played(arguments: dict[str, Any], store: Store | None) -> tuple[Plan, dict[str, Any], Trials]:
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     try:
-        with _bar() as progress:
+        with bar("Choosing neighbours and noise", "Trials", "trials/s") as progress:
             from deniable.audit.record import planned, run
 
             plan = planned(**arguments)
@@ -231,25 +211,3 @@ def _exposed(plan: Plan, arguments: dict[str, Any], possible: float, place: Path
     exposed_records(exposed, inside, possible).savefig(place / "exposed-records.png", dpi=150)
     print(f"records: {place / 'records.csv'}, picture: {place / 'exposed-records.png'}", file=sys.stderr)
     return exposure_document(exposed, inside, place / "records.csv")
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar with speed and time left on standard error; nothing where no terminal is."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    words = [TextColumn(f"{{task.{name}}}") for name in ("description", "fields[count]", "fields[speed]")]
-    columns = (words[0], BarColumn(), *words[1:], TimeRemainingColumn())
-    hidden = not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
-        task = bar.add_task("Choosing neighbours and noise", total=None, count="", speed="")
-
-        def tell(done: int, total: int) -> None:
-            if bar.tasks[0].total is None:  # the trials that a resumed campaign brings do not count for the speed
-                bar.reset(task, total=total, completed=done, description="Trials")
-            bar.update(task, completed=done, count=f"{done:,} of {total:,}")
-            rate = bar.tasks[0].speed
-            bar.update(task, speed=f"{rate:.3g} trials/s" if rate else "")
-
-        yield tell

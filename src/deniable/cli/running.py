@@ -1,4 +1,4 @@
-"""What commands that train have in common: refusals on one line, a progress bar, text that fits the terminal."""
+"""What commands have in common: refusals on one line, a progress bar, text that fits the terminal."""
 
 # ruff: noqa: PLC0415 (drawing is imported when there is something to draw)
 
@@ -14,7 +14,7 @@ import typer
 
 __all__ = ["bar", "numbers", "print_parts", "refusals"]
 
-_OURS = ("torch", "sklearn", "matplotlib", "safetensors")
+_OURS = ("torch", "sklearn", "matplotlib", "jinja2", "safetensors")
 _WIDEST = 100
 
 
@@ -45,27 +45,23 @@ def numbers(option: str, text: str | None) -> list[float] | None:
 
 
 @contextmanager
-def bar(before: str, during: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left on standard error; nothing where no terminal is."""
+def bar(before: str, during: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, and with the speed where it has a unit, on standard error; none without a terminal."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    left = TextColumn("left"), TimeRemainingColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), *left)
+    words = [TextColumn(f"{{task.{name}}}") for name in ("description", "fields[count]", "fields[speed]")]
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    columns = (words[0], BarColumn(), *words[1:], *times)
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
-        task = shown.add_task(before, total=None)
+        task = shown.add_task(before, total=None, count="", speed="")
 
         def tell(done: int, total: int) -> None:
-            if shown.tasks[0].total is None:
+            if shown.tasks[0].total is None:  # what a resumed run brings does not count for the speed
                 shown.reset(task, total=total, completed=done, description=during)
-            shown.update(task, completed=done)
+            shown.update(task, completed=done, count=f"{done:,} of {total:,}")
+            rate = shown.tasks[0].speed
+            shown.update(task, speed=f"{rate:.3g} {unit}" if rate and unit else "")
 
         yield tell
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from deniable.cli import words
 from deniable.cli.numbers import as_given, at_most, percent_as_given, percent_at_most
+from deniable.cli.running import print_parts
 from deniable.document import Document
 
 __all__ = ["show"]
 
-_WIDEST = 100
 _NAMES = {
     "exact": "exact",
     "naive": "naive composition",
@@ -29,10 +29,7 @@ _NAMES = {
 
 def show(document: Document) -> None:
     """Print `document` for a person, on standard output."""
-    console = Console(highlight=False)
-    with console.capture() as drawn:
-        console.print(Group(*_parts(document)), width=min(console.width, _WIDEST))
-    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    print_parts(_parts(document))
 
 
 def _parts(document: Document) -> Iterator[RenderableType]:

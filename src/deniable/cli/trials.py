@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from deniable.cli.numbers import as_given
+from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
 from deniable.document import Document
 
 __all__ = ["show"]
 
-_WIDEST = 100
-
 
 def show(document: Document) -> None:
     """Print `document` for a person, on standard output."""
-    console = Console(highlight=False)
-    with console.capture() as drawn:
-        console.print(Group(*_parts(document)), width=min(console.width, _WIDEST))
-    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    print_parts(_parts(document))
 
 
 def _parts(document: Document) -> Iterator[RenderableType]:

@@ -112,7 +112,9 @@ def size(place: Path) -> int:
 
 def test_ctrl_c_ends_a_campaign_at_once_and_keeps_its_blocks(tmp_path: Path) -> None:
     place, deadline = tmp_path / "out", time.monotonic() + 60
-    command = [*PROGRAM, *LONG, "--out", str(place), "--processes", "2"]
+    # a shell that runs the tests in the background has its children ignore Ctrl-C: listen again
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + PROGRAM[-1]
+    command = [*PROGRAM[:-1], listening, *LONG, "--out", str(place), "--processes", "2"]
     campaign = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         while size(place) < 100_000 and time.monotonic() < deadline:
@@ -124,6 +126,7 @@ def test_ctrl_c_ends_a_campaign_at_once_and_keeps_its_blocks(tmp_path: Path) -> 
     finally:
         if campaign.poll() is None:
             campaign.kill()
+            campaign.communicate()
     assert time.monotonic() - pressed < 5  # about two seconds on a quiet machine
     assert campaign.returncode == 130
     line = re.fullmatch(r"stopped: (\d+) trials kept; go on with --resume", said.strip())

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.options import Text, option
 from deniable.cli.running import bar, print_parts, refusals
 from deniable.document import Document
 
@@ -22,11 +23,6 @@ EXAMPLES = (
     "deniable attack mine:network records.csv --label group --attack threshold"
 )
 MODEL, ATTACK = "The model and its records", "The attack"
-Text = str | None
-
-
-def _option(name: str, letter: str, text: str, panel: str) -> Any:
-    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
 
 
 def attack(
@@ -41,17 +37,17 @@ def attack(
         ),
     ],
     weights: Annotated[
-        Text, _option("weights", "FILE", "Its weights: .safetensors, or a checkpoint of tensors alone.", MODEL)
+        Text, option("weights", "FILE", "Its weights: .safetensors, or a checkpoint of tensors alone.", MODEL)
     ] = None,
-    label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", MODEL)] = None,
-    kind: Annotated[Text, _option("attack", "A", "whitebox (default) or threshold.", ATTACK)] = None,
+    label: Annotated[Text, option("label", "NAME", "Label column of the .csv.", MODEL)] = None,
+    kind: Annotated[Text, option("attack", "A", "whitebox (default) or threshold.", ATTACK)] = None,
     repeats: Annotated[
-        Text, _option("repeats", "R", "Divisions into known and tested records. Default 5.", ATTACK)
+        Text, option("repeats", "R", "Divisions into known and tested records. Default 5.", ATTACK)
     ] = None,
-    seed: Annotated[Text, _option("seed", "S", "Seed of everything random. Default 0.", ATTACK)] = None,
-    delta: Annotated[Text, _option("delta", "D", "Delta of the bound on epsilon. Default 1/members.", ATTACK)] = None,
-    confidence: Annotated[Text, _option("confidence", "P", "Of all limits. Default 0.95.", ATTACK)] = None,
-    out: Annotated[Text, _option("out", "DIR", "Write attack.json and a picture here.", ATTACK)] = None,
+    seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", ATTACK)] = None,
+    delta: Annotated[Text, option("delta", "D", "Delta of the bound on epsilon. Default 1/members.", ATTACK)] = None,
+    confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", ATTACK)] = None,
+    out: Annotated[Text, option("out", "DIR", "Write attack.json and a picture here.", ATTACK)] = None,
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
     ] = False,

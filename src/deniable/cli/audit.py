@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from deniable.cli import options
+from deniable.cli.options import Text, option
 from deniable.cli.running import bar, refusals
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training",
 PROMISES = ("belief", "advantage", "epsilon", "noise")
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
-Text = str | None
 
 
 class AuditCommand(TyperCommand):
@@ -50,10 +50,6 @@ def _completed(args: list[str]) -> Iterator[str]:
             yield EVERY_RECORD
 
 
-def _option(name: str, letter: str, text: str, panel: str) -> Any:
-    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
-
-
 def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
@@ -68,8 +64,8 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    file: Annotated[Text, _option("data", "FILE", "Your own .npz or .csv, in place of DATA.", DATA)] = None,
-    label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
+    file: Annotated[Text, option("data", "FILE", "Your own .npz or .csv, in place of DATA.", DATA)] = None,
+    label: Annotated[Text, option("label", "NAME", "Label column of the .csv.", DATA)] = None,
     records: Annotated[
         Text,
         typer.Option(
@@ -81,33 +77,33 @@ def audit(
         ),
     ] = None,
     measure: Annotated[
-        Text, _option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
+        Text, option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
     belief: Annotated[
-        Text, _option("belief", "R", "Nobody becomes more than R sure, except with probability --delta.", PROMISE)
+        Text, option("belief", "R", "Nobody becomes more than R sure, except with probability --delta.", PROMISE)
     ] = None,
-    advantage: Annotated[Text, _option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)] = None,
-    epsilon: Annotated[Text, _option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)] = None,
-    noise: Annotated[Text, _option("noise", "Z", "What noise of Z x sensitivity promises.", PROMISE)] = None,
+    advantage: Annotated[Text, option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)] = None,
+    epsilon: Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)] = None,
+    noise: Annotated[Text, option("noise", "Z", "What noise of Z x sensitivity promises.", PROMISE)] = None,
     delta: Annotated[
-        Text, _option("delta", "D", "Delta, and how often the belief may be exceeded. Default 1/N.", PROMISE)
+        Text, option("delta", "D", "Delta, and how often the belief may be exceeded. Default 1/N.", PROMISE)
     ] = None,
     calibration: Annotated[
-        Text, _option("calibration", "HOW", "exact (default), or rdp as in the papers: more noise.", PROMISE)
+        Text, option("calibration", "HOW", "exact (default), or rdp as in the papers: more noise.", PROMISE)
     ] = None,
     model: Annotated[
-        Text, _option("model", "M", "module:function that returns an nn.Module. Default: by the data.", TRAINING)
+        Text, option("model", "M", "module:function that returns an nn.Module. Default: by the data.", TRAINING)
     ] = None,
-    steps: Annotated[Text, _option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
-    clip: Annotated[Text, _option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,
-    lr: Annotated[Text, _option("lr", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
-    optimizer: Annotated[Text, _option("optimizer", "O", "sgd (default) or adam.", TRAINING)] = None,
+    steps: Annotated[Text, option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
+    clip: Annotated[Text, option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,
+    lr: Annotated[Text, option("lr", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
+    optimizer: Annotated[Text, option("optimizer", "O", "sgd (default) or adam.", TRAINING)] = None,
     rate: Annotated[
-        Text, _option("rate", "Q", "Each record joins a step with probability Q. Default 1.", TRAINING)
+        Text, option("rate", "Q", "Each record joins a step with probability Q. Default 1.", TRAINING)
     ] = None,
     sensitivity: Annotated[
         Text,
-        _option(
+        option(
             "sensitivity",
             "S",
             "Noise relative to the global sensitivity (default), or to the local one: an instrument that shows "
@@ -115,13 +111,13 @@ def audit(
             TRAINING,
         ),
     ] = None,
-    adjacency: Annotated[Text, _option("adjacency", "A", "replace (default; 2C) or add-remove (C).", TRAINING)] = None,
-    trials: Annotated[Text, _option("trials", "N", "Trainings to play. Default 1000.", CAMPAIGN)] = None,
-    seed: Annotated[Text, _option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
-    confidence: Annotated[Text, _option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, _option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
+    adjacency: Annotated[Text, option("adjacency", "A", "replace (default; 2C) or add-remove (C).", TRAINING)] = None,
+    trials: Annotated[Text, option("trials", "N", "Trainings to play. Default 1000.", CAMPAIGN)] = None,
+    seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
+    confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
-        Text, _option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
+        Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
     exposure: Annotated[

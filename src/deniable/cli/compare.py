@@ -13,6 +13,7 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.numbers import at_most
+from deniable.cli.options import Text, option
 from deniable.cli.running import bar, numbers, print_parts, refusals
 from deniable.document import Document
 
@@ -23,11 +24,6 @@ EXAMPLES = (
     "deniable compare location30 --central 2,16 --local 1 --attack threshold --repeats 3"
 )
 DATA, LEVELS, CAMPAIGN = "The data", "The levels of protection", "The comparison"
-Text = str | None
-
-
-def _option(name: str, letter: str, text: str, panel: str) -> Any:
-    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
 
 
 def _flag(name: str, text: str) -> Any:
@@ -45,30 +41,30 @@ def compare(
             show_default=False,
         ),
     ] = "purchases",
-    classes: Annotated[Text, _option("classes", "C", "Keep the C most common classes.", DATA)] = None,
-    label: Annotated[Text, _option("label", "NAME", "Label column of the .csv.", DATA)] = None,
-    records: Annotated[Text, _option("records", "N", "Members, and as many non-members. Default 1000.", DATA)] = None,
+    classes: Annotated[Text, option("classes", "C", "Keep the C most common classes.", DATA)] = None,
+    label: Annotated[Text, option("label", "NAME", "Label column of the .csv.", DATA)] = None,
+    records: Annotated[Text, option("records", "N", "Members, and as many non-members. Default 1000.", DATA)] = None,
     central: Annotated[
-        Text, _option("central", "Z,...", "Noise multipliers on gradients. Default 0.5,2,4,6,16.", LEVELS)
+        Text, option("central", "Z,...", "Noise multipliers on gradients. Default 0.5,2,4,6,16.", LEVELS)
     ] = None,
     local: Annotated[
         Text,
-        _option(
+        option(
             "local", "E,...", "Epsilons for each value of a record. Default 0.1,0.5,1,2,3; images 1 to 10000.", LEVELS
         ),
     ] = None,
-    epochs: Annotated[Text, _option("epochs", "E", "Most epochs. Default: by the data, as in 003.", LEVELS)] = None,
+    epochs: Annotated[Text, option("epochs", "E", "Most epochs. Default: by the data, as in 003.", LEVELS)] = None,
     patience: Annotated[
         Text,
-        _option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
+        option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
     ] = None,
-    attack: Annotated[Text, _option("attack", "A", "whitebox (default), shadow or threshold.", CAMPAIGN)] = None,
-    repeats: Annotated[Text, _option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
-    seed: Annotated[Text, _option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
-    confidence: Annotated[Text, _option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, _option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
+    attack: Annotated[Text, option("attack", "A", "whitebox (default), shadow or threshold.", CAMPAIGN)] = None,
+    repeats: Annotated[Text, option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
+    seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
+    confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
-        Text, _option("out", "DIR", "Keep every finished training here; then compare.json and pictures.", CAMPAIGN)
+        Text, option("out", "DIR", "Keep every finished training here; then compare.json and pictures.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,

@@ -14,7 +14,7 @@ import typer
 
 from deniable.checks import positive, probability, real, whole
 
-__all__ = ["MOST_STEPS", "read"]
+__all__ = ["MOST_STEPS", "Text", "option", "read"]
 
 MOST_STEPS = 10**9
 
@@ -24,18 +24,19 @@ PROMISE = "The promise (exactly one)"
 QUESTION = "What to answer"
 
 
-def _number(name: str, letter: str, text: str, panel: str) -> Any:
+def option(name: str, letter: str, text: str, panel: str) -> Any:
+    """An option that takes a text, under a heading of the command's help."""
     return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
 
 
 def _training(panel: str, steps: str) -> dict[str, Any]:
     """The description of a training, which `explain` takes beside --noise and `choose` takes alone."""
     return {
-        "rate": _number("rate", "Q", "Sampling rate: each record joins a step with probability Q. Default 1.", panel),
-        "steps": _number("steps", "T", steps, panel),
-        "records": _number("records", "N", "Number of training records.", panel),
-        "batch": _number("batch", "B", "Expected batch size: the sampling rate is B/N.", panel),
-        "epochs": _number("epochs", "E", "Passes over the data: there are E x ceil(N/B) steps.", panel),
+        "rate": option("rate", "Q", "Sampling rate: each record joins a step with probability Q. Default 1.", panel),
+        "steps": option("steps", "T", steps, panel),
+        "records": option("records", "N", "Number of training records.", panel),
+        "batch": option("batch", "B", "Expected batch size: the sampling rate is B/N.", panel),
+        "epochs": option("epochs", "E", "Passes over the data: there are E x ceil(N/B) steps.", panel),
     }
 
 
@@ -44,13 +45,13 @@ _alone = _training(TRAINING, "Number of training steps.")
 Text = str | None
 
 Epsilon = Annotated[
-    Text, _number("epsilon", "E", "An (E, D)-DP guarantee with D from --delta; for pure DP, --delta 0.", RELEASE)
+    Text, option("epsilon", "E", "An (E, D)-DP guarantee with D from --delta; for pure DP, --delta 0.", RELEASE)
 ]
-Tvd = Annotated[Text, _number("tvd", "A", "A total variation (membership advantage) of at most A.", RELEASE)]
-Gdp = Annotated[Text, _number("gdp", "MU", "A MU-GDP (Gaussian DP) guarantee.", RELEASE)]
+Tvd = Annotated[Text, option("tvd", "A", "A total variation (membership advantage) of at most A.", RELEASE)]
+Gdp = Annotated[Text, option("gdp", "MU", "A MU-GDP (Gaussian DP) guarantee.", RELEASE)]
 Noise = Annotated[
     Text,
-    _number(
+    option(
         "noise",
         "Z",
         "Gaussian noise of Z x sensitivity: one release, or every step of a training, described "
@@ -63,25 +64,25 @@ Steps = Annotated[Text, _with_noise["steps"]]
 Records = Annotated[Text, _with_noise["records"]]
 Batch = Annotated[Text, _with_noise["batch"]]
 Epochs = Annotated[Text, _with_noise["epochs"]]
-Laplace = Annotated[Text, _number("laplace", "B", "Laplace noise of scale B x sensitivity.", RELEASE)]
+Laplace = Annotated[Text, option("laplace", "B", "Laplace noise of scale B x sensitivity.", RELEASE)]
 RandomizedResponse = Annotated[
-    Text, _number("randomized-response", "EPS", "Randomized response, EPS per answer.", RELEASE)
+    Text, option("randomized-response", "EPS", "Randomized response, EPS per answer.", RELEASE)
 ]
-Categories = Annotated[Text, _number("categories", "K", "Possible values of each answer. Default 2.", RELEASE)]
-Features = Annotated[Text, _number("features", "F", "Answers per person. Default 1.", RELEASE)]
+Categories = Annotated[Text, option("categories", "K", "Possible values of each answer. Default 2.", RELEASE)]
+Features = Annotated[Text, option("features", "F", "Answers per person. Default 1.", RELEASE)]
 
 PromisedBelief = Annotated[
-    Text, _number("belief", "P", "Nobody becomes more than P sure, except with probability --delta.", PROMISE)
+    Text, option("belief", "P", "Nobody becomes more than P sure, except with probability --delta.", PROMISE)
 ]
-PromisedAdvantage = Annotated[Text, _number("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)]
+PromisedAdvantage = Annotated[Text, option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)]
 PromisedAccuracy = Annotated[
-    Text, _number("accuracy", "A", "No attack guesses membership right more often than A.", PROMISE)
+    Text, option("accuracy", "A", "No attack guesses membership right more often than A.", PROMISE)
 ]
-PromisedTpr = Annotated[Text, _number("tpr", "T", "No attack finds more than a share T of members, at --fpr.", PROMISE)]
+PromisedTpr = Annotated[Text, option("tpr", "T", "No attack finds more than a share T of members, at --fpr.", PROMISE)]
 PromisedPpv = Annotated[
-    Text, _number("ppv", "V", "At most a share V of the accused are members, at --fpr and --prior.", PROMISE)
+    Text, option("ppv", "V", "At most a share V of the accused are members, at --fpr and --prior.", PROMISE)
 ]
-PromisedEpsilon = Annotated[Text, _number("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)]
+PromisedEpsilon = Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)]
 TrainingRate = Annotated[Text, _alone["rate"]]
 TrainingSteps = Annotated[Text, _alone["steps"]]
 TrainingRecords = Annotated[Text, _alone["records"]]
@@ -90,21 +91,21 @@ TrainingEpochs = Annotated[Text, _alone["epochs"]]
 
 Delta = Annotated[
     Text,
-    _number(
+    option(
         "delta",
         "D",
         "Delta, and the probability that the belief is exceeded. Default 1/N if --records is given, else 1e-5.",
         QUESTION,
     ),
 ]
-Prior = Annotated[Text, _number("prior", "P", "Belief before the release. Default 0.5.", QUESTION)]
+Prior = Annotated[Text, option("prior", "P", "Belief before the release. Default 0.5.", QUESTION)]
 Fpr = Annotated[
     list[str] | None,
-    _number("fpr", "F", "False positive rate of an attack; repeatable. Default 0.001 and 0.01.", QUESTION),
+    option("fpr", "F", "False positive rate of an attack; repeatable. Default 0.001 and 0.01.", QUESTION),
 ]
 Adjacent = Annotated[
     Text,
-    _number(
+    option(
         "adjacency",
         "A",
         "Neighbours: add-remove (default; sensitivity C, the clipping norm), replace (2C) or zero-out (C).",

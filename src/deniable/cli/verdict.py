@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.audit.scored import Asked
@@ -22,11 +23,6 @@ EXAMPLES = (
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000"
 )
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
-Text = str | None
-
-
-def _option(name: str, letter: str, text: str, panel: str) -> Any:
-    return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
 
 
 def verdict(
@@ -34,17 +30,17 @@ def verdict(
     scores: Annotated[
         str, typer.Argument(metavar="SCORES.csv", help="Columns score and member (1 or 0).", show_default=False)
     ],
-    claimed_epsilon: Annotated[Text, _option("claimed-epsilon", "E", "The claim: (E, D)-DP.", CLAIM)] = None,
-    delta: Annotated[Text, _option("delta", "D", "D of the claim.", CLAIM)] = None,
-    noise: Annotated[Text, _option("noise", "Z", "Claimed noise / sensitivity, if it is known.", CLAIM)] = None,
-    rate: Annotated[Text, _option("rate", "Q", "Claimed sampling rate. Default 1.", CLAIM)] = None,
-    steps: Annotated[Text, _option("steps", "T", "Claimed number of steps. Default 1.", CLAIM)] = None,
+    claimed_epsilon: Annotated[Text, option("claimed-epsilon", "E", "The claim: (E, D)-DP.", CLAIM)] = None,
+    delta: Annotated[Text, option("delta", "D", "D of the claim.", CLAIM)] = None,
+    noise: Annotated[Text, option("noise", "Z", "Claimed noise / sensitivity, if it is known.", CLAIM)] = None,
+    rate: Annotated[Text, option("rate", "Q", "Claimed sampling rate. Default 1.", CLAIM)] = None,
+    steps: Annotated[Text, option("steps", "T", "Claimed number of steps. Default 1.", CLAIM)] = None,
     adjacency: Annotated[
-        Text, _option("adjacency", "A", "add-remove (default), replace or zero-out; matters when sampling.", CLAIM)
+        Text, option("adjacency", "A", "add-remove (default), replace or zero-out; matters when sampling.", CLAIM)
     ] = None,
     method: Annotated[
         Text,
-        _option(
+        option(
             "method",
             "M",
             "What the verdict rests on: mechanism (default with --noise), region (default without), gaussian, "
@@ -55,15 +51,15 @@ def verdict(
     ] = None,
     rule: Annotated[
         Text,
-        _option(
+        option(
             "rule",
             "R",
             "Where the threshold comes from: bonferroni (default), fixed, split or multi-split.",
             EXAMINED,
         ),
     ] = None,
-    threshold: Annotated[Text, _option("threshold", "T", "The threshold of rule fixed. Default 0.", EXAMINED)] = None,
-    confidence: Annotated[Text, _option("confidence", "P", "Of the verdict. Default 0.95.", EXAMINED)] = None,
+    threshold: Annotated[Text, option("threshold", "T", "The threshold of rule fixed. Default 0.", EXAMINED)] = None,
+    confidence: Annotated[Text, option("confidence", "P", "Of the verdict. Default 0.95.", EXAMINED)] = None,
     json: Annotated[
         bool,
         typer.Option(

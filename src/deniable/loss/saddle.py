@@ -229,7 +229,7 @@ class Composition:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
         points, cumulants = self._chernoff_points
         side = points >= 1 if right else points <= 0
-        return float((cumulants - (points - shift) * k)[side].min())
+        return float((cumulants - (points - shift) * k)[side].min()) + 4 * EPS * self.steps  # round-off of K
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""

@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What each command installs beside the package itself (extras of pyproject.toml).
 extras_audit := [train]
-extras_test := [train,dev,oracles]
+extras_test := [train,web,dev,oracles]
 extras_bench := [train,dev,bench]
 
 # The main job: nobody may become more than 90 % sure, except with probability 1 %.

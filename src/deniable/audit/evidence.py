@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.adversaries.identifiability import beliefs
 from deniable.audit.bound import Assumption, Bound
-from deniable.audit.campaign import Trials
 from deniable.audit.credible import credible
 from deniable.audit.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read, shift
 from deniable.audit.intervals import advantage_interval
@@ -21,9 +19,11 @@ from deniable.audit.limits import Interval, interval
 from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.audit.thresholds import Limits
+from deniable.audit.trials import Trials
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency
+from deniable.scores import beliefs
 
 __all__ = [
     "Claimed",

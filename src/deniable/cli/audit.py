@@ -167,6 +167,7 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
         plan, document, trials = _played(arguments, store)
     if exposure:
         document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
+        document["provenance"]["command"] += " --exposure"
     if out is not None:
         from deniable.report import write
 

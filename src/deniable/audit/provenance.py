@@ -114,7 +114,12 @@ def _options(asked: Mapping[str, Any]) -> list[str]:
 
 def python_call(data: str, settings: Mapping[str, Any]) -> str:
     """``dn.audit(...)`` with these settings, as Python would write them."""
-    return f"dn.audit({', '.join([data, *(f'{name}={value!r}' for name, value in settings.items())])})"
+    named = (f"{name}={_literal(value)}" for name, value in settings.items())
+    return f"dn.audit({', '.join([data, *named])})"
+
+
+def _literal(value: Any) -> str:
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # an Adjacency is a text, too
 
 
 def _program(call: str) -> str:

@@ -152,6 +152,7 @@ def as_measured(shown: Measured) -> Document:
             "bound": shown.belief_bound,
             "violation_rate": shown.violations.value,
             "violation_interval": {"low": shown.violations.low, "high": shown.violations.high},
+            "at_failure": shown.belief_at_failure._asdict(),
             "quantiles": shown.quantiles,
         },
         "epsilon": {

@@ -58,7 +58,7 @@ def attack(
         values = options.read({name: context.params[name] for name in given})
         document = _attacked(model, data, weights, label, values | ({} if kind is None else {"attack": kind}))
         if out is not None:
-            from deniable.report.comparison import write_attack
+            from deniable.report.page import write_attack
 
             write_attack(document, out)
             print(f"picture and attack.json: {out}", file=sys.stderr)

@@ -169,6 +169,8 @@ def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
     path = Path(directory) / FILE
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)) as database:
+            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise sqlite3.DatabaseError("its pages are not whole")
             settings = database.execute("SELECT settings, sha256 FROM campaign").fetchone()
             rows = database.execute("SELECT number, name, npy FROM blocks ORDER BY number, name").fetchall()
             blocks: dict[int, Arrays] = {}

@@ -16,7 +16,7 @@ from deniable.cli import main
 
 AUDIT = "audit digits --belief .9 --delta .05 --records 20 --steps 4 --trials 40 --processes 1 --exposure"
 COMPARE = (
-    "compare purchases --records 60 --classes 10 --central 16 --local 0.5 --repeats 2 --epochs 3 --attack threshold "
+    "compare purchases --records 40 --classes 10 --central 16 --local 0.5 --repeats 1 --epochs 2 --attack threshold "
     "--processes 1"
 )
 

@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 def test_a_page_is_written_where_asked(
     capsys: pytest.CaptureFixture[str], runs: dict[str, Path], tmp_path: Path
 ) -> None:
-    code, out, err = run(capsys, "report", runs["audit"], runs["compare"], "--out", tmp_path / "all.html")
+    code, out, err = run(capsys, "report", runs["verdict"], runs["verdict"], "--out", tmp_path / "all.html")
     assert (code, out, err) == (0, f"{tmp_path / 'all.html'}\n", "")
     assert (tmp_path / "all.html").read_text().startswith("<!doctype html>")
     code, out, _ = run(capsys, "report", runs["verdict"], "--out", tmp_path / "one.html", "--json")
@@ -58,14 +58,14 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("nowhere",), "there is no run nowhere"),
         ((), "RUN"),
         (("{audit}", "--out", "{audit}/audit.json"), "must be a file that ends in .html"),
-        (("{audit}", "--out", "/proc/nowhere/x.html"), "cannot be written"),
-        (("{audit}", "--pdf", "--out", "{place}/x.html"), "install chromium"),
+        (("{verdict}", "--out", "/proc/nowhere/x.html"), "cannot be written"),
+        (("{verdict}", "--pdf", "--out", "{place}/x.html"), "install chromium"),
     ],
 )
 def test_one_line_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str], runs: dict[str, Path], alone: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    filled = [argument.format(audit=runs["audit"], place=alone) for argument in arguments]
+    filled = [argument.format(**runs, place=alone) for argument in arguments]
     code, out, err = run(capsys, "report", *filled)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import as_given, percent_as_given
+from deniable.numbers import as_given
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture, region_data, region_picture
@@ -56,10 +56,9 @@ def _scale(document: Document) -> Scale:
     if claimed["epsilon"] is not None and claimed["belief"] is None:
         return _epsilon_scale(document, played, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
-    failure = percent_as_given(exact["belief_failure"])
     limits = measured["belief"].get("at_failure") if played else None
     found = limits and Row("Measured", "measured", limits["low"], limits["high"], limits["value"], interval=True)
-    note = f"The belief that is exceeded with probability {failure}; measured with {sure}."
+    note = f"The belief that is exceeded with probability {words.rarely(document)}; measured with {sure}."
     return promise_scale(axis, claimed["belief"], exact["belief"], found or None, note)
 
 

@@ -14,6 +14,7 @@ from deniable.document import Document
 from deniable.mechanisms import Adjacency
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Picture, axes, legend_above
+from deniable.report.words import rarely
 from deniable.scores import privacy_loss
 
 __all__ = ["course_pictures", "exact_curve", "promised_line"]
@@ -35,12 +36,12 @@ def course_pictures(document: Document) -> Iterator[Picture]:
 
 
 def _final_beliefs(document: Document, course: Document) -> Picture:
-    measured, allowed = document["measured"]["belief"], document["exact"]["belief_failure"]
+    measured = document["measured"]["belief"]
     limits = measured["violation_interval"]
     told = (
         f"Each training ends with a belief that D was trained on. The bound of {share(measured['bound'])} was exceeded "
         f"in {share(measured['violation_rate'])} of the trainings (limits {share(limits['low'])} to "
-        f"{share(limits['high'])}); {share(allowed)} is allowed. At 50 % the observer learned nothing."
+        f"{share(limits['high'])}); {rarely(document)} is allowed. At 50 % the observer learned nothing."
     )
     data = {**course["final_beliefs"], "bound": measured["bound"]}
     title = "How sure the observer ended"

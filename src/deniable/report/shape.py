@@ -102,7 +102,7 @@ AUDIT: dict[str, Any] = {
     "measured": ({"trials": (int,)},),
     **JUDGED,
     "course?": (COURSE, None),
-    "diagnostics?": {"tests": [TEST], "false_alarm_rate": NUMBER, "noise_ratio": MAYBE},
+    "diagnostics?": {"cause?": WORD, "tests": [TEST], "false_alarm_rate": NUMBER, "noise_ratio": MAYBE},
     "exposure?": EXPOSURE,
     "provenance?": PROVENANCE,
     "finished?": (str,),

@@ -8,7 +8,7 @@ from deniable.document import Document
 from deniable.numbers import as_given, percent_as_given, percent_at_most
 from deniable.report.amounts import figure, share
 
-__all__ = ["ATTACKS", "assumptions", "cautions", "meaning", "measured", "promise", "tone"]
+__all__ = ["ATTACKS", "assumptions", "cautions", "meaning", "measured", "promise", "rarely", "tone"]
 
 OBSERVER = "an observer who knows everyone else's records and watches every step"
 MEANINGS = {
@@ -55,7 +55,7 @@ def meaning(verdict: str, closeness: str | None) -> str:
 def promise(document: Document) -> str:
     """An audit's promise in a sentence."""
     claimed, given, exact = document["claimed"], document["input"], document["exact"]
-    failure = percent_as_given(claimed["delta"])
+    failure = rarely(document)
     if claimed["belief"] is not None:
         most = percent_as_given(claimed["belief"])
         return (
@@ -90,15 +90,23 @@ def measured(document: Document) -> str:
         f"In {found['trials']:,} trainings the observer guessed right {share(right[0])} of the time (limits "
         f"{share(right[1])} to {share(right[2])}); a coin is right 50 % of the time."
     )
+    often = share(belief["violation_rate"]) if belief["violation_rate"] else "none"
     return (
-        f"{text} In {share(belief['violation_rate'])} of them it became more than {share(belief['bound'])} sure; "
-        f"{percent_as_given(document['exact']['belief_failure'])} is allowed."
+        f"{text} In {often} of them it became more than {share(belief['bound'])} sure; {rarely(document)} is allowed."
     )
 
 
+def rarely(document: Document) -> str:
+    """How often a promised belief may be exceeded, as a person would write it: 1 %, or 1/60,000 of the records."""
+    failure, records = document["exact"]["belief_failure"], document["input"]["records"]
+    return f"1/{records:,}" if records > 100 and failure == 1 / records else percent_at_most(failure)
+
+
 def cautions(document: Document) -> list[str]:
-    """What must stand beside an audit's verdict, so that nobody takes it for more than it is."""
-    return [INSTRUMENT] if document["input"]["sensitivity"] != "global" else []
+    """What must stand beside an audit's verdict, so that nobody takes it for more or less than it is."""
+    cause = document.get("diagnostics", {}).get("cause")
+    found = [f"The cause: {cause}."] if cause else []
+    return [*found, INSTRUMENT] if document["input"]["sensitivity"] != "global" else found
 
 
 def assumptions(document: Document) -> Iterator[tuple[str, str]]:

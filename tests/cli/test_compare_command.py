@@ -31,7 +31,7 @@ PICTURES = (
 
 def test_words_table_pictures_and_json(run: Run, tmp_path: Path) -> None:
     outcome = run("compare", *TINY.split(), "--out", tmp_path)
-    assert (outcome.code, outcome.err) == (0, f"pictures and compare.json: {tmp_path}\n")
+    assert (outcome.code, outcome.err) == (0, f"report: {tmp_path / 'report.html'}\n")
     text = " ".join(outcome.out.split())
     assert "Every level was trained 2 times on 80 records of purchases (10 classes)" in text
     assert "central, noise 16" in text

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from deniable.audit.promise import Promise, training_mechanism
+from deniable.audit.provenance import data_source
+from deniable.audit.trials import Trials
 from deniable.checks import whole
 from deniable.data import Dataset, load, most_dissimilar, split
 from deniable.data.neighbours import USUAL_MEASURE
@@ -22,6 +23,7 @@ from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
+from deniable.training.gradients import trainable
 from deniable.training.models import check_fit, model_factory
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Progress",
     "Trials",
     "choose_neighbours",
+    "model_source",
     "named_by",
     "neighbourly",
     "play",
@@ -52,6 +55,8 @@ class Plan:
     seed: int
     origin: Mapping[str, Any]
     """Where the neighbours come from, for people and for the comparison on resuming."""
+    source: Mapping[str, Any]
+    """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
     def of(
@@ -78,9 +83,11 @@ class Plan:
         neighbours, origin = choose_neighbours(dataset, records, seed, adjacency, measure)
         network = model_factory(unsettled.model)()
         check_fit(network, neighbours.records[:2], dataset.classes)
-        if "trials_per_block" not in training:
-            settled["trials_per_block"] = usual_block(network, neighbours, unsettled.rate)
-        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
+        usual = usual_block(network, neighbours, unsettled.rate)
+        settled["trials_per_block"] = training.get("trials_per_block", usual)
+        source = data_source(data, dataset, label) | model_source(network)
+        source["usual_block"] = settled["trials_per_block"] == usual
+        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin, source)
 
     @property
     def blocks(self) -> int:
@@ -102,19 +109,6 @@ class Plan:
         return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
 
 
-@dataclass(frozen=True)
-class Trials:
-    """What all trials gave; rows are trials, columns are steps (see `BlockResult`)."""
-
-    trained_on_d: NDArray[np.bool_]
-    log_likelihood_ratio: NDArray[np.float64]
-    local_sensitivity: NDArray[np.float64]
-    sigma: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.trained_on_d)
-
-
 def play(
     plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
 ) -> Trials:
@@ -131,9 +125,7 @@ def play(
             if store is not None:
                 store.save(number, kept[number])
             tell(len(kept))
-    ordered = [kept[number] for number in range(plan.blocks)]
-    joined = {field.name: np.concatenate([block[field.name] for block in ordered]) for field in fields(Trials)}
-    return Trials(**{name: values[: plan.trials] for name, values in joined.items()})
+    return Trials.joined((kept[number] for number in range(plan.blocks)), plan.trials)
 
 
 def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
@@ -161,6 +153,12 @@ def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Data
     if chosen is None:
         raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
     return chosen
+
+
+def model_source(network: torch.nn.Module) -> dict[str, Any]:
+    """What a network is made of, for people."""
+    layers = [str(layer) for layer in network.modules() if not any(layer.children())]
+    return {"weights": sum(value.numel() for value in trainable(network).values()), "layers": layers}
 
 
 def choose_neighbours(

@@ -64,7 +64,7 @@ def attack(
         values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
         document = _attacked(model, data, weights, label, values)
         if out is not None:
-            from deniable.report.comparison import write_attack
+            from deniable.report.page import write_attack
 
             write_attack(document, out)
             print(f"picture and attack.json: {out}", file=sys.stderr)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deniable.cli.numbers import as_given, at_most, percent_as_given, percent_at_most
 from deniable.document import Document
+from deniable.numbers import as_given, at_most, percent_as_given, percent_at_most
 
 __all__ = ["failure", "meaning", "noise_to_add", "setting"]
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, report, verdict
+from deniable.cli import attack, audit, compare, options, report, reproduce, verdict
 
 __all__ = ["app", "main"]
 
@@ -120,6 +120,7 @@ app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import options
-from deniable.cli.numbers import at_most
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, numbers, print_parts, refusals
 from deniable.document import Document
+from deniable.numbers import at_most
 
 __all__ = ["EXAMPLES", "compare"]
 

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deniable.cli.numbers import as_given
 from deniable.cli.running import print_parts
 from deniable.document import Document
+from deniable.numbers import as_given
 
 __all__ = ["show"]
 

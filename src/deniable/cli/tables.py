@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deniable.cli import words
-from deniable.cli.numbers import as_given, at_most, percent_as_given, percent_at_most
+from deniable import words
 from deniable.cli.running import print_parts
 from deniable.document import Document
+from deniable.numbers import as_given, at_most, percent_as_given, percent_at_most
 
 __all__ = ["show"]
 

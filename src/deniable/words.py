@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deniable.cli.numbers import as_given, at_most, percent_as_given, percent_at_most
 from deniable.document import Document
+from deniable.numbers import as_given, at_least, at_most, percent_as_given, percent_at_most
 
 __all__ = ["failure", "meaning", "noise_to_add", "setting"]
 
@@ -26,12 +26,23 @@ def meaning(document: Document) -> str:
 def noise_to_add(document: Document) -> str:
     """The paragraph that comes first for `choose`: what to do, and what it is the least for."""
     noise, given = at_most(document["noise"], 5), document["input"]
+    if "mechanism" in given:
+        return f"{_local_noise(document)} It is the least with which {_promise(document)}."
     sensitivity = _ADJACENCIES[given["adjacency"]][1]
     where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
     return (
         f"Choose noise {noise}: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. "
         f"It is the least with which {_promise(document)}."
     )
+
+
+def _local_noise(document: Document) -> str:
+    noise, given = document["noise"], document["input"]
+    if given["mechanism"] == "laplace":
+        scale = at_most(noise, 5)
+        return f"Choose scale {scale}: add Laplace noise of scale {scale} x sensitivity."
+    epsilon = at_least(1 / noise, 5)
+    return f"Choose epsilon {epsilon} for each answer: report the true value e^{epsilon} times as often as any other."
 
 
 def _promise(document: Document) -> str:
@@ -58,14 +69,14 @@ def failure(document: Document) -> str:
 def setting(document: Document) -> str:
     """What was composed, and what neighbours and noise mean here."""
     given = document["input"]
-    if "randomized_response" in given:
+    if _is_response(given):
         return "Neighbours are any two records of one person: local privacy."
     neighbours, sensitivity = _ADJACENCIES[given["adjacency"]]
     text = f"Neighbours are {given['adjacency']}: {neighbours}."
     if "rate" in given:
         unit = f"Noise is sigma / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
         return f"{_steps(given)} {text} {unit}"
-    return f"{text} Noise is scale / sensitivity." if "laplace" in given else text
+    return f"{text} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else text
 
 
 def _steps(given: Document) -> str:
@@ -74,12 +85,16 @@ def _steps(given: Document) -> str:
     return f"Composed: {steps} {sampling}."
 
 
+def _is_response(given: Document) -> bool:
+    return "randomized_response" in given or given.get("mechanism") == "randomized-response"
+
+
 def _is_training(given: Document) -> bool:
     return bool(given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
 
 
 def _observer(given: Document) -> str:
-    if "randomized_response" in given:
+    if _is_response(given):
         return "An observer who sees a person's randomized answers, knows that they stem from one of two records"
     return f"An observer who knows everyone else and {_watches(given)}"
 
@@ -90,7 +105,7 @@ def _watches(given: Document) -> str:
 
 def _ending(document: Document) -> str:
     scores = document["scores"]
-    about = "which record it is" if "randomized_response" in document["input"] else "that a person is in the data"
+    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
     if scores["belief"] >= 1:
         certain = f"may become certain {about}"
         return f"{certain}, with a probability above {failure(document)}" if scores["belief_failure"] else certain

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from deniable import __version__
 from deniable.document import Document
 from deniable.numbers import as_given, at_least, at_most, percent_as_given, percent_at_most
 
-__all__ = ["failure", "meaning", "noise_to_add", "setting"]
+__all__ = ["assessment", "failure", "guessed", "meaning", "noise_to_add", "observed", "setting"]
 
 _PROMISES = ("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon")
 _ADJACENCIES = {
@@ -17,10 +18,70 @@ _ADJACENCIES = {
 
 def meaning(document: Document) -> str:
     """The paragraph that comes first: how sure an observer can become, and how well the best attack guesses."""
+    return f"{observed(document)} {guessed(document)}"
+
+
+def observed(document: Document) -> str:
+    """How sure an observer can become."""
+    prior = percent_as_given(document["scores"]["prior"])
+    return f"{_observer(document['input'])}, and starts at {prior}, {_ending(document)}."
+
+
+def guessed(document: Document) -> str:
+    """How well the best attack guesses."""
     scores = document["scores"]
-    start = f"{_observer(document['input'])}, and starts at {percent_as_given(scores['prior'])}, {_ending(document)}."
     accuracy, blind = percent_at_most(scores["accuracy"]), percent_at_most(max(scores["prior"], 1 - scores["prior"]))
-    return f"{start} No attack guesses right more than {accuracy} of the time; blind guessing does {blind}."
+    return f"No attack guesses right more than {accuracy} of the time; blind guessing does {blind}."
+
+
+def assessment(document: Document) -> str:
+    """A paragraph for a data-protection impact assessment: what is done, what it means, and in which terms."""
+    scores, given = document["scores"], document["input"]
+    epsilon = "no finite epsilon" if scores["epsilon"] is None else f"epsilon {at_most(scores['epsilon'])}"
+    neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
+    terms = (
+        f"In the terms of differential privacy this is {epsilon} at delta {failure(document)} for neighbours that "
+        f"differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
+    )
+    exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
+    return " ".join([_done(document), meaning(document), terms, *document["notes"], exact])
+
+
+def _done(document: Document) -> str:
+    """What protects the person, as a statement."""
+    given = document["input"]
+    noise = document.get("noise", given.get("noise"))
+    if "rate" in given:
+        size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
+        if not _is_training(given):
+            return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
+        sampled = f"a Poisson sample of the records (rate {given['rate']:.4g})" if given["rate"] < 1 else "all records"
+        records = f" on {as_given(given['records'])} records" if "records" in given else ""
+        return (
+            f"The model is trained{records} with differential privacy: in each of {as_given(given['steps'])} steps, on "
+            f"{sampled}, every record's gradient is clipped to norm C and Gaussian noise of standard deviation {size} "
+            "is added to their sum."
+        )
+    if _is_response(given):
+        epsilon = given.get("randomized_response") or 1 / document["noise"]
+        answers = "answer" if given["features"] == 1 else f"{as_given(given['features'])} answers"
+        return (
+            f"Every person's {answers} with {as_given(given['categories'])} possible values passes randomized response "
+            f"with epsilon {at_least(epsilon, 5)} an answer before it leaves the person's device."
+        )
+    if "laplace" in given or given.get("mechanism") == "laplace":
+        scale = given.get("laplace") or document["noise"]
+        return f"The release carries Laplace noise of scale {at_most(scale, 5)} x its sensitivity."
+    return _guaranteed(document)
+
+
+def _guaranteed(document: Document) -> str:
+    given = document["input"]
+    if "tvd" in given:
+        return f"The release promises a total variation of at most {percent_as_given(given['tvd'])}."
+    if "gdp" in given:
+        return f"The release promises {as_given(given['gdp'])}-GDP (Gaussian differential privacy)."
+    return f"The release promises ({as_given(given['epsilon'])}, {failure(document)})-differential privacy."
 
 
 def noise_to_add(document: Document) -> str:

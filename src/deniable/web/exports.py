@@ -10,10 +10,17 @@ from deniable.document import Document
 __all__ = ["command", "python"]
 
 
+_ORDER = (
+    *("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon", "tvd", "gdp", "noise", "laplace"),
+    *("randomized_response", "mechanism", "categories", "features", "records", "batch", "epochs", "rate", "steps"),
+    *("prior", "fpr", "delta", "adjacency"),
+)
+
+
 def command(what: str, values: Mapping[str, Any]) -> str:
     """The command line of a request."""
     words = ["deniable", what]
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda item: _ORDER.index(item[0])):
         for one in value if isinstance(value, (list, tuple)) else [value]:
             words += [f"--{name.replace('_', '-')}", str(one)]
     return " ".join(words)
@@ -26,7 +33,11 @@ def python(what: str, document: Document) -> str:
         found = [f'loss = dn.privacy_loss({_mechanism(given)}, "{adjacency}")']
     else:
         found = [
-            f"plan = dn.calibrate(lambda noise: {_unknown(given)}, {_target(given)}, {adjacency!r})".replace("'", '"'),
+            "plan = dn.calibrate(",
+            f"    lambda noise: {_unknown(given)},",
+            f"    {_target(given)},",
+            f'    "{adjacency}",',
+            ")",
             "noise, loss = plan.value, plan.loss",
         ]
     return "\n".join(["import deniable as dn", "", *found, *_scores(given)])

@@ -226,6 +226,11 @@ class Plan(BaseModel):
     meaning: str
     assessment: str
     setting: str
+    figures: dict[str, str]
+    scores: list[list[str]]
+    demands: list[dict[str, str]]
+    analyses: list[dict[str, str]]
+    notes: list[str]
     command: str
     python: str
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from deniable import requests
+from deniable import requests, rows
 from deniable.curves import curves
 from deniable.document import Document, Question, choose, explain
 from deniable.mechanisms import Mechanism
@@ -114,6 +114,11 @@ def _plan(what: str, values: Values, document: Document, mechanism: Mechanism) -
         "meaning": meaning(document) if what == "choose" else guessed(document),
         "assessment": assessment(document),
         "setting": setting(document),
+        "figures": rows.figures(document),
+        "scores": [list(row) for row in rows.score_rows(document)],
+        "demands": list(rows.demand_rows(document)) if what == "choose" else [],
+        "analyses": list(rows.analysis_rows(document)) if what == "explain" and rows.is_mechanism(document) else [],
+        "notes": [*document["notes"], *rows.reasons(document)],
         "command": exports.command(what, values),
         "python": exports.python(what, document),
     }

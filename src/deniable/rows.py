@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deniable.document import Document
 from deniable.numbers import as_given, at_most, percent_as_given, percent_at_most
-from deniable.words import failure
+from deniable.words import chosen, failure
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
 
@@ -24,7 +24,7 @@ _NAMES = {
 def figures(document: Document) -> dict[str, str]:
     """The figures that stand out."""
     scores = document["scores"]
-    noise = {"noise": at_most(document["noise"], 5)} if "noise" in document else {}
+    noise = {"noise": chosen(document)} if "noise" in document else {}
     shares = {name: percent_at_most(scores[name]) for name in ("belief", "advantage", "accuracy")}
     return {**noise, **shares, "epsilon": _epsilon(scores["epsilon"])}
 

@@ -6,7 +6,7 @@ from deniable import __version__
 from deniable.document import Document
 from deniable.numbers import as_given, at_least, at_most, percent_as_given, percent_at_most
 
-__all__ = ["assessment", "failure", "guessed", "meaning", "noise_to_add", "observed", "setting"]
+__all__ = ["assessment", "chosen", "failure", "guessed", "meaning", "noise_to_add", "observed", "setting"]
 
 _PROMISES = ("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon")
 _ADJACENCIES = {
@@ -86,7 +86,7 @@ def _guaranteed(document: Document) -> str:
 
 def noise_to_add(document: Document) -> str:
     """The paragraph that comes first for `choose`: what to do, and what it is the least for."""
-    noise, given = at_most(document["noise"], 5), document["input"]
+    noise, given = chosen(document), document["input"]
     if "mechanism" in given:
         return f"{_local_noise(document)} It is the least with which {_promise(document)}."
     sensitivity = _ADJACENCIES[given["adjacency"]][1]
@@ -97,13 +97,17 @@ def noise_to_add(document: Document) -> str:
     )
 
 
+def chosen(document: Document) -> str:
+    """What was chosen, rounded to the safe side: the noise up, or the epsilon of a randomized answer down."""
+    noise = document["noise"]
+    return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
+
+
 def _local_noise(document: Document) -> str:
-    noise, given = document["noise"], document["input"]
+    noise, given = chosen(document), document["input"]
     if given["mechanism"] == "laplace":
-        scale = at_most(noise, 5)
-        return f"Choose scale {scale}: add Laplace noise of scale {scale} x sensitivity."
-    epsilon = at_least(1 / noise, 5)
-    return f"Choose epsilon {epsilon} for each answer: report the true value e^{epsilon} times as often as any other."
+        return f"Choose scale {noise}: add Laplace noise of scale {noise} x sensitivity."
+    return f"Choose epsilon {noise} for each answer: report the true value e^{noise} times as often as any other."
 
 
 def _promise(document: Document) -> str:

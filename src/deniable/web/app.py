@@ -50,7 +50,10 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = ()) -> FastAPI
         title="deniable planner",
         version=__version__,
         summary="Choose and explain the privacy of machine learning by what it means for a person.",
-        telemetry={"auto_configure": False, "exclude": lambda scope: True},  # nothing leaves, whatever the environment says
+        telemetry={
+            "auto_configure": False,
+            "exclude": lambda scope: True,
+        },  # nothing leaves, whatever the environment says
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

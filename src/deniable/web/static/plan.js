@@ -111,7 +111,7 @@ function cell(tag, text, className = "") {
 
 function tiles(list, { figures, document: { input } }) {
   const named = [
-    ["noise", input.mechanism === "randomized-response" ? "Noise (1 / epsilon)" : input.mechanism === "laplace" ? "Laplace scale" : "Noise"],
+    ["noise", { laplace: "Laplace scale", "randomized-response": "Epsilon an answer" }[input.mechanism] ?? "Noise"],
     ["belief", "Belief"], ["advantage", "Advantage"], ["accuracy", "Accuracy"], ["epsilon", "Epsilon"],
   ].filter(([name]) => name in figures);
   list.replaceChildren(...named.map(([name, label]) => {
@@ -133,13 +133,14 @@ function rows(body, found) {
 }
 
 /** What classical methods demand (or, of a given release, what they say), with a bar on a logarithmic scale. */
-function methods(section, { demands, analyses, document: { methods: found = [] } }) {
+function methods(section, { demands, analyses, document: { input, methods: found = [] } }) {
   const choosing = demands.length > 0;
   const shown = choosing ? demands : analyses;
   section.hidden = shown.length === 0;
   section.querySelector("h3").textContent = choosing ? "Noise that each analysis demands for this promise" : "The same release by weaker analyses";
   const columns = choosing ? ["noise", "ratio"] : ["epsilon", "advantage"];
-  const titles = choosing ? ["Analysis", "noise", "× exact"] : ["Analysis", "epsilon", "advantage"];
+  const unit = input.mechanism === "randomized-response" ? "1 / epsilon" : "noise";
+  const titles = choosing ? ["Analysis", unit, "× exact"] : ["Analysis", "epsilon", "advantage"];
   const head = document.createElement("tr");
   head.append(...titles.map((title) => Object.assign(cell("th", title), { scope: "col" })));
   section.querySelector("thead").replaceChildren(head);

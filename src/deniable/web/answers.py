@@ -13,13 +13,15 @@ from deniable.web.work import Answer, answer, get_ready, refusal
 
 __all__ = ["Answers"]
 
-_REMEMBERED = 4096  # answers of about 10 kB
 _MOST_WAITING = 512
 _PATIENCE = 20.0  # seconds that a request may wait for its turn
 
 
 class Answers:
     """The server's memory and its workers; one event loop uses it."""
+
+    remembered = 4096
+    """Answers, of about 10 kB each."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or max(1, min(4, len(os.sched_getaffinity(0))))
@@ -63,7 +65,7 @@ class Answers:
         finally:
             del self._pending[key]
         self._known[key] = found
-        if len(self._known) > _REMEMBERED:
+        if len(self._known) > self.remembered:
             self._known.popitem(last=False)
         return found
 

@@ -17,7 +17,7 @@ from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism,
 from deniable.methods import calibrate_by
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "choose", "explain"]
+__all__ = ["Document", "Question", "asked", "choose", "explain"]
 
 Document = dict[str, Any]
 
@@ -32,14 +32,14 @@ class Question:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
 
-def explain(mechanism: Mechanism, question: Question, given: Mapping[str, float]) -> Document:
+def explain(mechanism: Mechanism, question: Question, given: Mapping[str, Any]) -> Document:
     """What `mechanism` means for a person; `given` is how the user described it, repeated under "input"."""
     loss = privacy_loss(mechanism, question.adjacency)
-    return {"schema": "deniable/explain/1", "input": _input(given, question), **_answer(mechanism, loss, question)}
+    return {"schema": "deniable/explain/1", "input": asked(given, question), **_answer(mechanism, loss, question)}
 
 
 def choose(
-    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, float]
+    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
 ) -> Document:
     """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
     found = calibrate(training, target, question.adjacency)
@@ -47,16 +47,17 @@ def choose(
     methods += [_demand(name, training, target, question) for name in METHODS]
     return {
         "schema": "deniable/choose/1",
-        "input": _input(given, question),
+        "input": asked(given, question),
         "noise": float(found.value),
         "methods": methods,
         **_answer(found.mechanism, found.loss, question),
     }
 
 
-def _input(given: Mapping[str, float], question: Question) -> Document:
-    asked = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
-    return {**given, **asked, "adjacency": question.adjacency.value}
+def asked(given: Mapping[str, Any], question: Question) -> Document:
+    """What was described and what was asked, as the documents repeat it."""
+    answer = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
+    return {**given, **answer, "adjacency": question.adjacency.value}
 
 
 def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:

@@ -48,6 +48,8 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
         return step
     if not others and isinstance(step, AtomStep) and step.still == 0:
         return Lattice(step, count)
+    if not others and isinstance(step, AtomStep) and step.escape == 0:
+        return Grid(Composition(parts), points=min(Grid.points, 4 * count + 16))  # every loss is on such a grid
     smooth = any(part.smooth for part, _ in parts)
     return Contour(Composition(parts)) if smooth else Grid(Composition(parts))
 

@@ -6,6 +6,7 @@ const known = new Map();
 export class Asker {
   #busy = false;
   #next = null;
+  #wanted = null;
 
   constructor(answered, waiting) {
     this.answered = answered;
@@ -13,8 +14,10 @@ export class Asker {
   }
 
   ask(url) {
+    this.#wanted = url;
     if (known.has(url)) {
       this.#next = null;
+      this.waiting(this.#busy);
       this.answered(known.get(url), url);
     } else if (this.#busy) {
       this.#next = url;
@@ -31,7 +34,8 @@ export class Asker {
     const next = this.#next;
     this.#next = null;
     this.waiting(next !== null);
-    if (next === null || answer.ok) this.answered(answer, url);
+    // on the way to a later answer an earlier one is shown too, but never after it
+    if (url === this.#wanted || (next !== null && answer.ok)) this.answered(answer, url);
     if (next !== null) this.ask(next);
   }
 }

@@ -55,6 +55,16 @@ def documents(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words and tables alone: nothing is drawn, and no curve is computed."""
+    line = {"fpr": [0.0, 1.0], "tpr": [0.0, 1.0]}
+    monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
+    monkeypatch.setattr("deniable.report.audited.region_data", lambda document, lower: [])
+    for room in ("observed", "scored"):
+        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda given: line)
+
+
+@pytest.fixture
 def written(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
     """Writes a document to a file of its own."""
 

@@ -150,6 +150,7 @@ def test_a_comparison_says_its_recommendation_first(runs: dict[str, Path]) -> No
         assert sentence in start
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[str, Any]]) -> None:
     document = documents["audit"]
     assert "Not a protection" not in page([Run("a", "audit", document)])
@@ -157,6 +158,7 @@ def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[st
     assert "Not a protection: the noise follows the local sensitivity" in page([Run("a", "audit", document)])
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("verdict", ["violated", "uninformative", "not as claimed", "consistent"])
 def test_every_verdict_has_its_words_and_colour(documents: dict[str, dict[str, Any]], verdict: str) -> None:
     document = documents["audit"] | {"verdict": verdict, "closeness": None}
@@ -176,12 +178,10 @@ def everywhere(value: Any, text: str) -> Any:
     return text if isinstance(value, str) else value
 
 
+@pytest.mark.usefixtures("undrawn")  # drawn in the next test
 @pytest.mark.parametrize("kind", ["audit", "compare", "verdict"])
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_shown_and_do_nothing(
-    documents: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, text: str, kind: str
-) -> None:
-    monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")  # drawn in the next test
+def test_hostile_texts_are_shown_and_do_nothing(documents: dict[str, dict[str, Any]], text: str, kind: str) -> None:
     document = everywhere(documents[kind], text)
     shown = page([Run(text, kind, document), Run(text, kind, document)])
     reader = Reader(shown)

@@ -135,6 +135,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
     return copy  # type: ignore[no-any-return]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_document_with_one_fault_is_refused_or_told(
     documents: dict[str, dict[str, Any]], written: Write, kind: str

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from deniable.document import Document
 from deniable.report.epsilons import region_picture
 from deniable.report.picture import BLUE, INK, MUTED, ORANGE, WIDTH, Picture, axes, legend_above
+from deniable.report.words import ATTACKS
 
 __all__ = ["attack_pictures", "comparison_pictures"]
 
@@ -38,7 +39,11 @@ def comparison_pictures(document: Document) -> Iterator[Picture]:
     title = "Accuracy against attack"
     yield Picture("accuracy-against-precision", title, told, f"{told} Accuracy {accuracy}.", data, _draw_absolute)
     if document["region"]:
-        yield region_picture(document["region"], document["delta"], f"{document['input']['attack']} attack")
+        yield region_picture(document["region"], document["delta"], _attacker(document))
+
+
+def _attacker(document: Document) -> str:
+    return f"{ATTACKS.get(document['input']['attack'], '')} attack".strip()
 
 
 def _described(data: Document, score: str) -> str:
@@ -112,8 +117,7 @@ def _draw_phi(data: Document) -> Figure:
             places, values, errors = zip(*given, strict=True)
             found.errorbar(places, values, yerr=errors, fmt="o-", color=COLOURS[kind], capsize=3)
         else:
-            note = (rows[0]["phi_note"] or "undefined").replace(": ", ":\n").replace(", ", ",\n")
-            found.text(0.5, 0.6, note, transform=found.transAxes, ha="center", fontsize=7)
+            found.text(0.5, 0.6, "undefined:\nnothing to protect", transform=found.transAxes, ha="center", fontsize=8)
         found.set_ylim(-0.05, 2.1)
     return drawing
 

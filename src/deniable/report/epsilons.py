@@ -28,6 +28,7 @@ from deniable.report.picture import (
     Picture,
     axes,
     legend_above,
+    plain,
 )
 
 __all__ = ["NAMED", "epsilon_picture", "region_data", "region_picture"]
@@ -42,6 +43,8 @@ WITHOUT_CONFIDENCE = {
     "advantage_theorem_3": "advantage, Theorem 3",
 }
 """Figures that are read off the trials, and make no statement of confidence."""
+MOST = 20
+"""Estimators that are drawn; there are fewer."""
 FACTORS = np.geomspace(0.4, 2.5, 9)
 """Noise levels around the audited one, at which analyses are shown."""
 
@@ -51,7 +54,7 @@ def epsilon_picture(document: Document, claimed: float | None, exact: float | No
     measured = document["measured"]["epsilon"]
     points = {name: measured[key] for key, name in WITHOUT_CONFIDENCE.items() if measured.get(key) is not None}
     keys = ("name", "value", "upper", "valid", "kind")
-    estimators = [{key: bound[key] for key in keys} for bound in measured["estimators"]]
+    estimators = [{key: bound[key] for key in keys} for bound in measured["estimators"][:MOST]]
     data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
     marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
     told = (
@@ -64,7 +67,7 @@ def epsilon_picture(document: Document, claimed: float | None, exact: float | No
 
 
 def _draw_epsilons(data: Document) -> Figure:
-    rows = [bound["name"] for bound in data["estimators"]] + list(data["points"])
+    rows = [plain(bound["name"]) for bound in data["estimators"]] + list(data["points"])
     drawing, found = axes(f"epsilon at delta {as_given(data['delta'])}", "", height=1.3 + 0.27 * len(rows))
     right = 1.15 * _furthest(data)
     for place, bound in enumerate(data["estimators"]):

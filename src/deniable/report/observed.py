@@ -19,7 +19,7 @@ from deniable.scores import privacy_loss
 __all__ = ["course_pictures", "exact_curve", "promised_line"]
 
 SIDES = (("d", "trained on D", BLUE), ("other", "trained on D'", ORANGE))
-CURVE_POINTS = 61
+CURVE_POINTS = 37
 MIDDLE = "median and middle 90 % of the trials"
 
 

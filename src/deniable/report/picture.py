@@ -108,6 +108,11 @@ def axes(x: str, y: str, height: float = 3.3) -> tuple[Figure, Axes]:
     return figure, found
 
 
+def plain(text: str) -> str:
+    """A name that comes from a file, as far as it can be drawn: short, and in letters that every font has."""
+    return "".join(letter for letter in text[:28] if " " <= letter <= "~")
+
+
 def legend_above(found: Axes, columns: int = 3) -> None:
     """Where it hides nothing."""
     found.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, borderaxespad=0.2)

@@ -17,7 +17,7 @@ from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism,
 from deniable.methods import calibrate_by
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "asked", "choose", "explain"]
+__all__ = ["Document", "Question", "asked", "choose", "demands", "explain", "found", "joined"]
 
 Document = dict[str, Any]
 
@@ -42,16 +42,30 @@ def choose(
     training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
 ) -> Document:
     """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
-    found = calibrate(training, target, question.adjacency)
-    methods = [{"name": "exact", "noise": float(found.value)}]
-    methods += [_demand(name, training, target, question) for name in METHODS]
+    return joined(found(training, target, question, given), demands(training, target, question))
+
+
+def found(
+    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
+) -> Document:
+    """The part of `choose` that is about the least noise itself."""
+    plan = calibrate(training, target, question.adjacency)
     return {
         "schema": "deniable/choose/1",
         "input": asked(given, question),
-        "noise": float(found.value),
-        "methods": methods,
-        **_answer(found.mechanism, found.loss, question),
+        "noise": float(plan.value),
+        **_answer(plan.mechanism, plan.loss, question),
     }
+
+
+def demands(training: Callable[[float], Mechanism], target: Target, question: Question) -> list[Document]:
+    """The part of `choose` that is about weaker analyses; it needs none of the other's results."""
+    return [_demand(name, training, target, question) for name in METHODS]
+
+
+def joined(exact: Document, weaker: list[Document]) -> Document:
+    """The document of `choose` from its two parts."""
+    return {**exact, "methods": [{"name": "exact", "noise": exact["noise"]}, *weaker]}
 
 
 def asked(given: Mapping[str, Any], question: Question) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import exp, inf, log
 
 from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
@@ -36,6 +37,7 @@ def calibrate_by(
     probability("delta", delta, open_ends=True)
     kind = Adjacency(adjacency)
 
+    @cache
     def score(noise: float) -> float:
         return _score(name, mechanism_of(noise), target, delta, kind)
 

@@ -83,7 +83,7 @@ def advanced_epsilon(
 
     if not any(gaussian_noise(part) is not None for part, _ in found):
         return advanced_composition(_parts(found, 0.0, gaussian_step), budget).epsilon
-    _, least = valley(at, (-36.0, 6.0), start=0.0, precision=1e-4)
+    _, least = valley(at, (-36.0, 6.0), start=0.0, precision=1e-3)
     return least
 
 

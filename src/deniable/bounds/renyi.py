@@ -64,7 +64,7 @@ def best_epsilon(curve: Curve, delta: float, conversion: Conversion = improved_c
     """
     probability("delta", delta, open_ends=True)
     ends = log(_ORDERS[0]), log(_ORDERS[1])
-    _, least = valley(lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta), ends, start=2.5, precision=1e-5)
+    _, least = valley(lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta), ends, start=2.5, precision=1e-4)
     return max(0.0, least)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from deniable.web.work import Answer, answer, get_ready, refusal
+from deniable.web.work import PARTS, Answer, answer, get_ready, put_together, refusal
 
 __all__ = ["Answers"]
 
@@ -54,7 +54,7 @@ class Answers:
 
     async def _computed(self, key: tuple[str, str]) -> Answer:
         try:
-            found = await asyncio.wait_for(self._submit(*key), _PATIENCE)
+            found = await asyncio.wait_for(self._from_workers(*key), _PATIENCE)
         except BrokenProcessPool:
             self._pool = None
             return 503, refusal(None, None, "the worker of this request was ended: ask again")
@@ -64,10 +64,19 @@ class Answers:
             )
         finally:
             del self._pending[key]
-        self._known[key] = found
-        if len(self._known) > self.remembered:
-            self._known.popitem(last=False)
+        if found[0] < 500:
+            self._known[key] = found
+            if len(self._known) > self.remembered:
+                self._known.popitem(last=False)
         return found
+
+    async def _from_workers(self, kind: str, text: str) -> Answer:
+        """From one worker, or from several where the parts of the answer do not need each other."""
+        if kind not in PARTS:
+            return await self._submit(kind, text)
+        parts = await asyncio.gather(*(self.ask(part, text) for part in PARTS[kind]))
+        refused = [part for part in parts if part[0] != 200]
+        return refused[0] if refused else (200, put_together(kind, text, [content for _, content in parts]))
 
     def _submit(self, kind: str, text: str) -> asyncio.Future[Answer]:
         if self._pool is None:

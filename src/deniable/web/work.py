@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from deniable import requests, rows
+from deniable.calibration import Target
 from deniable.curves import curves
-from deniable.document import Document, Question, choose, explain
+from deniable.document import Document, Question, demands, explain, found, joined
 from deniable.mechanisms import Mechanism
 from deniable.web import exports
 from deniable.words import assessment, guessed, meaning, noise_to_add, observed, setting
 
-__all__ = ["BUDGET", "Answer", "answer", "get_ready", "refusal"]
+__all__ = ["BUDGET", "PARTS", "Answer", "answer", "get_ready", "put_together", "refusal"]
 
 BUDGET = 0.8
 Answer = tuple[int, bytes]
@@ -46,14 +47,14 @@ def answer(kind: str, text: str) -> Answer:
     values = json.loads(text)
     signal.setitimer(signal.ITIMER_PROF, BUDGET)
     try:
-        found = _KINDS[kind](values)
+        document = _KINDS[kind](values)
     except ValueError as refused:
         return 422, refusal(*_named(str(refused), values))
     except TooCostlyError:
         return 422, refusal(None, None, _too_costly(kind, values))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return 200, _encoded(found)
+    return 200, _encoded(document)
 
 
 def refusal(field: str | None, value: Any, message: str) -> bytes:
@@ -74,7 +75,7 @@ def _named(message: str, values: Values) -> tuple[str | None, Any, str]:
 
 
 def _too_costly(kind: str, values: Values) -> str:
-    what = "explain" if "explain" in kind or kind == "curves" else "choose"
+    what = "choose" if kind in PARTS["choose"] + PARTS["plan-choose"] else "explain"
     command = exports.command(what, values)
     return f"this corner costs more than {BUDGET:g} s of computing: take more noise or more steps, or run: {command}"
 
@@ -83,11 +84,27 @@ def _explained(values: Values) -> Document:
     return explain(*_release(values))
 
 
-def _chosen(values: Values) -> Document:
+def _found(values: Values) -> Document:
+    target, training, question, given = _promise(values)
+    return found(training, target, question, given)
+
+
+def _found_and_drawn(values: Values) -> Document:
+    target, training, question, given = _promise(values)
+    document = found(training, target, question, given)
+    return {"document": document, "curves": curves(training(document["noise"]), question, given)}
+
+
+def _demands(values: Values) -> list[Document]:
+    target, training, question, _ = _promise(values)
+    return demands(training, target, question)
+
+
+def _promise(values: Values) -> tuple[Target, Callable[[float], Mechanism], Question, dict[str, Any]]:
     asked, question = _asked(values)
     target = requests.promised(asked, question)
     training, given = requests.trained(asked, values.get("mechanism"))
-    return choose(training, target, question, given)
+    return target, training, question, given
 
 
 def _curves(values: Values) -> Document:
@@ -96,20 +113,13 @@ def _curves(values: Values) -> Document:
 
 def _explained_plan(values: Values) -> Document:
     mechanism, question, given = _release(values)
-    return _plan("explain", values, explain(mechanism, question, given), mechanism)
+    return _plan("explain", values, explain(mechanism, question, given), curves(mechanism, question, given))
 
 
-def _chosen_plan(values: Values) -> Document:
-    document = _chosen(values)
-    training, _ = requests.trained(_asked(values)[0], values.get("mechanism"))
-    return _plan("choose", values, document, training(document["noise"]))
-
-
-def _plan(what: str, values: Values, document: Document, mechanism: Mechanism) -> Document:
-    given, question = document["input"], _asked(values)[1]
+def _plan(what: str, values: Values, document: Document, drawn: Document) -> Document:
     return {
         "document": document,
-        "curves": curves(mechanism, question, given),
+        "curves": drawn,
         "headline": noise_to_add(document) if what == "choose" else observed(document),
         "meaning": meaning(document) if what == "choose" else guessed(document),
         "assessment": assessment(document),
@@ -124,6 +134,14 @@ def _plan(what: str, values: Values, document: Document, mechanism: Mechanism) -
     }
 
 
+def put_together(kind: str, text: str, parts: Sequence[bytes]) -> bytes:
+    """The answer whose parts two workers computed at the same time."""
+    exact, weaker = (json.loads(part) for part in parts)
+    if kind == "choose":
+        return _encoded(joined(exact, weaker))
+    return _encoded(_plan("choose", json.loads(text), joined(exact["document"], weaker), exact["curves"]))
+
+
 def _release(values: Values) -> tuple[Mechanism, Question, dict[str, Any]]:
     asked, question = _asked(values)
     mechanism, given = requests.described(asked, question.delta)
@@ -135,10 +153,13 @@ def _asked(values: Values) -> tuple[dict[str, Any], Question]:
     return asked, requests.question(asked, values.get("adjacency"))
 
 
-_KINDS: dict[str, Callable[[Values], Document]] = {
+PARTS = {"choose": ("found", "demands"), "plan-choose": ("found-and-drawn", "demands")}
+"""Kinds of requests whose parts do not need each other."""
+_KINDS: dict[str, Callable[[Values], Any]] = {
     "explain": _explained,
-    "choose": _chosen,
     "curves": _curves,
     "plan-explain": _explained_plan,
-    "plan-choose": _chosen_plan,
+    "found": _found,
+    "found-and-drawn": _found_and_drawn,
+    "demands": _demands,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["FILE", "Store", "StoreError", "canonical"]
+__all__ = ["FILE", "Store", "StoreError", "canonical", "replace_file"]
 
 FILE = "trials.sqlite"
 Arrays = dict[str, NDArray[Any]]
@@ -41,6 +42,16 @@ class StoreError(OSError):
 def canonical(settings: Mapping[str, Any]) -> str:
     """Settings as the one JSON text that equal settings have."""
     return json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: after a crash it is the old or the new one, and on return it is on the disk."""
+    draft = path.with_name(path.name + ".part")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)  # noqa: PTH105 (named for what it does)
 
 
 class Store:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, verdict
+from deniable.cli import attack, audit, compare, options, reproduce, verdict
 
 __all__ = ["app", "main"]
 
@@ -119,6 +119,7 @@ app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 @contextmanager

@@ -1,0 +1,167 @@
+"""Runs items and keeps their outcome: <paper>/<item>.json, .svg and .png, and RESULTS.md over all that is there."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from deniable import __version__
+from deniable.experiments.item import Item, Paper, Run, Scale, Values
+from deniable.experiments.results import results
+from deniable.store import replace_file
+
+__all__ = ["SCHEMA", "Selected", "kept", "reproduce"]
+
+SCHEMA = "deniable/reproduce/1"
+Document = dict[str, Any]
+Selected = tuple[Paper, Item]
+Progress = Callable[[Selected, float], None]
+"""Told the item at work and the share of it that is done."""
+
+
+def reproduce(
+    chosen: Iterable[Selected],
+    scale: Scale,
+    out: Path,
+    *,
+    every: Iterable[Paper],
+    seed: int = 0,
+    progress: Progress = lambda selected, done: None,
+) -> Document:
+    """Run the chosen items into `out` and return the document of the run.
+
+    An item whose values are kept in `out`, from the same version, scale and seed, is not computed again, only judged
+    and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or an earlier one.
+    """
+    chosen = list(chosen)
+    _protect(chosen, scale, out)
+    records = []
+    for selected in chosen:
+        progress(selected, 0.0)
+        records.append(_record(selected, scale, out, seed, progress))
+        replace_file(out / "RESULTS.md", results(_all_kept(every, out)).encode())
+        progress(selected, 1.0)
+    missed = [f"{record['paper']['name']} {record['item']}" for record in records if not record["passed"]]
+    return {"schema": SCHEMA, "scale": str(scale), "seed": seed, "out": str(out), "missed": missed, "items": records}
+
+
+def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document | None:
+    """The item's document in `out`, if it was made by this version at this scale and with this seed."""
+    found = _read(_path(selected, out))
+    wanted = {"schema": SCHEMA, "scale": str(scale), "seed": seed}
+    if found is None or found["versions"]["deniable"] != __version__:
+        return None
+    return found if {name: found[name] for name in wanted} == wanted else None
+
+
+def _protect(chosen: Iterable[Selected], scale: Scale, out: Path) -> None:
+    """A small run never replaces the outcome of a larger one."""
+    for paper, item in chosen:
+        found = _read(_path((paper, item), out))
+        if found is not None and Scale(found["scale"]).rank > scale.rank:
+            raise ValueError(
+                f"{out} holds {paper.name} {item.name} at scale {found['scale']}, which scale {scale} would replace: "
+                "name another directory with --out"
+            )
+
+
+def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Progress) -> Document:
+    paper, item = selected
+    document = kept(selected, scale, out, seed)
+    if document is None:
+        started = perf_counter()
+        values = item.compute(Run(scale, out / "trials", seed, lambda done: progress(selected, done)))
+        document = _made(values, perf_counter() - started)
+    made = {name: document[name] for name in ("values", "seconds", "versions")}
+    document = {**_described(paper, item, scale, seed), **made, **_judged(item, made["values"], scale)}
+    path = _path(selected, out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = item.draw(document["values"])
+    replace_file(path.with_suffix(".svg"), _drawn(figure, "svg"))
+    replace_file(path.with_suffix(".png"), _drawn(figure, "png"))
+    # The document last: where it is, the pictures are.
+    replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
+    return document
+
+
+def _described(paper: Paper, item: Item, scale: Scale, seed: int) -> Document:
+    return {
+        "schema": SCHEMA,
+        "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
+        "item": item.name,
+        "title": item.title,
+        "caption": item.caption,
+        "notes": list(item.notes),
+        "scale": str(scale),
+        "seed": seed,
+        "printed": item.printed,
+    }
+
+
+def _made(values: Values, seconds: float) -> Document:
+    return {
+        "values": json.loads(json.dumps(values, allow_nan=False)),  # as a later run will read it
+        "seconds": round(seconds, 2),
+        "versions": {"deniable": __version__, "python": sys.version.split()[0], **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("numpy", "scipy", "torch", "matplotlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _judged(item: Item, values: Values, scale: Scale) -> Document:
+    judged, left = [], []
+    for comparison in item.comparisons:
+        if Scale(comparison.smallest).rank > scale.rank:
+            left.append(f"{comparison.what}: judged from scale {comparison.smallest} on")
+            continue
+        judgement = comparison.judge(values, item.printed)
+        judged.append({**asdict(judgement), "stated": comparison.stated})
+    return {"passed": all(one["passed"] for one in judged), "comparisons": judged, "not_judged": left}
+
+
+def _drawn(figure: Figure, kind: str) -> bytes:
+    """The same bytes for the same values: no date, and names inside the file from a fixed salt."""
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "deniable", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, dpi=90, metadata={"Date": None} if kind == "svg" else None)
+    return buffer.getvalue()
+
+
+def _path(selected: Selected, out: Path) -> Path:
+    paper, item = selected
+    return out / paper.name / f"{item.name}.json"
+
+
+def _read(path: Path) -> Document | None:
+    if not path.exists():
+        return None
+    try:
+        found: Document = json.loads(path.read_text())
+    except ValueError as damaged:
+        raise ValueError(
+            f"{path} is not an item's record ({damaged}): remove it, or name another directory"
+        ) from damaged
+    return found
+
+
+def _all_kept(every: Iterable[Paper], out: Path) -> list[Document]:
+    found = (_read(_path((paper, item), out)) for paper in every for item in paper.items)
+    return [document for document in found if document is not None]

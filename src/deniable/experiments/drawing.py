@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 __all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "YELLOW", "beside", "legend", "panels", "table"]
 
@@ -38,26 +39,23 @@ def legend(axes: Axes, **options: Any) -> None:
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> Figure:
     """A table as a picture, columns as wide as their longest text."""
-    widths = [
-        max(len(line) for cell in column for line in cell.split("\n")) for column in zip(headings, *rows, strict=True)
-    ]
-    figure = Figure(figsize=(0.085 * sum(widths) + 0.22 * len(widths) + 0.4, 0.3 * (len(rows) + 1) + 0.9))
-    axes = figure.add_axes((0.01, 0.02, 0.98, 0.96))
+    lines = [list(headings), *(list(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) + 3 for column in zip(*lines, strict=True)]
+    height = 0.26 * (len(lines) + (2 if note else 1))
+    figure = Figure(figsize=(0.083 * sum(widths), height))
+    figure.text(0.01, 1 - 0.13 / height, title, fontsize=10, va="center")
+    figure.text(0.01, 0.13 / height, note, fontsize=8, va="center", color=BLACK)
+    axes = figure.add_axes((0, 0.26 / height if note else 0, 1, 0.26 * len(lines) / height))
     axes.set_axis_off()
-    axes.set_title(title, fontsize="medium", loc="left")
-    shares = [(width + 2.5) / sum(width + 2.5 for width in widths) for width in widths]
-    drawn = axes.table(
-        [list(row) for row in rows], colLabels=list(headings), colWidths=shares, loc="center", cellLoc="center"
-    )
+    shares = [width / sum(widths) for width in widths]
+    drawn = axes.table(lines, colWidths=shares, cellLoc="center", bbox=Bbox.unit())
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(9)
-    drawn.scale(1, 1.35)
     for (row, _), cell in drawn.get_celld().items():
         cell.set_linewidth(0)
         if row == 0:
             cell.set_text_props(weight="bold")
             cell.set_facecolor("#eeeeee")
-    axes.text(0, 0, note, fontsize=8, color=BLACK, transform=axes.transAxes, va="bottom")
     return figure
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from deniable.bounds import epsilon_to_belief
 from deniable.bounds.gaussian import advantage_to_epsilon, classic_noise, epsilon_to_advantage
-from deniable.experiments.compare import Claim, Close, Comparison, Ordered
+from deniable.experiments.compare import Claim, Close, Comparison
 from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, legend, panels
 from deniable.experiments.item import Item, Run, Scale, Values
 from deniable.mechanisms import Gaussian
@@ -82,13 +82,14 @@ def scores(name: str, source: str) -> Item:
             Claim("the advantage bound falls with delta", _falls_with_delta),
             Claim("at (2, 1e-6) the advantage is low and the belief high", _low_and_high),
             Close("Theorem 3 and its inverse meet", "round_trip", "epsilon", 1e-9),
-            Ordered("the noise's exact belief is below Theorem 2's, delta 1e-6", "exact_belief", "belief.0"),
+            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _kept),
         ),
         seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
         printed={},
         notes=(
             "The inverse of Theorem 3 has the factor 2 that the paper's lacks (ERRATA 1).",
-            "Grey: the belief that the classic noise really allows, except with probability delta (ERRATA 4).",
+            "Grey: the belief that the classic noise allows, except with probability delta; above epsilon 5.8 it "
+            "is above Theorem 2's bound, since the classic formula is proved up to 1 only (ERRATA 3, 4).",
         ),
     )
 
@@ -146,7 +147,7 @@ def _draw_decision(found: Values) -> Figure:
 
 
 def _errors(run: Run) -> Values:
-    r = np.linspace(-12, 13, 2001)
+    r = np.linspace(-12, 13, 20001)
     noises = [classic_noise(epsilon, DELTA) for epsilon in EPSILONS]
     areas = []
     for noise in noises:
@@ -205,6 +206,11 @@ def _hardly_differs(found: Values) -> bool:
 
 def _falls_with_delta(found: Values) -> bool:
     return all(bool((np.array(more) > np.array(less)).all()) for more, less in pairwise(found["advantage"]))
+
+
+def _kept(found: Values) -> bool:
+    rows = zip(found["epsilon"], found["exact_belief"], found["belief"][0], strict=True)
+    return all(exact <= bound for epsilon, exact, bound in rows if epsilon <= 1)
 
 
 def _low_and_high(found: Values) -> bool:

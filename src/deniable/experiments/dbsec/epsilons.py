@@ -6,7 +6,7 @@ from math import expm1
 
 from matplotlib.figure import Figure
 
-from deniable.bounds import classic_conversion, improved_conversion, rdp_epsilon
+from deniable.bounds import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
 from deniable.experiments.compare import Close, Known, Ordered, Printed
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, Run, Scale, Values
@@ -104,14 +104,20 @@ CENTRAL: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+ORDERS = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5, *map(float, range(5, 64)), 128.0, 256.0, 512.0)
+
+
 def _accounted(data: str, noise: float) -> tuple[float, float]:
-    """RDP epsilon of the longest training at delta 1/n, by the improved and by the classic conversion."""
+    """RDP epsilon of the longest training at delta 1/n: the least and the most that an accountant of its day says.
+
+    Least: the improved conversion at the best order. Most: the classic conversion at the orders that TensorFlow
+    Privacy, which 003 uses, tried by default.
+    """
     records, batch, epochs = SIZES[data]
     mechanism = Gaussian(noise).subsampled(batch / records).composed(epochs * records // batch)
-    return (
-        rdp_epsilon(mechanism, 1 / records, conversion=improved_conversion),
-        rdp_epsilon(mechanism, 1 / records, conversion=classic_conversion),
-    )
+    curve = renyi_curve(mechanism)
+    most = min(classic_conversion(order, curve(order), 1 / records) for order in ORDERS)
+    return rdp_epsilon(mechanism, 1 / records, conversion=improved_conversion), most
 
 
 def _central(run: Run) -> Values:
@@ -134,7 +140,7 @@ def _draw_central(found: Values) -> Figure:
             low, high = found["most"][data][place]
             printed = ", ".join(dict.fromkeys(column[place] for column in columns.values()))
             rows.append((data if place == 0 else "", f"{noise:g}", f"{low:.3g} – {high:.3g}", printed))
-    headings = ("data", "noise z", "ε after all epochs (improved – classic RDP)", "paper, its models")
+    headings = ("data", "noise z", "ε after all epochs (least – most by RDP)", "paper, its models")
     return table(headings, rows, "Central privacy: epsilon of the training at δ = 1/n")
 
 
@@ -145,14 +151,15 @@ TABLE_2 = Item(
     compute=_central,
     draw=_draw_central,
     comparisons=(
-        Printed("purchases", what="Purchases, between the improved and the classic RDP conversion"),
+        Printed("purchases", what="Purchases, between the least and the most that an RDP accountant says"),
         Ordered("Texas and Skewed Purchases, stopped early, at most that of all epochs", "stopped", "longest"),
     ),
     seconds={Scale.SMOKE: 5.0, Scale.FULL: 5.0},
     printed={"purchases": CENTRAL["Purchases"], "central": CENTRAL},
     notes=(
-        "The paper names neither the RDP conversion nor, after early stopping, the number of steps: Purchases is held "
-        "against the interval of both conversions at 200 epochs, the others against all epochs from above.",
+        "The paper names neither the RDP conversion and orders nor, after early stopping, the steps: Purchases "
+        "is held against 200 epochs from the improved conversion (least) to the classic one (most); "
+        "Texas and Skewed Purchases against the most after all epochs.",
         "LFW's epsilons (84.3 for 20 people at noise 0.5) are not compared: 1906 records, batch 16 and 110 epochs give "
         "at most 40.2, so the paper's sizes cannot be the ones it accounted.",
     ),

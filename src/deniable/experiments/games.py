@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from math import sqrt
 from typing import Literal
 
 from deniable.experiments.item import Run, Values
@@ -24,6 +25,7 @@ __all__ = [
     "Case",
     "Game",
     "available",
+    "binomial_error",
     "measured",
     "sized",
     "three_sets",
@@ -109,6 +111,11 @@ def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
         return summary(play(game, run.trials, tell))
 
     return run.once(game.name, asdict(game), work)
+
+
+def binomial_error(found: Values) -> float:
+    """The standard error of a campaign's measured advantage where its true one is that of the noise really added."""
+    return sqrt((1 - float(found["exact_advantage"]) ** 2) / int(found["trials"]))
 
 
 def available(data: str) -> bool:

@@ -95,6 +95,8 @@ class Item:
     """About how long it takes at smoke and full scale on two cores."""
     printed: Mapping[str, Any]
     """The paper's values as it prints them, as texts (so that their digits are known), where it prints any."""
+    needs: tuple[str, ...] = ()
+    """Published data sets that must be here or be fetched."""
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
 

@@ -34,12 +34,17 @@ def accuracy(
 
 @cache
 def _neighbours(records: int, adjacency: Adjacency, seed: int) -> Neighbours:
-    inside, outside = split(load("mnist", "train"), records, seed)
-    tests = split(load("mnist", "test"), TESTED, seed)[0]
+    inside, outside, tests = _parts(records, seed)
     few, others = (_first(part, count) for part, count in ((inside, SEARCHED_INSIDE), (outside, SEARCHED_OUTSIDE)))
     found = exchanged(inside, outside, most_dissimilar(few, others, adjacency)[0])
     other = None if found.other_record is None else (found.other_record.numpy(), found.other_label.numpy())  # type: ignore[union-attr]
     return Neighbours.of(inside.inputs, inside.labels, found.index, other, (tests.inputs, tests.labels))
+
+
+@cache
+def _parts(records: int, seed: int) -> tuple[Dataset, Dataset, Dataset]:
+    """D, the other training records, and test records."""
+    return *split(load("mnist", "train"), records, seed), split(load("mnist", "test"), TESTED, seed)[0]
 
 
 def _first(dataset: Dataset, count: int) -> Dataset:

@@ -55,6 +55,7 @@ STAND_IN = (
 def _item(number: int, name: str, what: str, compute: object) -> Item:
     return Item(
         name=f"figure-{number}",
+        needs=("location30",),
         title=f"records per label, {name}",
         caption=f"003 Figure {number}: quantity of records per label. {what}",
         compute=compute,  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ class Source:
 
 
 def _settings(run: Run, source: Source, real: bool) -> Values:
-    tiny = {"central": (16.0,), "local": None, "epochs": 2}
+    tiny = {"central": (16.0,), "local": None, "epochs": 2, "attack": "threshold"}
     small = {"central": (0.5, 16.0), "local": None, "epochs": 30}
     sizes: Values = run.size(
         {"records": 40, "repeats": 1, **tiny},
@@ -245,6 +245,7 @@ def figure(
         comparisons=(_LARGER, *claims),
         seconds=seconds,
         printed={},
+        needs=tuple({data for data, _ in source.stand_in or source.real} & {"location30", "lfw"}),
         notes=notes,
     )
 

@@ -12,7 +12,17 @@ from matplotlib.figure import Figure
 from deniable.bounds.gaussian import epsilon_to_advantage
 from deniable.experiments.compare import Claim, Close, Comparison, Ordered, Within
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, legend, panels
-from deniable.experiments.games import ADULT, CASES, MNIST, measured, sized, three_sets, titled
+from deniable.experiments.games import (
+    ADULT,
+    CASES,
+    MNIST,
+    STAND_IN,
+    binomial_error,
+    measured,
+    sized,
+    three_sets,
+    titled,
+)
 from deniable.experiments.item import Item, Run, Scale, Values
 from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH
 
@@ -66,6 +76,7 @@ def _audited(name: str, run: Run) -> Values:
 def _observers(local: list[Values]) -> Values:
     """A_DI by its wins and by its beliefs; A_MI as it is, and beyond what it has on the untrained model."""
     return {
+        "binomial_error": [binomial_error(one) for one in local],
         "identifiability": {
             key: [one[key] for one in local]
             for key in ("advantage", "advantage_error", "expected_advantage", "expected_advantage_error")
@@ -168,7 +179,7 @@ def _comparisons(clear: bool) -> tuple[Comparison, ...]:
             "A_DI's advantage with local sensitivity is that of the noise really added",
             "identifiability.advantage",
             "bound.noise",
-            "identifiability.advantage_error",
+            "binomial_error",
         ),
         Within(
             "so is what A_DI's own beliefs expect",
@@ -176,6 +187,7 @@ def _comparisons(clear: bool) -> tuple[Comparison, ...]:
             "bound.noise",
             "identifiability.expected_advantage_error",
             k=4,
+            smallest="smoke",
         ),
         Close(
             "from local sensitivities, by the accountant that calibrated the noise, comes epsilon itself",
@@ -197,9 +209,12 @@ def _comparisons(clear: bool) -> tuple[Comparison, ...]:
             "expected_global",
             "identifiability.expected_advantage",
             strict=True,
+            smallest="smoke",
         ),
         Claim(
-            "A_MI stays below A_DI (by beliefs) at every epsilon from 1 on, below 1 but for 3 standard errors", _outdone
+            "A_MI stays below A_DI (by beliefs) at every epsilon from 1 on, below 1 but for 3 standard errors",
+            _outdone,
+            smallest="hours",
         ),
         Ordered("Yeom's bound lies above the DP bound", "bound.theorem_3", "bound.yeom", strict=True),
         Ordered("the noise really added admits less than the DP bound", "bound.noise", "bound.theorem_3"),
@@ -221,6 +236,7 @@ def _figure(number: int, name: str, seconds: dict[Scale, float], notes: tuple[st
     shown = "Location-30 in place of Purchase-100" if name == "Purchase-100" else name
     return Item(
         name=f"figure-{number}",
+        needs=(STAND_IN if name == "Purchase-100" else name.lower(),),
         title=f"epsilon audited on {name}; A_DI against A_MI",
         caption=(
             f"001 Figure {number}: epsilon estimated from local sensitivity (a), largest belief (b) and advantage "

@@ -10,12 +10,24 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered, Within
 from deniable.experiments.distributions import boxes, violins
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, beside, panels, table
-from deniable.experiments.games import CASES, measured, sized, three_sets, titled
+from deniable.experiments.games import (
+    ADULT,
+    CASES,
+    MNIST,
+    STAND_IN,
+    binomial_error,
+    measured,
+    sized,
+    three_sets,
+    titled,
+)
 from deniable.experiments.item import Item, Run, Scale, Values
 
 __all__ = ["CASE_NAMES", "COLOURS", "FIGURE_6", "STAND_IN_NOTE", "TABLE_2", "TRAINED_BOTH", "four_ways"]
 
 BELIEF = 0.9
+LOCAL_CASES = 2
+"""The first of `CASES`."""
 CASE_NAMES = [name for name, _, _ in CASES]
 COLOURS = (RED, ORANGE, BLUE, GREEN)
 PRINTED_ADVANTAGE = {"MNIST": ("0.24", "0.23", "0.18", "0.27"), "Adult": ("0.17", "0.22", "0.13", "0.18")}
@@ -44,7 +56,7 @@ def four_ways(run: Run, data: str) -> list[Values]:
 def _table(run: Run) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
-    local, bounded, unbounded = slice(0, 2), (0, 2), (1, 3)
+    local, bounded, unbounded = slice(LOCAL_CASES), (0, 2), (1, 3)
 
     def column(key: str, part: Any = slice(None)) -> dict[str, list[float]]:
         return {name: [one[key] for one in row][part] for name, row in rows.items()}
@@ -60,7 +72,10 @@ def _table(run: Run) -> Values:
         "exact_advantage": column("exact_advantage"),
         "violations": column("violations"),
         "delta": {name: row[0]["delta"] for name, row in rows.items()},
-        "local": {key: column(key, local) for key in ("advantage", "advantage_error", "exact_advantage")},
+        "local": {
+            **{key: column(key, local) for key in ("advantage", "exact_advantage")},
+            "error": {name: [binomial_error(one) for one in row[local]] for name, row in rows.items()},
+        },
         "bounded": {
             kind: {name: row[i] for name, row in expected.items()}
             for kind, i in zip(("local", "global"), bounded, strict=True)
@@ -80,7 +95,7 @@ def _against_paper(rows: dict[str, list[Values]]) -> Values:
         for one, text in zip(rows[name][:2], texts[:2], strict=True):
             ours.append(one["advantage"])
             printed.append(float(text))
-            error.append(sqrt(one["advantage_error"] ** 2 + (1 - one["exact_advantage"] ** 2) / 1000))
+            error.append(sqrt(binomial_error(one) ** 2 + (1 - one["exact_advantage"] ** 2) / 1000))
     return {"ours": ours, "printed": printed, "error": error}
 
 
@@ -95,34 +110,21 @@ def _rarely(values: Values) -> bool:
 
 def _draw_table(found: Values) -> Figure:
     rows = []
-    for place, case in enumerate(CASE_NAMES):
-        cells = [case]
-        for name in found["data"]:
-            printed = {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}[name][place]
-            spread = f"{found['advantage'][name][place]:.3f} ± {found['advantage_error'][name][place]:.3f}"
-            cells.append(f"{spread}  [{printed}]")
-            cells.append(f"{found['expected_advantage'][name][place]:.3f}")
-            cells.append(beside(found["violations"][name][place], PRINTED_VIOLATIONS[name][place], ".1g"))
-        rows.append(cells)
-    headings = [
-        "",
-        *(
-            text
-            for name in found["data"].values()
-            for text in (f"{name}\nAdv  [paper]", "Adv by\nbeliefs", "δ′  [paper]")
-        ),
-    ]
-    exact = ", ".join(f"{name} {row[0]:.4f}" for name, row in found["exact_advantage"].items())
-    return table(
-        headings,
-        rows,
-        f"Advantage and belief violations at ρβ = 0.9 over {found['trials']} trainings each",
-        f"Exact advantage of the noise where its sensitivity is reached: {exact}",
-    )
+    for name, title in found["data"].items():
+        printed = {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}[name]
+        for place, case in enumerate(CASE_NAMES):
+            ours = f"{found['advantage'][name][place]:.3f} ± {found['advantage_error'][name][place]:.3f}"
+            expected = f"{found['expected_advantage'][name][place]:.3f}"
+            violations = beside(found["violations"][name][place], PRINTED_VIOLATIONS[name][place], ".1g")
+            exact = f"{found['exact_advantage'][name][place]:.4f}" if place < LOCAL_CASES else ""
+            rows.append((title if place == 0 else "", case, f"{ours}  [{printed[place]}]", expected, exact, violations))
+    headings = ("data", "noise by", "Adv  [paper]", "Adv by beliefs", "exact Adv", "δ′  [paper]")
+    return table(headings, rows, f"Advantage and belief violations at ρβ = 0.9, {found['trials']} trainings each")
 
 
 TABLE_2 = Item(
     name="table-2",
+    needs=(MNIST, STAND_IN, ADULT),
     title="A_DI's advantage and belief violations, local and global sensitivity",
     caption=(
         "001 Table 2: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds "
@@ -135,7 +137,7 @@ TABLE_2 = Item(
             "with local sensitivity the measured advantage is that of the noise really added",
             "local.advantage",
             "local.exact_advantage",
-            "local.advantage_error",
+            "local.error",
         ),
         Within(
             "MNIST and Adult with local sensitivity meet the paper, both with their binomial errors",
@@ -148,6 +150,7 @@ TABLE_2 = Item(
             "bounded.global",
             "bounded.local",
             strict=True,
+            smallest="smoke",
         ),
         Ordered(
             "global sensitivity, unbounded: at most the advantage of local (by A_DI's beliefs)",
@@ -213,6 +216,7 @@ def _draw_beliefs(found: Values) -> Figure:
 
 FIGURE_6 = Item(
     name="figure-6",
+    needs=(MNIST, STAND_IN, ADULT),
     title="beliefs after training, and test accuracy",
     caption=(
         "001 Figure 6: final beliefs of A_DI at target 0.9 for MNIST (a), Location-30 in place of Purchase-100 "

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
 from deniable.experiments.drawing import BLUE, GREEN, GREY, ORANGE, RED, legend, panels
-from deniable.experiments.games import CASES, MNIST, Game, measured, sized, three_sets, titled
+from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, Game, measured, sized, three_sets, titled
 from deniable.experiments.item import Item, Run, Scale, Values
 from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH, four_ways
 
@@ -25,7 +25,7 @@ def extremes(run: Run, data: str, ranks: tuple[int, ...]) -> Values:
 
     def game(rank: int) -> Game:
         settled = sized(run, data, 0.9, CASES[0], rank)
-        return replace(settled, trials=run.size(10, 40, 250, hours=100), attacked=0)
+        return replace(settled, trials=run.size(8, 40, 250, hours=100), attacked=0)
 
     rows = measured(run, (game(rank) for rank in ranks))
     return {
@@ -80,6 +80,7 @@ _WIDER = Ordered(
 
 FIGURE_4 = Item(
     name="figure-4",
+    needs=(MNIST, STAND_IN, ADULT),
     title="local sensitivity from the most to the least dissimilar neighbour",
     caption=(
         "001 Figure 4: local sensitivity over all steps, from the most to the least dissimilar D' (bounded), for "
@@ -112,6 +113,7 @@ def _draw_gradient_distance(found: Values) -> Figure:
 
 FIGURE_5_3 = Item(
     name="figure-5.3",
+    needs=(MNIST,),
     title="gradient distance for the three largest and least dataset sensitivities",
     caption=(
         "000 Figure 5.3: distribution of n ||g(D) - g(D')|| on MNIST over 30 steps, for the three D' that "
@@ -161,6 +163,7 @@ def _draw_over_steps(found: Values) -> Figure:
 
 FIGURE_5 = Item(
     name="figure-5",
+    needs=(MNIST, STAND_IN, ADULT),
     title="sensitivities over the training",
     caption=(
         "001 Figure 5: local sensitivity of each step (median and middle 90 %) and global sensitivity, at belief "

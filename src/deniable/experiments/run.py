@@ -88,6 +88,7 @@ def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Pr
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = item.draw(document["values"])
     replace_file(path.with_suffix(".svg"), _drawn(figure, "svg"))
+    figure.set_layout_engine("none")  # laid out once, for both
     replace_file(path.with_suffix(".png"), _drawn(figure, "png"))
     # The document last: where it is, the pictures are.
     replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())

@@ -161,7 +161,7 @@ TABLE_2 = Item(
         ),
         Claim("beliefs exceed 0.9 at most as often as delta allows, plus 3 standard errors", _rarely),
     ),
-    seconds={Scale.SMOKE: 60.0, Scale.HOURS: 3000.0, Scale.FULL: 3600.0},
+    seconds={Scale.SMOKE: 30.0, Scale.HOURS: 3000.0, Scale.FULL: 3600.0},
     printed={"advantage": {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}, "violations": PRINTED_VIOLATIONS},
     notes=(
         STAND_IN_NOTE,

@@ -90,7 +90,7 @@ FIGURE_4 = Item(
     compute=_by_neighbour,
     draw=_draw_by_neighbour,
     comparisons=(_WIDER,),
-    seconds={Scale.SMOKE: 45.0, Scale.HOURS: 500.0, Scale.FULL: 1200.0},
+    seconds={Scale.SMOKE: 20.0, Scale.HOURS: 500.0, Scale.FULL: 1200.0},
     printed={},
     notes=(FEWER, STAND_IN_NOTE, TRAINED_BOTH),
 )

@@ -24,7 +24,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("paper", "item"), EVERYTHING, ids=NAMES)
-def test_item_meets_what_it_states(paper: Paper, item: Item, out: Path) -> None:
+def test_item_meets_what_it_states(paper: Paper, item: Item, out: Path, request: pytest.FixtureRequest) -> None:
+    if item.needs:
+        request.getfixturevalue("real_data")
     document = reproduce([(paper, item)], Scale.TEST, out, every=PAPERS)
     assert document["missed"] == [], document["items"][0]["comparisons"]
     place = out / paper.name
@@ -62,7 +64,7 @@ def test_all_five_papers_are_here() -> None:
 
 @pytest.mark.parametrize(("paper", "item"), EVERYTHING, ids=NAMES)
 def test_item_says_what_it_takes(paper: Paper, item: Item) -> None:
-    assert set(item.seconds) == {Scale.SMOKE, Scale.FULL}
+    assert {Scale.SMOKE, Scale.FULL} <= set(item.seconds)
     assert item.comparisons
     assert item.caption.startswith(paper.number)
 

@@ -40,7 +40,8 @@ def reproduce(
     ] = None,
     item: Annotated[Text, _argument("ITEM", "One table or figure, as in table-2 or figure-6a.")] = None,
     scale: Annotated[
-        Text, option("scale", "S", "smoke (default): a look, minutes. full: the papers' sizes, hours.", PANEL)
+        Text,
+        option("scale", "S", "smoke (default): minutes. hours: as in docs/results. full: the papers' sizes.", PANEL),
     ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Where results go; finished items are kept. Default reproduced-SCALE.", PANEL)
@@ -67,7 +68,7 @@ def _scale(text: str | None) -> Scale:
     from deniable.experiments import Scale
 
     if text is not None and text not in list(Scale):
-        raise ValueError(f"--scale must be smoke or full, got {text!r}")
+        raise ValueError(f"--scale must be smoke, hours or full, got {text!r}")
     return Scale(text or Scale.SMOKE)
 
 

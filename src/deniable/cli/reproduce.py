@@ -40,7 +40,8 @@ def reproduce(
     ] = None,
     item: Annotated[Text, _argument("ITEM", "One table or figure, as in table-2 or figure-6a.")] = None,
     scale: Annotated[
-        Text, option("scale", "S", "smoke (default): a look, minutes. full: the papers' sizes, hours.", PANEL)
+        Text,
+        option("scale", "S", "smoke (default): minutes. hours: as in docs/results. full: the papers' sizes.", PANEL),
     ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Where results go; finished items are kept. Default reproduced-SCALE.", PANEL)
@@ -67,7 +68,7 @@ def _scale(text: str | None) -> Scale:
     from deniable.experiments import Scale
 
     if text is not None and text not in list(Scale):
-        raise ValueError(f"--scale must be smoke or full, got {text!r}")
+        raise ValueError(f"--scale must be smoke, hours or full, got {text!r}")
     return Scale(text or Scale.SMOKE)
 
 
@@ -92,7 +93,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
     from deniable.experiments import PAPERS, kept, reproduce
 
     left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
-    expected = sum(item.seconds.get(scale, 0.0) for _, item in left)
+    expected = sum(item.expected(scale) for _, item in left)
     finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""
     print(
         f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(expected)} on two cores.",
@@ -122,7 +123,7 @@ def _bar(expected: float, scale: Scale, left: set[tuple[str, str]]) -> Iterator[
         def tell(selected: Selected, done: float) -> None:
             paper, item = selected
             if (paper.name, item.name) in left:
-                before[paper.name, item.name] = done * item.seconds.get(scale, 0.0)
+                before[paper.name, item.name] = done * item.expected(scale)
             shown.update(task, description=f"{paper.name} {item.name}", completed=sum(before.values()))
 
         yield tell

@@ -33,6 +33,8 @@ class Scale(StrEnum):
     """For the project's own tests: seconds for all items together."""
     SMOKE = "smoke"
     """A look: all items of all papers in under ten minutes on two cores."""
+    HOURS = "hours"
+    """The largest sizes that two cores finish in a few hours: what docs/results holds."""
     FULL = "full"
     """The paper's own sizes."""
 
@@ -53,9 +55,9 @@ class Run:
     tell: Callable[[float], None] = lambda done: None
     """To be called with the share of the item's work that is done."""
 
-    def size(self, test: T, smoke: T, full: T) -> T:
-        """The one of three sizes that belongs to the scale."""
-        return (test, smoke, full)[self.scale.rank]
+    def size(self, test: T, smoke: T, full: T, hours: T | None = None) -> T:
+        """The one of the sizes that belongs to the scale; what full takes no hours for is the same at both."""
+        return (test, smoke, full if hours is None else hours, full)[self.scale.rank]
 
     def room(self, name: str, settings: Mapping[str, Any]) -> Path:
         """The directory of one campaign: equal settings have the same one, so a `Store` there is shared and resumed."""
@@ -63,7 +65,8 @@ class Run:
 
     def once(self, name: str, settings: Mapping[str, Any], work: Callable[[], Values]) -> Values:
         """The result of `work`, done once for these settings and kept in `trials`, also over restarts."""
-        kept = self.room(name, settings).with_suffix(".json")
+        room = self.room(name, settings)
+        kept = room.with_name(f"{room.name}.json")
         if kept.exists():
             found: Values = json.loads(kept.read_text())["result"]
             return found
@@ -92,8 +95,14 @@ class Item:
     """About how long it takes at smoke and full scale on two cores."""
     printed: Mapping[str, Any]
     """The paper's values as it prints them, as texts (so that their digits are known), where it prints any."""
+    needs: tuple[str, ...] = ()
+    """Published data sets that must be here or be fetched."""
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
+
+    def expected(self, scale: Scale) -> float:
+        """About how many seconds it takes; at hours as at full, unless said."""
+        return self.seconds.get(scale, self.seconds[Scale.FULL])
 
 
 @dataclass(frozen=True)

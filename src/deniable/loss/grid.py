@@ -48,7 +48,8 @@ def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
     edges = np.arange(first, last + 1) * spacing
     p, q = _between(step, edges), _null_between(step, edges)
     top, bottom = np.exp(edges[1:]), np.exp(edges[:-1])
-    share = np.clip((p - q * bottom) / ((top - bottom) * np.maximum(q, 1e-300)), 0.0, 1.0)
+    width = np.maximum((top - bottom) * q, 1e-300)  # it underflows far below zero, where there is no mass to move
+    share = np.clip((p - q * bottom) / width, 0.0, 1.0)
     share = np.where(share < 1e-9, 0.0, np.where(share > 1 - 1e-9, 1.0, share))  # an atom on an edge stays there
     mass = np.zeros(edges.size)
     mass[1:] += q * share

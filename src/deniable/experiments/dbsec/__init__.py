@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from deniable.experiments.dbsec.class_sizes import FIGURE_6, FIGURE_7
 from deniable.experiments.dbsec.epsilons import TABLE_1, TABLE_2
+from deniable.experiments.dbsec.figures import FIGURES
 from deniable.experiments.item import Paper
 
 __all__ = ["PAPER"]
@@ -11,5 +13,5 @@ PAPER = Paper(
     "003",
     "dbsec",
     "Comparing local and central differential privacy using membership inference attacks",
-    (TABLE_1, TABLE_2),
+    (TABLE_1, TABLE_2, *FIGURES, FIGURE_6, FIGURE_7),
 )

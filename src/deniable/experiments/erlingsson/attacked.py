@@ -51,11 +51,12 @@ def all_noises() -> list[float]:
 
 def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
     """What training and attack give at each noise (0: the baseline), over all repeats; measured once for all items."""
-    repeats = run.size(1, 1, 5)
-    wanted, found = [0.0, *noises], {}
-    for place, noise in enumerate(wanted):
-        found[noise] = [_kept(run, noise, repeat) for repeat in range(repeats)]
-        run.tell((place + 1) / len(wanted))
+    repeats, wanted = run.size(1, 1, 5, hours=2), [0.0, *noises]
+    found: dict[float, list[Values]] = {noise: [] for noise in wanted}
+    for repeat in range(repeats):
+        for place, noise in enumerate(wanted):
+            found[noise].append(_kept(run, noise, repeat))
+            run.tell((repeat + (place + 1) / len(wanted)) / repeats)
     baseline = float(np.mean([one["train_accuracy"] for one in found[0.0]]))
     return {noise: _summary(found[noise], noise, baseline) for noise in noises}
 

@@ -24,7 +24,7 @@ UNSTATED = (
     "interval that the printed noise's two decimals leave open."
 )
 NOT_EQ_1 = "Eq. 1 at Table 1's TPR gives this; the printed bound would need an advantage 0.01 larger."
-MEASURED = {Scale.SMOKE: 30.0, Scale.FULL: 900.0}
+MEASURED = {Scale.SMOKE: 30.0, Scale.HOURS: 240.0, Scale.FULL: 600.0}
 UPPER = (
     Printed("naive", known=MISPRINT),
     Printed("advanced"),
@@ -84,9 +84,9 @@ TABLE_1 = Item(
     draw=_draw_table_1,
     comparisons=(
         *UPPER,
-        Claim("less noise, better training", _rises, smallest="full"),
+        Claim("less noise, better training", _rises, smallest="hours"),
         Ordered("no TPR is above what the noise admits, but for 3 standard errors", "tpr_less_3_errors", "most_tpr"),
-        Claim("at the least noise the attack shows (3 standard errors)", _leaks_at_last, smallest="full"),
+        Claim("at the least noise the attack shows (3 standard errors)", _leaks_at_last, smallest="hours"),
     ),
     seconds=MEASURED,
     printed={**PRINTED, "tpr": TPRS, "accuracy": ACCURACIES},
@@ -214,9 +214,9 @@ FIGURE_2 = Item(
         Ordered("what the attack shows (95 % confidence) is below the exact epsilon", "least_epsilon", "exact_epsilon"),
         Ordered("and the exact epsilon below RDP's", "exact_epsilon", "rdp_epsilon", strict=True),
         Ordered("no advantage is above the exact one, but for 3 errors", "advantage_less_3_errors", "most_advantage"),
-        Claim("less noise, more is shown: over 0.1 at the least, 0 at the most noise", _narrows, smallest="full"),
+        Claim("less noise, more is shown: over 0.1 at the least, 0 at the most noise", _narrows, smallest="hours"),
     ),
-    seconds={Scale.SMOKE: 60.0, Scale.FULL: 1500.0},
+    seconds={Scale.SMOKE: 20.0, Scale.HOURS: 300.0, Scale.FULL: 700.0},
     printed={},
     notes=(
         "The threshold is chosen on records that are not tested, and counts have confidence limits; 004 takes the best "

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from deniable.experiments import gaussian_pair
 from deniable.experiments.item import Paper
+from deniable.experiments.vldb.auditing import FIGURE_7, FIGURE_8, FIGURE_9
+from deniable.experiments.vldb.costs import TABLE_1
+from deniable.experiments.vldb.identifiability import FIGURE_6, TABLE_2
+from deniable.experiments.vldb.sensitivities import FIGURE_4, FIGURE_5
 from deniable.experiments.vldb.settings_table import TABLE_3
 
 __all__ = ["PAPER"]
@@ -16,6 +20,14 @@ PAPER = Paper(
         gaussian_pair.decision("figure-1", "001 Figure 1"),
         gaussian_pair.errors("figure-2", "001 Figure 2"),
         gaussian_pair.scores("figure-3", "001 Figure 3"),
+        TABLE_1,
+        FIGURE_4,
+        FIGURE_5,
+        TABLE_2,
+        FIGURE_6,
         TABLE_3,
+        FIGURE_7,
+        FIGURE_8,
+        FIGURE_9,
     ),
 )

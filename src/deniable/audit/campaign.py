@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class Plan:
     seed: int
     origin: Mapping[str, Any]
     """Where the neighbours come from, for people and for the comparison on resuming."""
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] = field(default_factory=dict)
     """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from math import exp, log, log1p
 
 from deniable.checks import positive, probability
@@ -207,6 +208,7 @@ def calibrate(
     all numerical error; less noise by more than `error` would break it.
     """
 
+    @cache  # searches ask for their ends again
     def risk(value: float) -> float:
         return target.risk(privacy_loss(mechanism_of(value), adjacency))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import isfinite
 from numbers import Integral, Real
 
-__all__ = ["positive", "probability", "real", "whole"]
+__all__ = ["MOST_STEPS", "positive", "probability", "real", "whole"]
+
+MOST_STEPS = 10**9
+"""Of a composition: beyond it the round-off of a single step's moment would show."""
 
 
 def _refuse(name: str, value: object, expected: str) -> ValueError:

@@ -17,7 +17,7 @@ from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism,
 from deniable.methods import calibrate_by
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "choose", "explain"]
+__all__ = ["Document", "Question", "asked", "choose", "demands", "explain", "found", "joined"]
 
 Document = dict[str, Any]
 
@@ -32,31 +32,46 @@ class Question:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
 
-def explain(mechanism: Mechanism, question: Question, given: Mapping[str, float]) -> Document:
+def explain(mechanism: Mechanism, question: Question, given: Mapping[str, Any]) -> Document:
     """What `mechanism` means for a person; `given` is how the user described it, repeated under "input"."""
     loss = privacy_loss(mechanism, question.adjacency)
-    return {"schema": "deniable/explain/1", "input": _input(given, question), **_answer(mechanism, loss, question)}
+    return {"schema": "deniable/explain/1", "input": asked(given, question), **_answer(mechanism, loss, question)}
 
 
 def choose(
-    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, float]
+    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
 ) -> Document:
     """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
-    found = calibrate(training, target, question.adjacency)
-    methods = [{"name": "exact", "noise": float(found.value)}]
-    methods += [_demand(name, training, target, question) for name in METHODS]
+    return joined(found(training, target, question, given), demands(training, target, question))
+
+
+def found(
+    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
+) -> Document:
+    """The part of `choose` that is about the least noise itself."""
+    plan = calibrate(training, target, question.adjacency)
     return {
         "schema": "deniable/choose/1",
-        "input": _input(given, question),
-        "noise": float(found.value),
-        "methods": methods,
-        **_answer(found.mechanism, found.loss, question),
+        "input": asked(given, question),
+        "noise": float(plan.value),
+        **_answer(plan.mechanism, plan.loss, question),
     }
 
 
-def _input(given: Mapping[str, float], question: Question) -> Document:
-    asked = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
-    return {**given, **asked, "adjacency": question.adjacency.value}
+def demands(training: Callable[[float], Mechanism], target: Target, question: Question) -> list[Document]:
+    """The part of `choose` that is about weaker analyses; it needs none of the other's results."""
+    return [_demand(name, training, target, question) for name in METHODS]
+
+
+def joined(exact: Document, weaker: list[Document]) -> Document:
+    """The document of `choose` from its two parts."""
+    return {**exact, "methods": [{"name": "exact", "noise": exact["noise"]}, *weaker]}
+
+
+def asked(given: Mapping[str, Any], question: Question) -> Document:
+    """What was described and what was asked, as the documents repeat it."""
+    answer = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
+    return {**given, **answer, "adjacency": question.adjacency.value}
 
 
 def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:

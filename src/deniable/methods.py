@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from functools import cache
+from math import exp, inf, log
 
 from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
 from deniable.calibration import Belief, Target
 from deniable.checks import probability
+from deniable.loss.roots import crossing
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import privacy_loss
 
@@ -15,6 +17,7 @@ __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
 _LEAST, _MOST = 1e-3, 1e9
+_HUGE = 1e300
 
 
 def calibrate_by(
@@ -34,12 +37,13 @@ def calibrate_by(
     probability("delta", delta, open_ends=True)
     kind = Adjacency(adjacency)
 
-    def keeps(noise: float) -> bool:
-        return _score(name, mechanism_of(noise), target, delta, kind) <= target.bound
+    @cache
+    def score(noise: float) -> float:
+        return _score(name, mechanism_of(noise), target, delta, kind)
 
-    if not keeps(_MOST):
+    if not score(_MOST) <= target.bound:
         raise InapplicableError(f"{name}: no noise up to {_MOST:g} keeps this promise at delta {delta:g}")
-    return _least(lambda noise: _holds(keeps, noise))
+    return _least(lambda noise: _known(score, noise), target.bound)
 
 
 def _score(name: str, mechanism: Mechanism, target: Target, delta: float, adjacency: Adjacency) -> float:
@@ -48,25 +52,26 @@ def _score(name: str, mechanism: Mechanism, target: Target, delta: float, adjace
     return target.score(privacy_loss(guarantee(name, mechanism, delta, adjacency), adjacency))
 
 
-def _holds(keeps: Callable[[float], bool], noise: float) -> bool:
+def _known(score: Callable[[float], float], noise: float) -> float:
     """An analysis that applies for large noise may have nothing to say for less: then the promise is not proved."""
     try:
-        return keeps(noise)
+        return score(noise)
     except InapplicableError:
-        return False
+        return inf
 
 
-def _least(keeps: Callable[[float], bool]) -> float:
-    """The smallest noise that keeps the promise; bisection, since a score may jump (to 0, to infinity)."""
+def _least(score: Callable[[float], float], bound: float) -> float:
+    """The smallest noise that keeps the promise; a score may jump (to 0, to infinity), which `crossing` bears."""
     safe = 1.0
-    while not keeps(safe):
+    while score(safe) > bound:
         safe *= 4
     unsafe = safe / 4
-    while keeps(unsafe):
+    while score(unsafe) <= bound:
         safe, unsafe = unsafe, unsafe / 4
         if safe < _LEAST:
             return safe
-    while safe > unsafe * (1 + _PRECISION):
-        middle = sqrt(safe * unsafe)
-        safe, unsafe = (middle, unsafe) if keeps(middle) else (safe, middle)
-    return safe
+    # from 1 on, where the precision, relative to the logarithm's size, is the noise's own
+    log_noise = crossing(
+        lambda x: min(score(unsafe * exp(x - 1)), _HUGE), bound, 1.0, 1 + log(safe / unsafe), precision=_PRECISION / 3
+    )
+    return unsafe * exp(log_noise - 1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["as_given", "at_most", "percent_as_given", "percent_at_most"]
+__all__ = ["as_given", "at_least", "at_most", "percent_as_given", "percent_at_most"]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
 _NEARLY_ALL = Decimal("99.9999")
@@ -17,6 +17,12 @@ def at_most(value: float, digits: int = 3) -> str:
     if rounded != 0 and not -5 <= rounded.adjusted() < 9:
         return _scientific(rounded)
     return f"{_plain(rounded):,}"
+
+
+def at_least(value: float, digits: int = 3) -> str:
+    """`value` rounded down to so many significant digits, where less is the safe side: 1.2349 is 1.23."""
+    rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value) * (1 + _NOISE_OF_FLOATS))
+    return _scientific(rounded) if not -5 <= rounded.adjusted() < 9 else f"{_plain(rounded):,}"
 
 
 def percent_at_most(value: float, digits: int = 3) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from deniable.audit.provenance import data_source
 from deniable.audit.trials import Trials
 from deniable.checks import whole
 from deniable.data import Dataset, load, most_dissimilar, split
-from deniable.data.neighbours import USUAL_MEASURE
+from deniable.data.neighbours import USUAL_MEASURE, Neighbour
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
@@ -31,6 +31,7 @@ __all__ = [
     "Progress",
     "Trials",
     "choose_neighbours",
+    "exchanged",
     "model_source",
     "named_by",
     "neighbourly",
@@ -55,7 +56,7 @@ class Plan:
     seed: int
     origin: Mapping[str, Any]
     """Where the neighbours come from, for people and for the comparison on resuming."""
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] = field(default_factory=dict)
     """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
@@ -172,13 +173,18 @@ def choose_neighbours(
     inside, outside = split(dataset, records, seed)
     compared = measure or USUAL_MEASURE[dataset.kind]
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
-    other = None
-    if found.replacement is not None:
-        other = outside.inputs[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(inside.inputs, inside.labels, found.record, other)
+    neighbours = exchanged(inside, outside, found)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
+
+
+def exchanged(inside: Dataset, outside: Dataset, found: Neighbour) -> Neighbours:
+    """D and the neighbour that was found, as a training takes them."""
+    other = None
+    if found.replacement is not None:
+        other = outside.inputs[found.replacement], outside.labels[found.replacement]
+    return Neighbours.of(inside.inputs, inside.labels, found.record, other)
 
 
 def named_by(value: Any) -> Any:

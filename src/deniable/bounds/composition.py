@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import expm1, log, sqrt
 from sys import float_info
 
-import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from deniable.bounds.gaussian import proved_epsilon
-from deniable.bounds.numeric import InapplicableError
+from deniable.bounds.numeric import InapplicableError, valley
 from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs, sampling
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
@@ -57,8 +55,8 @@ def naive_epsilon(
     two rows (step epsilon 5 and 13), so the default replaces it where it is not. Guarantee, with the default: the
     release is (result, delta)-DP. Supports every mechanism; a bare (epsilon, delta) part spends its own delta.
     """
-    budget = _budget(mechanism, delta, adjacency)
-    return naive_composition(_parts(mechanism, budget, adjacency, gaussian_step)).epsilon
+    found = runs(mechanism, Adjacency(adjacency))
+    return naive_composition(_parts(found, _budget(found, delta), gaussian_step)).epsilon
 
 
 def advanced_epsilon(
@@ -73,28 +71,26 @@ def advanced_epsilon(
     44,179 and 5.4e8 in the last two; the best split gives all five within the rounding of the printed noise.
     Guarantee and support as for `naive_epsilon`.
     """
-    budget = _budget(mechanism, delta, adjacency)
+    found = runs(mechanism, Adjacency(adjacency))
+    budget = _budget(found, delta)
     if budget <= 0:
         raise InapplicableError(f"advanced: delta must be above what the bare guarantees spend, got {delta!r}")
 
     def at(logit_of_slack_share: float) -> float:
         slack = budget * float(expit(logit_of_slack_share))
         rest = budget * float(expit(-logit_of_slack_share))
-        return advanced_composition(_parts(mechanism, rest, adjacency, gaussian_step), slack).epsilon
+        return advanced_composition(_parts(found, rest, gaussian_step), slack).epsilon
 
-    if not any(gaussian_noise(part) is not None for part, _ in runs(mechanism, Adjacency(adjacency))):
-        return advanced_composition(_parts(mechanism, 0.0, adjacency, gaussian_step), budget).epsilon
-    grid = np.linspace(-36.0, 6.0, 22)
-    start = grid[int(np.argmin([at(s) for s in grid]))]
-    search = minimize_scalar(at, bounds=(start - 2, start + 2), method="bounded", options={"xatol": 1e-4})
-    return float(min(at(start), search.fun))
+    if not any(gaussian_noise(part) is not None for part, _ in found):
+        return advanced_composition(_parts(found, 0.0, gaussian_step), budget).epsilon
+    _, least = valley(at, (-36.0, 6.0), start=0.0, precision=1e-3)
+    return least
 
 
-def _budget(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> float:
+def _budget(found: Sequence[tuple[Mechanism, int]], delta: float) -> float:
     """What is left of delta for the Gaussian steps and the slack once the bare guarantees have spent theirs."""
     probability("delta", delta)
-    found = runs(mechanism, Adjacency(adjacency))
-    spent = naive_composition(_parts(mechanism, 0.0, adjacency, lambda noise, share: 0.0)).delta
+    spent = naive_composition(_parts(found, 0.0, lambda noise, share: 0.0)).delta
     if spent > delta or (spent == delta and any(gaussian_noise(part) is not None for part, _ in found)):
         raise InapplicableError(
             f"delta must be above {spent:g}, which the guarantees composed here spend, got {delta!r}"
@@ -102,8 +98,7 @@ def _budget(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> float:
     return delta - spent
 
 
-def _parts(mechanism: Mechanism, budget: float, adjacency: Adjacency, gaussian_step: GaussianStep) -> list[Part]:
-    found = runs(mechanism, Adjacency(adjacency))
+def _parts(found: Sequence[tuple[Mechanism, int]], budget: float, gaussian_step: GaussianStep) -> list[Part]:
     share = budget / max(1, sum(steps for part, steps in found if gaussian_noise(part) is not None))
     return [(_step(part, share, gaussian_step), steps) for part, steps in found]
 

@@ -16,15 +16,13 @@ Anything else raises `InapplicableError`, a ValueError.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log1p, sqrt
-
-import numpy as np
+from math import exp, log, log1p, sqrt
 
 from deniable.bounds.composition import advanced_epsilon, naive_epsilon
 from deniable.bounds.concentrated import rho, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.divergence import kl_tvd
 from deniable.bounds.gaussian import classic_epsilon, classic_is_proved
-from deniable.bounds.numeric import InapplicableError
+from deniable.bounds.numeric import InapplicableError, valley
 from deniable.bounds.renyi import classic_conversion, rdp_epsilon
 from deniable.bounds.runs import gaussian_noise, runs, sampling
 from deniable.checks import probability
@@ -95,7 +93,7 @@ def loss_bound(name: str, mechanism: Mechanism, failure: float, adjacency: Adjac
     (epsilon, delta) guarantee read by 001 Theorem 2 is not. The classic conversions of rdp and zcdp bound the tail
     themselves (Markov), and so does the classic formula. For the rest, (epsilon, delta)-DP gives
     Pr[loss > t] <= delta / (1 - e^(epsilon - t)), so t = epsilon - ln(1 - delta/failure) for any delta < failure;
-    the best of a few is taken.
+    the best of some is taken.
     """
     kind = Adjacency(adjacency)
     match name:
@@ -105,10 +103,15 @@ def loss_bound(name: str, mechanism: Mechanism, failure: float, adjacency: Adjac
             return rho_to_epsilon_classic(rho(mechanism), failure)
         case "classic":
             return _classic(mechanism, failure)
-    return min(_tail(guarantee(name, mechanism, share * failure, kind), failure) for share in _SHARES)
+        case "kl":  # the same at every delta
+            return _tail(guarantee(name, mechanism, failure, kind), failure)
 
+    def at(log_share: float) -> float:
+        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind), failure)
 
-_SHARES = tuple(np.geomspace(1e-12, 0.9, 20).tolist())
+    least, most = log(1e-12), log(0.9)
+    _, best = valley(at, (least, most), start=-2.0, precision=0.05)
+    return min(best, at(least))
 
 
 def _tail(known: ApproximateDP | TotalVariation, failure: float) -> float:

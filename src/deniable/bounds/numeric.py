@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize_scalar
 
-__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture"]
+__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
 
 Array = npt.NDArray[np.float64]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here
@@ -48,3 +51,29 @@ def log_excess(exponent: npt.ArrayLike) -> Array:
     direct = np.where(x < 40, np.log(np.expm1(middle) - middle), large + np.log1p(-(1 + large) * np.exp(-large)))
     excess: Array = np.where(np.abs(x) < 1, near, direct)
     return excess
+
+
+def valley(
+    function: Callable[[float], float], ends: tuple[float, float], *, start: float, precision: float
+) -> tuple[float, float]:
+    """Where between `ends` a function with one valley is least, and its value there.
+
+    Walks downhill from `start` by doubling steps until the valley is enclosed, then searches inside. Both are far
+    cheaper than a search between the ends where these are far apart and the function is dear near one of them.
+    """
+    low, high = ends
+    left, middle, right = max(low, start - 1), start, min(high, start + 1)
+    here, before, after = function(middle), function(left), function(right)
+    step = 1.0
+    while min(before, after) < here and low < left and right < high:
+        step *= 2
+        if before < here:
+            left, middle, right = max(low, left - step), left, middle
+            before, here, after = function(left), before, here
+        else:
+            left, middle, right = middle, right, min(high, right + step)
+            before, here, after = here, after, function(right)
+    search = minimize_scalar(function, bounds=(left, right), method="bounded", options={"xatol": precision})
+    return min(
+        [(float(search.x), float(search.fun)), (left, before), (middle, here), (right, after)], key=lambda at: at[1]
+    )

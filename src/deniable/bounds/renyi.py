@@ -7,9 +7,8 @@ from functools import partial
 from math import exp, log
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
+from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess, valley
 from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, sampling
 from deniable.bounds.sampled import sampled_gaussian_renyi
 from deniable.checks import positive, probability
@@ -64,13 +63,9 @@ def best_epsilon(curve: Curve, delta: float, conversion: Conversion = improved_c
     which has one valley: a bounded scalar search finds it. Every order is valid, so an inexact minimum is safe.
     """
     probability("delta", delta, open_ends=True)
-    search = minimize_scalar(
-        lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta),
-        bounds=(log(_ORDERS[0]), log(_ORDERS[1])),
-        method="bounded",
-        options={"xatol": 1e-5},
-    )
-    return max(0.0, float(search.fun))
+    ends = log(_ORDERS[0]), log(_ORDERS[1])
+    _, least = valley(lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta), ends, start=2.5, precision=1e-4)
+    return max(0.0, least)
 
 
 def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Curve:

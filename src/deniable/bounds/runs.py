@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import expm1, log1p
 
 from deniable.bounds.numeric import InapplicableError, log_mixture
 from deniable.mechanisms import (
@@ -22,6 +23,7 @@ __all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "sampl
 
 _LARGEST = 1e130  # its square, times any order and any number of steps, is a finite number
 _MOST_NOISE = 1e300
+_HUGE = 500.0
 
 
 def runs(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> list[tuple[Mechanism, int]]:
@@ -61,7 +63,7 @@ def amplified(epsilon: float, rate: float) -> float:
     """
     if rate in (0.0, 1.0):
         return rate * epsilon
-    return float(log_mixture(rate, epsilon))
+    return log1p(rate * expm1(epsilon)) if epsilon < _HUGE else float(log_mixture(rate, epsilon))
 
 
 def gaussian_noise(mechanism: Mechanism) -> float | None:

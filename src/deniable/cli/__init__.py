@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, report, verdict
+from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict
 
 __all__ = ["app", "main"]
 
@@ -73,7 +73,7 @@ def explain(
     json: options.Json = False,
 ) -> None:
     """What a guarantee, or a training with a given noise, means for a person."""
-    from deniable.cli import requests
+    from deniable import requests
     from deniable.document import explain as explained
 
     with _refusals():
@@ -97,6 +97,9 @@ def choose(
     epochs: options.TrainingEpochs = None,
     rate: options.TrainingRate = None,
     steps: options.TrainingSteps = None,
+    mechanism: options.Local = None,
+    categories: options.LocalCategories = None,
+    features: options.LocalFeatures = None,
     delta: options.Delta = None,
     prior: options.Prior = None,
     fpr: options.Fpr = None,
@@ -104,14 +107,14 @@ def choose(
     json: options.Json = False,
 ) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
-    from deniable.cli import requests
+    from deniable import requests
     from deniable.document import choose as chosen
 
     with _refusals():
         values = options.read(context.params)
         asked = requests.question(values, adjacency)
         target = requests.promised(values, asked)
-        training, given = requests.trained(values)
+        training, given = requests.trained(values, mechanism)
         _print(lambda: chosen(training, target, asked, given), json)
 
 
@@ -120,6 +123,8 @@ app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command(epilog=serve.EXAMPLES)(serve.serve)
 
 
 @contextmanager

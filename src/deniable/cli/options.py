@@ -12,14 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.checks import positive, probability, real, whole
+from deniable.checks import MOST_STEPS, positive, probability, real, whole
 
-__all__ = ["MOST_STEPS", "Text", "option", "read"]
-
-MOST_STEPS = 10**9
+__all__ = ["Text", "option", "read"]
 
 RELEASE = "What was released (exactly one)"
 TRAINING = "The training: --records --batch --epochs, or --rate --steps"
+LOCAL = "Or a local mechanism"
 PROMISE = "The promise (exactly one)"
 QUESTION = "What to answer"
 
@@ -83,6 +82,17 @@ PromisedPpv = Annotated[
     Text, option("ppv", "V", "At most a share V of the accused are members, at --fpr and --prior.", PROMISE)
 ]
 PromisedEpsilon = Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)]
+Local = Annotated[
+    Text,
+    option(
+        "mechanism",
+        "M",
+        "In place of a training: laplace (noise is its scale) or randomized-response (1 / epsilon of an answer).",
+        LOCAL,
+    ),
+]
+LocalCategories = Annotated[Text, option("categories", "K", "Possible values of each answer. Default 2.", LOCAL)]
+LocalFeatures = Annotated[Text, option("features", "F", "Answers per person. Default 1.", LOCAL)]
 TrainingRate = Annotated[Text, _alone["rate"]]
 TrainingSteps = Annotated[Text, _alone["steps"]]
 TrainingRecords = Annotated[Text, _alone["records"]]

@@ -14,6 +14,7 @@ from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
 from deniable.loss.lattice import Lattice
 from deniable.loss.pair import Pair
+from deniable.loss.replaced import replaced
 from deniable.loss.saddle import Composition
 from deniable.loss.sampled import Exchanged, Removed
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
@@ -47,6 +48,8 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
         return step
     if not others and isinstance(step, AtomStep) and step.still == 0:
         return Lattice(step, count)
+    if not others and isinstance(step, AtomStep) and step.escape == 0:
+        return Grid(Composition(parts), points=min(Grid.points, 4 * count + 16))  # every loss is on such a grid
     smooth = any(part.smooth for part, _ in parts)
     return Contour(Composition(parts)) if smooth else Grid(Composition(parts))
 
@@ -112,4 +115,6 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
         return Removed(base, rate)
     if isinstance(base, GaussianStep):
         return Exchanged(base.mu, rate)
-    return AtomStep.of_guarantee(log1p(rate * expm1(min(base.largest_finite, 700.0))), rate * base.escape)
+    if isinstance(base, AtomStep | LaplaceStep):
+        return replaced(base, rate)
+    raise TypeError(f"cannot sample {type(inner).__name__} under replace")

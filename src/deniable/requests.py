@@ -1,4 +1,7 @@
-"""Which options go together: from checked numbers to a mechanism, a training or a promise."""
+"""Which settings go together: from checked numbers to a mechanism, a training or a promise.
+
+The command line and the planner ask alike. A refusal names settings as the command line spells them (`--batch`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from deniable.calibration import (
     Target,
     TruePositiveRate,
 )
-from deniable.cli.options import MOST_STEPS
+from deniable.checks import MOST_STEPS
 from deniable.document import Question
 from deniable.mechanisms import (
     Adjacency,
@@ -31,6 +34,8 @@ __all__ = ["described", "promised", "question", "trained"]
 
 Values = Mapping[str, Any]
 
+GAUSSIAN = "gaussian"
+_LOCAL = ("laplace", "randomized-response")
 _COUNTED = ("records", "batch", "epochs")
 _SAMPLED = ("rate", "steps")
 _RELEASES: dict[str, tuple[str, ...]] = {
@@ -87,11 +92,30 @@ def described(values: Values, delta: float) -> tuple[Mechanism, dict[str, Any]]:
     return builders[name](values[name]), {name: values[name], **extra}
 
 
-def trained(values: Values) -> tuple[Callable[[float], Mechanism], dict[str, Any]]:
-    """The training whose noise `choose` is to find, and its description with the promise, for the document."""
+def trained(values: Values, mechanism: str | None = None) -> tuple[Callable[[float], Mechanism], dict[str, Any]]:
+    """The release whose noise `choose` is to find, and its description with the promise, for the document.
+
+    A training, unless `mechanism` names a local one: Laplace noise of that scale, or randomized response with epsilon
+    1 / noise for each answer.
+    """
     name = _only(_PROMISES, values, "the promise")
-    rate, steps = _schedule(values, default_steps=None)
-    return _training(rate, steps), _described(values, (name,), rate, steps)
+    kind = mechanism or GAUSSIAN
+    if kind not in _LOCAL and kind != GAUSSIAN:
+        raise ValueError(f"--mechanism must be one of {GAUSSIAN}, {', '.join(_LOCAL)}, got {mechanism!r}")
+    for stray in (*_COUNTED, *_SAMPLED) if kind in _LOCAL else ():
+        if stray in values and stray != "records":  # the records still tell delta
+            raise ValueError(f"{_given(values, stray)} describes a training: it does not go with --mechanism {kind}")
+    for stray in () if kind == "randomized-response" else ("categories", "features"):
+        if stray in values:
+            raise ValueError(f"{_given(values, stray)} goes with --mechanism randomized-response, not with {kind}")
+    if kind == GAUSSIAN:
+        rate, steps = _schedule(values, default_steps=None)
+        return _training(rate, steps), _described(values, (name,), rate, steps)
+    kept = {key: values[key] for key in (name, "records") if key in values}
+    if kind == "laplace":
+        return Laplace, {**kept, "mechanism": kind}
+    answers = {"categories": values.get("categories", 2), "features": values.get("features", 1)}
+    return _answering(**answers), {**kept, "mechanism": kind, **answers}
 
 
 def promised(values: Values, asked: Question) -> Target:
@@ -149,6 +173,11 @@ def _training(rate: float, steps: int) -> Callable[[float], Mechanism]:
         return step.composed(steps) if steps > 1 else step
 
     return of
+
+
+def _answering(categories: int, features: int) -> Callable[[float], Mechanism]:
+    """Randomized response to several questions, by its noise 1 / epsilon."""
+    return lambda noise: RandomizedResponse(1 / noise, categories).composed(features)
 
 
 def _described(values: Values, names: Iterable[str], rate: float, steps: int) -> dict[str, Any]:

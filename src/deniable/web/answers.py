@@ -1,0 +1,85 @@
+"""Answers from worker processes, remembered: the same question is computed once, also while it is being computed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections import OrderedDict
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from deniable.web.work import PARTS, Answer, answer, get_ready, put_together, refusal
+
+__all__ = ["Answers"]
+
+_MOST_WAITING = 512
+_PATIENCE = 20.0  # seconds that a request may wait for its turn
+
+
+class Answers:
+    """The server's memory and its workers; one event loop uses it."""
+
+    remembered = 4096
+    """Answers, of about 10 kB each."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or max(1, min(4, len(os.sched_getaffinity(0))))
+        self._pool: ProcessPoolExecutor | None = None
+        self._known: OrderedDict[tuple[str, str], Answer] = OrderedDict()
+        self._pending: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+
+    async def warm_up(self) -> None:
+        """Start the workers before the first request."""
+        empty = [self._submit("explain", f'{{"epsilon":{number}}}') for number in range(self._workers)]
+        await asyncio.gather(*empty)
+
+    async def ask(self, kind: str, text: str) -> Answer:
+        """The answer to a request, whose values are a JSON object."""
+        key = kind, text
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        if key not in self._pending:
+            if len(self._pending) >= _MOST_WAITING:
+                return 503, refusal(None, None, f"{_MOST_WAITING} requests are waiting already: ask again in a second")
+            self._pending[key] = asyncio.create_task(self._computed(key))
+        return await asyncio.shield(self._pending[key])
+
+    def close(self) -> None:
+        """End the workers."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    async def _computed(self, key: tuple[str, str]) -> Answer:
+        try:
+            found = await asyncio.wait_for(self._from_workers(*key), _PATIENCE)
+        except BrokenProcessPool:
+            self._pool = None
+            return 503, refusal(None, None, "the worker of this request was ended: ask again")
+        except TimeoutError:
+            return 503, refusal(
+                None, None, f"the machine did not get to this request within {_PATIENCE:g} s: ask again"
+            )
+        finally:
+            del self._pending[key]
+        if found[0] < 500:
+            self._known[key] = found
+            if len(self._known) > self.remembered:
+                self._known.popitem(last=False)
+        return found
+
+    async def _from_workers(self, kind: str, text: str) -> Answer:
+        """From one worker, or from several where the parts of the answer do not need each other."""
+        if kind not in PARTS:
+            return await self._submit(kind, text)
+        parts = await asyncio.gather(*(self.ask(part, text) for part in PARTS[kind]))
+        refused = [part for part in parts if part[0] != 200]
+        return refused[0] if refused else (200, put_together(kind, text, [content for _, content in parts]))
+
+    def _submit(self, kind: str, text: str) -> asyncio.Future[Answer]:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=get_ready)
+        return asyncio.get_running_loop().run_in_executor(self._pool, answer, kind, text)

@@ -1,0 +1,153 @@
+"""The application: routes, refusals, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from deniable import __version__
+from deniable.web import models, runs
+from deniable.web.answers import Answers
+from deniable.web.guard import Guard
+from deniable.web.work import refusal
+
+__all__ = ["create_app"]
+
+STATIC = Path(__file__).parent / "static"
+REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": models.Refusal, "description": text}
+    for status, text in {
+        400: "The body is not JSON.",
+        413: "The body is too large.",
+        422: "A value is out of its range, values contradict each other, or the answer would cost too much.",
+        503: "Too many requests are waiting.",
+    }.items()
+}
+
+
+def create_app(folder: Path | None = None, hosts: Sequence[str] = ()) -> FastAPI:
+    """The planner over the audits in `folder`, for requests to this machine's addresses, localhost and `hosts`."""
+    answers = Answers()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await answers.warm_up()
+        yield
+        answers.close()
+
+    app = FastAPI(
+        title="deniable planner",
+        version=__version__,
+        summary="Choose and explain the privacy of machine learning by what it means for a person.",
+        telemetry={
+            "auto_configure": False,
+            "exclude": lambda scope: True,
+        },  # nothing leaves, whatever the environment says
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    _answer(app, answers)
+    _list(app, folder)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _failed)
+    app.add_middleware(Guard, hosts=hosts)
+    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    return app
+
+
+def _answer(app: FastAPI, answers: Answers) -> None:
+    """Routes that compute, each for an address (GET) and for a JSON body (POST)."""
+
+    async def reply(kind: str, request: BaseModel) -> Response:
+        status, content = await answers.ask(kind, _text(request))
+        return _json(status, content)
+
+    def route(path: str, kind: str, forms: tuple[type[BaseModel], type[BaseModel]], gives: type[BaseModel]) -> None:
+        query, body = forms
+
+        async def get(request: Any) -> Response:
+            return await reply(kind, request)
+
+        async def post(request: Any) -> Response:
+            return await reply(kind, request)
+
+        get.__annotations__["request"] = Annotated[query, Query()]
+        post.__annotations__["request"] = Annotated[body, Body()]
+        for method, form in {"GET": get, "POST": post}.items():
+            app.add_api_route(
+                path,
+                form,
+                methods=[method],
+                operation_id=f"{kind}-{method.lower()}",
+                summary=(gives.__doc__ or "").splitlines()[0],
+                responses={200: {"model": gives}, **_REFUSALS},
+                response_class=Response,
+            )
+
+    explain = models.ExplainQuery, models.ExplainRequest
+    choose = models.ChooseQuery, models.ChooseRequest
+    route("/api/explain", "explain", explain, models.ExplainDocument)
+    route("/api/choose", "choose", choose, models.ChooseDocument)
+    route("/api/curves", "curves", explain, models.CurvesDocument)
+    route("/api/plan/explain", "plan-explain", explain, models.Plan)
+    route("/api/plan/choose", "plan-choose", choose, models.Plan)
+
+
+def _list(app: FastAPI, folder: Path | None) -> None:
+    @app.get("/api/runs", response_model=models.Runs)
+    def list_runs() -> Any:
+        """The audits and comparisons in the folder that the server was given."""
+        return {"folder": None if folder is None else folder.name, "runs": runs.listed(folder)}
+
+    @app.get("/runs/{name}/report", response_class=Response, responses={404: {"model": models.Refusal}})
+    def open_report(name: str) -> Response:
+        """The report of one of them."""
+        page = runs.report(folder, name)
+        if page is None:
+            return _json(404, refusal("name", name, "no run of this name has a report here; /api/runs lists them"))
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+def _text(request: BaseModel) -> str:
+    """Equal requests have one text."""
+    return json.dumps(request.model_dump(exclude_none=True), sort_keys=True)
+
+
+def _json(status: int, content: bytes) -> Response:
+    return Response(content, status, media_type="application/json")
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """The first thing wrong with a request, in words: field, value, range."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _json(400, refusal(None, None, "the body must be a JSON object"))
+    path = [str(part) for part in first["loc"][1:]]
+    field, value = path[0] if path else None, first.get("input")
+    shown = value if isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value)) else None
+    what = models.expected(field, "choose" in request.url.path)
+    message = f"{field or 'the request'} must be {what}, got {_short(value)}" if what else f"{field}: {first['msg']}"
+    return _json(422, refusal(field, shown, message))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _json(error.status_code, refusal(None, None, str(error.detail)))

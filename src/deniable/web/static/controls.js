@@ -1,0 +1,133 @@
+// A plan's form: every number as a slider with a number beside it, both the same setting.
+
+import { ADJACENCIES, FIELDS, MECHANISMS, PROMISES, RELEASES, shown } from "./fields.js";
+
+let made = 0;
+const tidy = (value) => Number(value.toPrecision(12));
+
+function element(tag, properties = {}, children = []) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+export class Controls {
+  constructor(form, state, changed) {
+    this.form = form;
+    this.state = state;
+    this.changed = changed;
+    const name = `mode-${(made += 1)}`;
+    for (const radio of form.querySelectorAll(".mode input")) {
+      radio.name = name;
+      radio.addEventListener("change", () => this.#set("mode", radio.value, true));
+    }
+    form.addEventListener("submit", (event) => event.preventDefault());
+    this.build();
+  }
+
+  build() {
+    const { form, state } = this;
+    for (const radio of form.querySelectorAll(".mode input")) radio.checked = radio.value === state.mode;
+    const { subject, release, more } = shown(state);
+    const choosing = state.mode === "choose";
+    form.querySelector(".subject legend").textContent = choosing ? "The promise" : "What is given";
+    const select = choosing ? this.#select("promise", "Promise by", PROMISES) : this.#select("given", "Given is", RELEASES);
+    form.querySelector(".subject .fields").replaceChildren(select, ...subject.map((name) => this.#field(name)));
+    const kinds = choosing ? [this.#select("mechanism", "Use", MECHANISMS)] : [];
+    const used = [...kinds, ...release.map((name) => this.#field(name))];
+    form.querySelector(".release").hidden = used.length === 0;
+    form.querySelector(".release .fields").replaceChildren(...used);
+    const strict = [...more.map((name) => this.#field(name)), this.#select("adjacency", "Neighbours differ by", ADJACENCIES)];
+    form.querySelector(".more .fields").replaceChildren(...strict);
+  }
+
+  /** Mark the field that a refusal names. */
+  mark(field) {
+    for (const input of this.form.querySelectorAll("[data-field]")) {
+      if (input.dataset.field === field) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+  }
+
+  #set(name, value, rebuild = false) {
+    this.state[name] = value;
+    if (rebuild) {
+      const focused = document.activeElement?.dataset?.field;
+      this.build();
+      if (focused) this.form.querySelector(`select[data-field="${focused}"]`)?.focus();
+    }
+    this.changed();
+  }
+
+  #select(name, label, choices) {
+    const id = `${name}-${(made += 1)}`;
+    const options = Object.entries(choices).map(([value, text]) => element("option", { value, textContent: text, selected: value === this.state[name] }));
+    const select = element("select", { id }, options);
+    select.dataset.field = name;
+    select.addEventListener("change", () => this.#set(name, select.value, true));
+    return element("div", { className: "field" }, [element("label", { htmlFor: id, textContent: label }), select]);
+  }
+
+  #value(name) {
+    if (name === "group") return Math.round(1 / this.state.prior);
+    const value = this.state[name];
+    return value === "" ? "" : FIELDS[name].unit === "%" ? tidy(value * 100) : value;
+  }
+
+  #take(name, value) {
+    if (name === "group") this.#set("prior", 1 / value);
+    else this.#set(name, value === "" ? "" : FIELDS[name].unit === "%" ? tidy(value / 100) : value);
+    for (const twin of { group: ["prior"], prior: ["group"] }[name] ?? []) this.#refresh(twin);
+  }
+
+  #refresh(name) {
+    const value = this.#value(name);
+    for (const input of this.form.querySelectorAll(`[data-field="${name}"]`)) {
+      if (input.type === "range") place(input, FIELDS[name], value);
+      else input.value = value;
+    }
+  }
+
+  #field(name) {
+    const field = FIELDS[name];
+    const id = `${name}-${(made += 1)}`;
+    const help = element("small", { id: `${id}-help`, textContent: field.help });
+    const number = element("input", { id, type: "number", step: field.whole ? "1" : "any", value: this.#value(name), inputMode: "decimal" });
+    number.dataset.field = name;
+    number.setAttribute("aria-describedby", help.id);
+    const unit = element("span", { className: "unit", textContent: field.unit ?? "" });
+    const label = element("label", { htmlFor: id, textContent: field.label });
+    const row = element("div", { className: "row" }, [label, element("span", { className: "number" }, [number, unit])]);
+    const slider = field.stops ? this.#slider(name, field) : null;
+    number.addEventListener("input", () => {
+      if (number.value === "" ? !field.optional : !number.validity.valid) return;
+      this.#take(name, number.value === "" ? "" : Number(number.value));
+      if (slider) place(slider, field, Number(number.value));
+    });
+    return element("div", { className: "field" }, [row, ...(slider ? [slider] : []), help]);
+  }
+
+  #slider(name, field) {
+    const slider = element("input", { type: "range", min: 0, max: field.stops.length - 1, step: 1 });
+    slider.dataset.field = name;
+    slider.setAttribute("aria-label", `${field.label}, slider`);
+    place(slider, field, this.#value(name));
+    slider.addEventListener("input", () => {
+      const value = field.stops[slider.valueAsNumber];
+      slider.setAttribute("aria-valuetext", `${value} ${field.unit ?? ""}`.trim());
+      this.form.querySelector(`input[type=number][data-field="${name}"]`).value = value;
+      this.#take(name, value);
+    });
+    return slider;
+  }
+}
+
+/** Put a slider at the stop nearest to a value. */
+function place(slider, field, value) {
+  let best = 0;
+  field.stops.forEach((stop, i) => {
+    if (Math.abs(Math.log(stop / value)) < Math.abs(Math.log(field.stops[best] / value))) best = i;
+  });
+  slider.value = best;
+  slider.setAttribute("aria-valuetext", `${value} ${field.unit ?? ""}`.trim());
+}

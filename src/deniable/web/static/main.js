@@ -1,0 +1,97 @@
+// The page: one plan or two, their state in the address, and the audits in the folder.
+
+import { DEFAULTS } from "./fields.js";
+import { Plan, copy } from "./plan.js";
+
+const WORDS = ["mode", "promise", "given", "mechanism", "adjacency"];
+const place = document.getElementById("plans");
+const plans = new Map();
+
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/** The state of a plan in the address: `a.belief=0.75&a.records=60000`; what is not named there has its default. */
+function read(name) {
+  const address = new URLSearchParams(location.search);
+  const state = { ...DEFAULTS };
+  for (const key of Object.keys(DEFAULTS)) {
+    const text = address.get(`${name}.${key}`);
+    if (text === null) continue;
+    if (WORDS.includes(key)) state[key] = text;
+    else if (text !== "" && Number.isFinite(Number(text))) state[key] = Number(text);
+  }
+  return state;
+}
+
+function write() {
+  const address = new URLSearchParams();
+  for (const [name, { state }] of plans) {
+    address.set(`${name}.mode`, state.mode);
+    for (const [key, value] of Object.entries(state)) {
+      if (value !== DEFAULTS[key]) address.set(`${name}.${key}`, value);
+    }
+  }
+  history.replaceState(null, "", `?${address}`);
+}
+
+function add(name, state) {
+  const plan = new Plan(name, state, write, announce);
+  plans.set(name, plan);
+  place.append(plan.node);
+}
+
+function compare(two) {
+  if (two && !plans.has("b")) add("b", has("b") ? read("b") : { ...plans.get("a").state });
+  if (!two && plans.has("b")) {
+    plans.get("b").destroy();
+    plans.delete("b");
+  }
+  place.classList.toggle("two", two);
+  const button = document.getElementById("compare");
+  button.setAttribute("aria-pressed", two);
+  button.textContent = two ? "Only plan A" : "Compare two plans";
+}
+
+function has(name) {
+  return new URLSearchParams(location.search).has(`${name}.mode`);
+}
+
+function opened(run) {
+  const item = document.createElement("li");
+  const title = document.createElement(run.report ? "a" : "span");
+  title.textContent = run.name;
+  if (run.report) Object.assign(title, { href: run.report, target: "_blank", rel: "noopener" });
+  const about = document.createElement("span");
+  about.className = "about";
+  about.textContent = `${run.kind}, ${run.changed.slice(0, 10)}${run.report ? "" : ", no report"}`;
+  const summary = document.createElement("p");
+  summary.textContent = run.summary;
+  item.append(title, " ", about, summary);
+  return item;
+}
+
+async function listRuns() {
+  const response = await fetch("api/runs");
+  const { folder, runs } = await response.json();
+  if (folder === null) return;
+  document.querySelector(".runs").hidden = false;
+  const list = document.getElementById("runs");
+  if (runs.length > 0) list.replaceChildren(...runs.map(opened));
+  else list.replaceChildren(Object.assign(document.createElement("li"), { textContent: "None yet: `deniable audit … --out` makes one." }));
+}
+
+add("a", read("a"));
+compare(has("b"));
+document.getElementById("compare").addEventListener("click", () => {
+  compare(!plans.has("b"));
+  write();
+});
+document.getElementById("share").addEventListener("click", () => {
+  write();
+  copy(location.href, announce);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const plan of plans.values()) plan.recolour();
+});
+listRuns();

@@ -1,0 +1,165 @@
+"""The planner's answers, computed in worker processes: a request's values in, a status and one JSON text out.
+
+Guarantee. No answer costs more than `BUDGET` seconds of a processor: a timer of the process's own processor time ends
+it, whatever else the machine does meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from deniable import requests, rows
+from deniable.calibration import Target
+from deniable.curves import curves
+from deniable.document import Document, Question, demands, explain, found, joined
+from deniable.mechanisms import Mechanism
+from deniable.web import exports
+from deniable.words import assessment, guessed, meaning, noise_to_add, observed, setting
+
+__all__ = ["BUDGET", "PARTS", "Answer", "answer", "get_ready", "put_together", "refusal"]
+
+BUDGET = 0.8
+Answer = tuple[int, bytes]
+Values = Mapping[str, Any]
+
+
+class TooCostlyError(Exception):
+    """The budget is spent."""
+
+
+def get_ready() -> None:
+    """Begin a worker: Ctrl-C is for the server, and the budget's alarm is heard."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, _spent)
+
+
+def _spent(number: int, frame: FrameType | None) -> None:
+    raise TooCostlyError
+
+
+def answer(kind: str, text: str) -> Answer:
+    """The answer to a request of this kind, whose values are a JSON object."""
+    values = json.loads(text)
+    signal.setitimer(signal.ITIMER_PROF, BUDGET)
+    try:
+        document = _KINDS[kind](values)
+    except ValueError as refused:
+        return 422, refusal(*_named(str(refused), values))
+    except TooCostlyError:
+        return 422, refusal(None, None, _too_costly(kind, values))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return 200, _encoded(document)
+
+
+def refusal(field: str | None, value: Any, message: str) -> bytes:
+    """Why there is no answer, as JSON."""
+    return _encoded({"error": {"field": field, "value": value, "message": message}})
+
+
+def _encoded(document: Any) -> bytes:
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _named(message: str, values: Values) -> tuple[str | None, Any, str]:
+    """The field that a refusal is about; the library spells fields as options of the command line."""
+    plain = re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), message)
+    field = re.match(r"[a-z_]+", plain)
+    known = field[0] if field and f"--{field[0]}".replace("_", "-") in message else None
+    return known, values.get(known) if known else None, plain
+
+
+def _too_costly(kind: str, values: Values) -> str:
+    what = "choose" if kind in PARTS["choose"] + PARTS["plan-choose"] else "explain"
+    command = exports.command(what, values)
+    return f"this corner costs more than {BUDGET:g} s of computing: take more noise or more steps, or run: {command}"
+
+
+def _explained(values: Values) -> Document:
+    return explain(*_release(values))
+
+
+def _found(values: Values) -> Document:
+    target, training, question, given = _promise(values)
+    return found(training, target, question, given)
+
+
+def _found_and_drawn(values: Values) -> Document:
+    target, training, question, given = _promise(values)
+    document = found(training, target, question, given)
+    return {"document": document, "curves": curves(training(document["noise"]), question, given)}
+
+
+def _demands(values: Values) -> list[Document]:
+    target, training, question, _ = _promise(values)
+    return demands(training, target, question)
+
+
+def _promise(values: Values) -> tuple[Target, Callable[[float], Mechanism], Question, dict[str, Any]]:
+    asked, question = _asked(values)
+    target = requests.promised(asked, question)
+    training, given = requests.trained(asked, values.get("mechanism"))
+    return target, training, question, given
+
+
+def _curves(values: Values) -> Document:
+    return curves(*_release(values))
+
+
+def _explained_plan(values: Values) -> Document:
+    mechanism, question, given = _release(values)
+    return _plan("explain", values, explain(mechanism, question, given), curves(mechanism, question, given))
+
+
+def _plan(what: str, values: Values, document: Document, drawn: Document) -> Document:
+    return {
+        "document": document,
+        "curves": drawn,
+        "headline": noise_to_add(document) if what == "choose" else observed(document),
+        "meaning": meaning(document) if what == "choose" else guessed(document),
+        "assessment": assessment(document),
+        "setting": setting(document),
+        "figures": rows.figures(document),
+        "scores": [list(row) for row in rows.score_rows(document)],
+        "demands": list(rows.demand_rows(document)) if what == "choose" else [],
+        "analyses": list(rows.analysis_rows(document)) if what == "explain" and rows.is_mechanism(document) else [],
+        "notes": [*document["notes"], *rows.reasons(document)],
+        "command": exports.command(what, values),
+        "python": exports.python(what, document),
+    }
+
+
+def put_together(kind: str, text: str, parts: Sequence[bytes]) -> bytes:
+    """The answer whose parts two workers computed at the same time."""
+    exact, weaker = (json.loads(part) for part in parts)
+    if kind == "choose":
+        return _encoded(joined(exact, weaker))
+    return _encoded(_plan("choose", json.loads(text), joined(exact["document"], weaker), exact["curves"]))
+
+
+def _release(values: Values) -> tuple[Mechanism, Question, dict[str, Any]]:
+    asked, question = _asked(values)
+    mechanism, given = requests.described(asked, question.delta)
+    return mechanism, question, given
+
+
+def _asked(values: Values) -> tuple[dict[str, Any], Question]:
+    asked = {name: tuple(value) if name == "fpr" else value for name, value in values.items()}
+    return asked, requests.question(asked, values.get("adjacency"))
+
+
+PARTS = {"choose": ("found", "demands"), "plan-choose": ("found-and-drawn", "demands")}
+"""Kinds of requests whose parts do not need each other."""
+_KINDS: dict[str, Callable[[Values], Any]] = {
+    "explain": _explained,
+    "curves": _curves,
+    "plan-explain": _explained_plan,
+    "found": _found,
+    "found-and-drawn": _found_and_drawn,
+    "demands": _demands,
+}

@@ -1,0 +1,233 @@
+"""The planner's page in a real browser: sliders, numbers, links, keyboard, small and dark screens, accessibility."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no browser on this machine: install chromium to test the page"
+)
+
+Document = dict[str, Any]
+READY = '[aria-busy="false"]'
+SLOW = 30_000  # milliseconds, for a machine that does other things too
+EXPLAINED = "?a.mode=explain&a.given=laplace&a.laplace=2"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def open_page(browser: Browser, served: str) -> Iterator[Callable[..., Page]]:
+    """Opens the planner; afterwards no script has failed and no request has left the host."""
+    contexts, troubles, asked = [], [], []
+
+    def opened(address: str = "", **settings: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(SLOW)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{served}/{address}")
+        page.wait_for_selector(f".plan:last-child{READY}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    refused = [line for line in troubles if "422" not in line]
+    assert not refused, refused
+    elsewhere = [
+        url for url in asked if urlsplit(url).netloc != urlsplit(served).netloc and not url.startswith("blob:")
+    ]
+    assert not elsewhere
+
+
+@contextmanager
+def answered(page: Page) -> Iterator[None]:
+    """Waits for the answer to what is done inside."""
+    with page.expect_response(re.compile("/api/plan/"), timeout=SLOW):
+        yield
+    page.wait_for_selector(f".plan:last-child{READY}")
+
+
+def figure(page: Page | Locator, name: str) -> str:
+    return page.locator(f'[data-figure="{name}"] dd').inner_text()
+
+
+def shown_command(page: Page | Locator) -> str:
+    return page.locator(".command").inner_text()
+
+
+def slider(page: Page, name: str) -> Locator:
+    return page.locator(f'input[type="range"][data-field="{name}"]').first
+
+
+def move_to(page: Page, name: str, value: str) -> None:
+    """Drag a slider to the stop whose number is `value`."""
+    handle = slider(page, name)
+    wanted = handle.evaluate(
+        """(slider, value) => {
+            const number = slider.closest('.field').querySelector('input[type=number]');
+            for (let stop = 0; stop <= Number(slider.max); stop += 1) {
+                slider.value = stop;
+                slider.dispatchEvent(new Event('input', { bubbles: true }));
+                if (number.value === value) return stop;
+            }
+            return -1;
+        }""",
+        value,
+    )
+    assert wanted >= 0, f"{name} has no stop {value}"
+
+
+def test_a_moved_slider_shows_the_command_lines_numbers(
+    open_page: Callable[..., Page], by_command: Callable[[str], Document]
+) -> None:
+    page = open_page()
+    assert figure(page, "noise") == "1.6811"
+    with answered(page):
+        move_to(page, "belief", "90")
+    expect(page.locator(".command")).to_contain_text("--belief 0.9 ", timeout=SLOW)
+    document = by_command(shown_command(page))
+    assert document["input"]["belief"] == 0.9
+    assert figure(page, "noise") == page.evaluate(
+        "n => (Math.ceil(n * 1e4 * (1 - 1e-12)) / 1e4).toString()", document["noise"]
+    )
+    assert figure(page, "belief") == "90 %"
+    assert figure(page, "noise") in page.locator(".lead").inner_text()
+    assert page.locator(".methods tbody tr").count() == 7
+    assert page.locator(".chart canvas").count() == 2
+
+
+def test_keyboard_alone_is_enough(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    reached: list[str] = []
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.dataset.field ?? document.activeElement.textContent"))
+        if page.evaluate("document.activeElement.type") == "range":
+            break
+    assert reached[0] == "Skip to the plan"
+    assert reached[-1] == "belief"
+    with answered(page):
+        page.keyboard.press("ArrowRight")
+    assert figure(page, "belief") == "76 %"
+    with answered(page):
+        page.keyboard.press("End")
+    assert figure(page, "belief") == "99 %"
+    page.locator("#compare").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".plan")).to_have_count(2)
+
+
+def test_a_link_brings_the_same_plan(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    page.get_by_label("Promise by").select_option("ppv")
+    page.locator("summary").click()
+    with answered(page):
+        page.get_by_label("… as one of k people", exact=True).fill("11")
+    expect(page.locator(".command")).to_contain_text("--prior 0.0909", timeout=SLOW)
+    again = open_page("?" + urlsplit(page.url).query)
+    assert shown_command(again) == shown_command(page)
+    assert figure(again, "noise") == figure(page, "noise")
+    assert parse_qs(urlsplit(again.url).query)["a.promise"] == ["ppv"]
+    assert "1/11" in shown_command(again) or "0.0909" in shown_command(again)
+
+
+def test_two_plans_stand_side_by_side(open_page: Callable[..., Page]) -> None:
+    page = open_page(EXPLAINED)
+    page.locator("#compare").click()
+    expect(page.locator(f".plan{READY}")).to_have_count(2, timeout=SLOW)
+    first, second = page.locator(".plan").nth(0), page.locator(".plan").nth(1)
+    with answered(page):
+        second.get_by_label("Laplace scale", exact=True).fill("4")
+    expect(second.locator(".command")).to_contain_text("--laplace 4", timeout=SLOW)
+    assert "--laplace 2" in shown_command(first)
+    assert figure(first, "belief") != figure(second, "belief")
+    boxes = [plan.locator(".results").bounding_box() or {} for plan in (first, second)]
+    assert boxes[0]["y"] == pytest.approx(boxes[1]["y"], abs=2)
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    again = open_page("?" + urlsplit(page.url).query)
+    assert shown_command(again.locator(".plan").nth(1)) == shown_command(second)
+
+
+@pytest.mark.parametrize("address", ["", EXPLAINED, "?a.mode=choose&b.mode=explain"])
+def test_a_small_screen_does_not_scroll_sideways(open_page: Callable[..., Page], address: str) -> None:
+    page = open_page(address, viewport={"width": 360, "height": 740})
+    for details in page.locator("summary").all():
+        details.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_dark_screen_is_dark(open_page: Callable[..., Page]) -> None:
+    brightness = """() => {
+        const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number);
+        return (r + g + b) / 3;
+    }"""
+    assert open_page(EXPLAINED, color_scheme="dark").evaluate(brightness) < 60
+    assert open_page(EXPLAINED, color_scheme="light").evaluate(brightness) > 200
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers(open_page: Callable[..., Page], scheme: str) -> None:
+    page = open_page("?a.mode=choose&b.mode=explain&b.given=epsilon", color_scheme=scheme)
+    for details in page.locator("summary").all():
+        details.click()
+    found = Axe().run(page).response["violations"]
+    serious = [barrier for barrier in found if barrier["impact"] in ("serious", "critical")]
+    assert not serious, [(barrier["id"], barrier["nodes"][0]["html"]) for barrier in serious]
+
+
+def test_a_refusal_is_said_where_it_belongs(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    with answered(page):
+        page.get_by_label("Batch", exact=True).fill("70000")
+    expect(page.locator(".problem")).to_contain_text("Batch must be a whole number from 1 to records (60000)")
+    expect(page.locator('input[type="number"][data-field="batch"]')).to_have_attribute("aria-invalid", "true")
+    with answered(page):
+        page.get_by_label("Batch", exact=True).fill("600")
+    expect(page.locator(".problem")).to_be_hidden()
+
+
+def test_runs_are_opened_and_their_names_are_text(open_page: Callable[..., Page]) -> None:
+    page = open_page(EXPLAINED)
+    hostile = page.get_by_role("link", name="<img src=x onerror=alert(1)>")
+    expect(hostile).to_be_visible()
+    assert page.locator("#runs img").count() == 0
+    with page.context.expect_page() as opened:
+        hostile.click()
+    opened.value.wait_for_load_state()
+    assert opened.value.title() == str(len("<img src=x onerror=alert(1)>"))
+
+
+def test_an_address_made_by_hand_does_no_harm(open_page: Callable[..., Page]) -> None:
+    page = open_page("?a.mode=explain&a.given=epsilon&a.epsilon=<b>x&a.delta=1e999&a.prior=&zz=1")
+    assert "--epsilon 1" in shown_command(page)
+
+
+def test_the_plan_is_exported(open_page: Callable[..., Page]) -> None:
+    page = open_page(EXPLAINED)
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download as JSON").click()
+    assert saved.value.suggested_filename == "plan-a.json"
+    assert '"schema": "deniable/explain/1"' in saved.value.path().read_text()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".copy-text").click()
+    expect(page.locator("#status")).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator(".assessment").inner_text()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import sys
 from ipaddress import ip_address
@@ -37,6 +38,7 @@ def serve(
 ) -> None:
     """Open the planner: a page to choose and explain privacy with sliders, and a JSON API."""
     number, folder = _port(port), _folder(runs)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one worker a core, one core a worker
     uvicorn = _uvicorn()
     from deniable.web import create_app
 

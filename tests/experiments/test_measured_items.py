@@ -79,7 +79,7 @@ def test_a_power_law_is_found() -> None:
 
 
 def _source(stand_in: tuple[tuple[str, int], ...]) -> Source:
-    return Source("x", (("texas100", None),), stand_in, 10, 10, 1, 0)
+    return Source("x", (("texas100", None),), stand_in, 10, 10, 1, 0, (0,))
 
 
 def test_a_stand_in_only_where_the_data_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:

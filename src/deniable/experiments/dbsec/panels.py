@@ -40,6 +40,8 @@ class Source:
     repeats: int
     shown: int
     """Which variant the last three panels show."""
+    at_hours: tuple[int, ...]
+    """Which variants there is time for at scale hours."""
 
     def variants(self) -> tuple[tuple[str, int | None], ...]:
         """What is trained on."""
@@ -125,12 +127,13 @@ def _figures(spread: Values) -> Values:
 def _compute(source: Source) -> Callable[[Run], Values]:
     def compute(run: Run) -> Values:
         variants = source.variants()
-        few = run.size(variants[:1], variants[: source.shown + 1][-1:], variants)
+        one: tuple[int, ...] = (source.shown,)
+        chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
         found = []
-        for place, (data, classes) in enumerate(few):
-            found.append(_compared(run, source, data, classes))
-            run.tell((place + 1) / len(few))
-        return {"variants": found, "shown": min(source.shown, len(found) - 1)}
+        for done, place in enumerate(chosen, start=1):
+            found.append(_compared(run, source, *variants[place]))
+            run.tell(done / len(chosen))
+        return {"variants": found, "shown": chosen.index(source.shown)}
 
     return compute
 

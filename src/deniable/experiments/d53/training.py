@@ -231,8 +231,8 @@ FIGURE_5_2 = Item(
         "At scale hours 2500 records and 4 trainings a case (10,000 and 20 at full; the paper: 10,000 and 1000). Fewer "
         "records let the noise weigh more.",
         "DP-Adam, since the paper names no optimizer and calls its models converging: plain SGD with learning rate "
-        "0.005 moves the weights by at most 0.45 in 30 steps and stays near 0.2 accuracy. The observer sees the same noisy "
-        "gradients with either.",
+        "0.005 moves the weights by at most 0.45 in 30 steps and stays near 0.2 accuracy. The observer sees the same "
+        "noisy gradients with either.",
         "D' differs by the most dissimilar pair of 50 records of D and 2000 others: the search over all pairs is left "
         "out, since only the scale of the noise depends on it. The four cases start from the same weights.",
     ),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
-from deniable.experiments.drawing import BLUE, GREEN, GREY, ORANGE, RED, legend, panels
+from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
 from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, Game, measured, sized, three_sets, titled
 from deniable.experiments.item import Item, Run, Scale, Values
 from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH, four_ways
@@ -157,7 +157,7 @@ def _draw_over_steps(found: Values) -> Figure:
         part.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
         part.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
         part.set_ylim(0, 2.2 * CLIP)
-    legend(axes[2], loc="upper right", fontsize="x-small", labelcolor=GREY)
+    legend(axes[2], loc="center right", fontsize="x-small")
     return figure
 
 

@@ -98,9 +98,18 @@ def test_shared_work_is_done_once(tmp_path: Path) -> None:
     assert work.room("campaign", {"a": 1, "b": 2}) == work.room("campaign", {"b": 2, "a": 1})
 
 
-def test_a_small_run_never_replaces_a_large_one(tmp_path: Path) -> None:
+def test_a_larger_run_serves_a_smaller_one(tmp_path: Path) -> None:
+    calls: list[int] = []
+    made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
+    run(made, tmp_path, Scale.FULL)
+    assert run(made, tmp_path)["items"][0]["scale"] == "full"
+    assert calls == [1]
+
+
+def test_a_small_run_never_replaces_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = paper(item(lambda run: {"x": 2}))
     run(made, tmp_path, Scale.FULL)
+    monkeypatch.setattr("deniable.experiments.run.__version__", "9.9.9")
     with pytest.raises(ValueError, match="holds toy table-1 at scale full"):
         run(made, tmp_path)
 
@@ -197,7 +206,7 @@ def test_command_fails_where_an_item_misses(
     [
         (("005",), "PAPER must be one of 000 (d53), 001 (vldb), 002 (tvd), 003 (dbsec), 004 (erlingsson), or all"),
         (("tvd", "table-9"), "ITEM must be one of section-3, figure-1"),
-        (("tvd", "figure-8", "--scale", "huge"), "--scale must be smoke or full, got 'huge'"),
+        (("tvd", "figure-8", "--scale", "huge"), "--scale must be smoke, hours or full, got 'huge'"),
     ],
 )
 def test_bad_names_are_one_line(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:

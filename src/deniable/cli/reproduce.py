@@ -93,7 +93,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
     from deniable.experiments import PAPERS, kept, reproduce
 
     left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
-    expected = sum(item.seconds.get(scale, 0.0) for _, item in left)
+    expected = sum(item.expected(scale) for _, item in left)
     finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""
     print(
         f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(expected)} on two cores.",
@@ -123,7 +123,7 @@ def _bar(expected: float, scale: Scale, left: set[tuple[str, str]]) -> Iterator[
         def tell(selected: Selected, done: float) -> None:
             paper, item = selected
             if (paper.name, item.name) in left:
-                before[paper.name, item.name] = done * item.seconds.get(scale, 0.0)
+                before[paper.name, item.name] = done * item.expected(scale)
             shown.update(task, description=f"{paper.name} {item.name}", completed=sum(before.values()))
 
         yield tell

@@ -100,6 +100,10 @@ class Item:
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
 
+    def expected(self, scale: Scale) -> float:
+        """About how many seconds it takes; at hours as at full, unless said."""
+        return self.seconds.get(scale, self.seconds[Scale.FULL])
+
 
 @dataclass(frozen=True)
 class Paper:

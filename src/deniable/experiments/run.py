@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from PIL import Image
 
 from deniable import __version__
 from deniable.experiments.item import Item, Paper, Run, Scale, Values
@@ -24,6 +26,8 @@ __all__ = ["SCHEMA", "Selected", "kept", "reproduce"]
 
 SCHEMA = "deniable/reproduce/1"
 Document = dict[str, Any]
+_FINE = re.compile(rb"(\d\.\d\d)\d+")
+"""Hundredths of a point are enough for any eye."""
 Selected = tuple[Paper, Item]
 Progress = Callable[[Selected, float], None]
 """Told the item at work and the share of it that is done."""
@@ -40,11 +44,12 @@ def reproduce(
 ) -> Document:
     """Run the chosen items into `out` and return the document of the run.
 
-    An item whose values are kept in `out`, from the same version, scale and seed, is not computed again, only judged
-    and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or an earlier one.
+    An item whose values are kept in `out`, from the same version and seed and at least this scale, is not computed
+    again, only judged and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or
+    an earlier one.
     """
     chosen = list(chosen)
-    _protect(chosen, scale, out)
+    _protect(chosen, scale, out, seed)
     records = []
     for selected in chosen:
         progress(selected, 0.0)
@@ -56,19 +61,20 @@ def reproduce(
 
 
 def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document | None:
-    """The item's document in `out`, if it was made by this version at this scale and with this seed."""
+    """The item's document in `out`, if it was made by this version with this seed, at this scale or a larger one."""
     found = _read(_path(selected, out))
-    wanted = {"schema": SCHEMA, "scale": str(scale), "seed": seed}
-    if found is None or found["versions"]["deniable"] != __version__:
+    if found is None or (found["schema"], found["versions"]["deniable"], found["seed"]) != (SCHEMA, __version__, seed):
         return None
-    return found if {name: found[name] for name in wanted} == wanted else None
+    return found if Scale(found["scale"]).rank >= scale.rank else None
 
 
-def _protect(chosen: Iterable[Selected], scale: Scale, out: Path) -> None:
-    """A small run never replaces the outcome of a larger one."""
+def _protect(chosen: Iterable[Selected], scale: Scale, out: Path, seed: int) -> None:
+    """A small run never replaces the outcome of a larger one, by another version or with another seed."""
     for paper, item in chosen:
         found = _read(_path((paper, item), out))
-        if found is not None and Scale(found["scale"]).rank > scale.rank:
+        if found is None or kept((paper, item), scale, out, seed) is not None:
+            continue
+        if Scale(found["scale"]).rank > scale.rank:
             raise ValueError(
                 f"{out} holds {paper.name} {item.name} at scale {found['scale']}, which scale {scale} would replace: "
                 "name another directory with --out"
@@ -81,9 +87,9 @@ def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Pr
     if document is None:
         started = perf_counter()
         values = item.compute(Run(scale, out / "trials", seed, lambda done: progress(selected, done)))
-        document = _made(values, perf_counter() - started)
-    made = {name: document[name] for name in ("values", "seconds", "versions")}
-    document = {**_described(paper, item, scale, seed), **made, **_judged(item, made["values"], scale)}
+        document = {**_made(values, perf_counter() - started), "scale": str(scale)}
+    made = {name: document[name] for name in ("scale", "values", "seconds", "versions")}
+    document = {**_described(paper, item, seed), **made, **_judged(item, made["values"], Scale(made["scale"]))}
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = item.draw(document["values"])
@@ -95,7 +101,7 @@ def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Pr
     return document
 
 
-def _described(paper: Paper, item: Item, scale: Scale, seed: int) -> Document:
+def _described(paper: Paper, item: Item, seed: int) -> Document:
     return {
         "schema": SCHEMA,
         "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
@@ -103,7 +109,6 @@ def _described(paper: Paper, item: Item, scale: Scale, seed: int) -> Document:
         "title": item.title,
         "caption": item.caption,
         "notes": list(item.notes),
-        "scale": str(scale),
         "seed": seed,
         "printed": item.printed,
     }
@@ -143,7 +148,15 @@ def _drawn(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "deniable", "svg.fonttype": "none"}):
         figure.savefig(buffer, format=kind, dpi=90, metadata={"Date": None} if kind == "svg" else None)
-    return buffer.getvalue()
+    return _FINE.sub(rb"\1", buffer.getvalue()) if kind == "svg" else _few_colours(buffer)
+
+
+def _few_colours(png: io.BytesIO) -> bytes:
+    """A third of the size, and the eye sees no difference."""
+    smaller = io.BytesIO()
+    with Image.open(png) as picture:
+        picture.convert("RGB").quantize(64).save(smaller, "png", optimize=True)
+    return smaller.getvalue()
 
 
 def _path(selected: Selected, out: Path) -> Path:

@@ -28,7 +28,6 @@ __all__ = ["EPSILONS", "FPR", "STAND_IN", "all_noises", "attacked", "demanded"]
 EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
 CLIP, LEARNING_RATE = 1.0, 0.01
-REPEATS = 3
 STAND_IN = "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; its file takes over."
 
 
@@ -52,7 +51,7 @@ def all_noises() -> list[float]:
 
 def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
     """What training and attack give at each noise (0: the baseline), over all repeats; measured once for all items."""
-    repeats, wanted = run.size(1, 1, REPEATS), [0.0, *noises]
+    repeats, wanted = run.size(1, 1, 5, hours=2), [0.0, *noises]
     found: dict[float, list[Values]] = {noise: [] for noise in wanted}
     for repeat in range(repeats):
         for place, noise in enumerate(wanted):
@@ -129,8 +128,6 @@ def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
         "advantage_error": sqrt(0.5 / tested),
         "most_advantage": float(loss.advantage()),
         "least_epsilon": float(lower_bound(scored, DELTA, CONFIDENCE).value),
-        "exact_epsilon": float(loss.epsilon(DELTA)),
-        "rdp_epsilon": ANALYSES["rdp"](training(noise)),
     }
 
 

@@ -146,18 +146,18 @@ SECTION_4 = Item(
             "relative_accuracy.advanced",
             "relative_accuracy.rdp",
             strict=True,
-            smallest="full",
+            smallest="hours",
         ),
         Ordered(
             "and that better than naive",
             "relative_accuracy.naive",
             "relative_accuracy.advanced",
             strict=True,
-            smallest="full",
+            smallest="hours",
         ),
         Ordered("no TPR is above what the noise admits, but for 3 standard errors", "tpr_less_3_errors", "most_tpr"),
     ),
-    seconds={Scale.SMOKE: 60.0, Scale.FULL: 1500.0},
+    seconds={Scale.SMOKE: 40.0, Scale.HOURS: 400.0, Scale.FULL: 1000.0},
     printed={"paper": PAPER_CELLS},
     notes=(
         "The paper's cells are for Purchase-100 and are shown beside ours, not held against them; learning rate (0.01, "

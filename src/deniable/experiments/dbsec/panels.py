@@ -152,6 +152,7 @@ def _draw(found: Values) -> Figure:
     for place, kind in enumerate(KINDS):
         for variant, colour in zip(found["variants"], COLOURS, strict=False):
             _lines(axes[3 * place : 3 * place + 3], variant, kind, colour)
+        _levels_named(axes[3 * place : 3 * place + 3], shown, kind)
         _curves(axes[6 + place], shown, kind)
     legend(axes[0], fontsize="x-small")
     _scatter(axes[8], shown)
@@ -161,16 +162,10 @@ def _draw(found: Values) -> Figure:
 def _lines(axes: Sequence[Axes], variant: Values, kind: str, colour: str) -> None:
     """Accuracy, average precision and phi over the levels, the original first."""
     levels = variant[kind]
-    names = (
-        ["orig.", *(f"{level['epsilon']:.3g}" for level in levels)]
-        if kind == "local"
-        else ["orig.", *(f"z={level['value']:g}\nε={level['epsilon']:.2g}" for level in levels)]
-    )
-    places = range(len(names))
     for part, key, low in ((axes[0], "accuracy", 0.0), (axes[1], "precision", 0.4)):
         rows = [level[key] for level in (variant["original"], *levels)]
         part.errorbar(
-            places,
+            range(len(rows)),
             [row["mean"] for row in rows],
             [row["deviation"] or 0.0 for row in rows],
             color=colour,
@@ -180,15 +175,22 @@ def _lines(axes: Sequence[Axes], variant: Values, kind: str, colour: str) -> Non
             label=f"{variant['classes']} classes",
         )
         part.set(ylim=(low, 1.05))
-    traded = [
-        (place, level["phi"]) for place, level in zip(places[1:], levels, strict=True) if level["phi"] is not None
-    ]
+    traded = [(place, level["phi"]) for place, level in enumerate(levels, start=1) if level["phi"] is not None]
     axes[2].plot([place for place, _ in traded], [phi for _, phi in traded], color=colour, marker="o", markersize=3)
+
+
+def _levels_named(axes: Sequence[Axes], shown: Values, kind: str) -> None:
+    """Ticks by local epsilon, or by noise with the central epsilon of the variant that is shown in the last panels."""
+    local = kind == "local"
+    names = [
+        f"{level['epsilon']:.4g}" if local else f"{level['value']:g}\n{level['epsilon']:.3g}" for level in shown[kind]
+    ]
+    for part in axes:
+        part.set_xticks(range(len(names) + 1), ["orig.", *names], fontsize="x-small")
+        text = "ε of one value" if local else f"noise z, and ε for {shown['classes']} classes"
+        part.set_xlabel(text, fontsize="small")
     axes[2].axhline(1, color="grey", linewidth=0.5)
     axes[2].set(ylim=(-0.05, 2.1))
-    for part in axes:
-        part.set_xticks(places, names, fontsize="x-small")
-        part.set_xlabel("ε of one value" if kind == "local" else "noise z and ε", fontsize="small")
 
 
 def _curves(axes: Axes, shown: Values, kind: str) -> None:

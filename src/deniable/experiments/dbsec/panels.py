@@ -183,7 +183,8 @@ def _levels_named(axes: Sequence[Axes], shown: Values, kind: str) -> None:
     """Ticks by local epsilon, or by noise with the central epsilon of the variant that is shown in the last panels."""
     local = kind == "local"
     names = [
-        f"{level['epsilon']:.4g}" if local else f"{level['value']:g}\n{level['epsilon']:.3g}" for level in shown[kind]
+        f"{_short(level['epsilon'])}" if local else f"{level['value']:g}\n{_short(level['epsilon'])}"
+        for level in shown[kind]
     ]
     for part in axes:
         part.set_xticks(range(len(names) + 1), ["orig.", *names], fontsize="x-small")
@@ -193,9 +194,13 @@ def _levels_named(axes: Sequence[Axes], shown: Values, kind: str) -> None:
     axes[2].set(ylim=(-0.05, 2.1))
 
 
+def _short(epsilon: float) -> str:
+    return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.3g}"
+
+
 def _curves(axes: Axes, shown: Values, kind: str) -> None:
     for level, colour in zip((shown["original"], *shown[kind]), SHADES, strict=False):
-        name = "orig." if level["epsilon"] is None else f"ε = {level['epsilon']:.3g}"
+        name = "orig." if level["epsilon"] is None else f"ε = {_short(level['epsilon'])}"
         axes.plot(
             level["curve"]["recall"],
             level["curve"]["precision"],
@@ -212,7 +217,7 @@ def _curves(axes: Axes, shown: Values, kind: str) -> None:
 def _scatter(axes: Axes, shown: Values) -> None:
     for kind, marker in zip(KINDS, ("o", "^"), strict=True):
         for level, colour in zip(shown[kind], SHADES[1:], strict=False):
-            name = f"{'CDP' if kind == 'central' else 'LDP'} ε = {level['epsilon']:.3g}"
+            name = f"{'CDP' if kind == 'central' else 'LDP'} ε = {_short(level['epsilon'])}"
             axes.scatter(level["precision"]["mean"], level["accuracy"]["mean"], color=colour, marker=marker, label=name)
     axes.scatter(
         shown["original"]["precision"]["mean"],

@@ -128,8 +128,6 @@ def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
         "advantage_error": sqrt(0.5 / tested),
         "most_advantage": float(loss.advantage()),
         "least_epsilon": float(lower_bound(scored, DELTA, CONFIDENCE).value),
-        "exact_epsilon": float(loss.epsilon(DELTA)),
-        "rdp_epsilon": ANALYSES["rdp"](training(noise)),
     }
 
 

@@ -1,5 +1,7 @@
 """004 Tables 1 and 2 and Figures 1 and 2: by noise, from above by analysis and from below by attack."""
 
+# ruff: noqa: PLC0415 (torch is imported where something is trained, so that listing the items is quick)
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -11,7 +13,7 @@ from deniable.bounds.advantage import least_epsilon_erlingsson
 from deniable.experiments.compare import Claim, Known, Ordered, Printed
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, beside, legend, panels, table
 from deniable.experiments.erlingsson.attacked import FPR, STAND_IN, all_noises, attacked
-from deniable.experiments.erlingsson.noise import DELTA, MISPRINT, NOISES, PRINTED, upper_bounds
+from deniable.experiments.erlingsson.noise import DELTA, MISPRINT, NOISES, PRINTED, training, upper_bounds
 from deniable.experiments.item import Item, Run, Scale, Values
 
 __all__ = ["FIGURE_1", "FIGURE_2", "TABLE_1", "TABLE_2"]
@@ -165,14 +167,24 @@ FIGURE_1 = Item(
 
 
 def _region(run: Run) -> Values:
+    from deniable.audit.region import region
+
     noises = all_noises()
     found = attacked(run, noises)
     rows = [found[noise] for noise in noises]
-    keys = ("advantage", "advantage_error", "most_advantage", "least_epsilon", "exact_epsilon", "rdp_epsilon")
+    limits = region(((noise, training(noise), found[noise]["least_epsilon"]) for noise in noises), DELTA)
+    keys = ("advantage", "advantage_error", "most_advantage", "least_epsilon")
     columns = {key: [row[key] for row in rows] for key in keys}
     by_advantage = [max(0.0, least_epsilon_erlingsson(value, DELTA)) for value in columns["advantage"]]
     less = [value - 3 * error for value, error in zip(columns["advantage"], columns["advantage_error"], strict=True)]
-    return {"noise": noises, **columns, "by_advantage": by_advantage, "advantage_less_3_errors": less}
+    return {
+        "noise": noises,
+        **columns,
+        "exact_epsilon": [limit.exact for limit in limits],
+        "rdp_epsilon": [limit.named["rdp"] for limit in limits],
+        "by_advantage": by_advantage,
+        "advantage_less_3_errors": less,
+    }
 
 
 def _narrows(found: Values) -> bool:

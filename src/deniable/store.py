@@ -169,8 +169,8 @@ def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
     path = Path(directory) / FILE
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)) as database:
-            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise sqlite3.DatabaseError("its pages are not whole")
+            if not _whole(database, path):
+                raise StoreError(f"{path} is damaged: it ends too early, or its pages are not whole")
             settings = database.execute("SELECT settings, sha256 FROM campaign").fetchone()
             rows = database.execute("SELECT number, name, npy FROM blocks ORDER BY number, name").fetchall()
             blocks: dict[int, Arrays] = {}
@@ -183,6 +183,13 @@ def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
     if settings is None or _digest(settings[0]) != settings[1]:
         raise StoreError(f"{path} is damaged: its settings are missing or do not match their checksum")
     return json.loads(settings[0]), list(blocks.values())
+
+
+def _whole(database: sqlite3.Connection, path: Path) -> bool:
+    """Every page is there to its end, which SQLite itself does not ask of the last one, and none is damaged."""
+    pages, size = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    checked: tuple[str] = database.execute("PRAGMA quick_check(1)").fetchone()
+    return pages * size == path.stat().st_size and checked == ("ok",)
 
 
 def _plain(directory: Path, error: sqlite3.Error) -> str:

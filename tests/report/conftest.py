@@ -47,6 +47,14 @@ def _verdict(place: Path) -> Path:
     return place / "verdict.json"
 
 
+@pytest.fixture(scope="session")
+def joint(runs: dict[str, Path]) -> str:
+    """The page of all of them."""
+    from deniable.report import render  # noqa: PLC0415
+
+    return render(list(runs.values()))
+
+
 @pytest.fixture
 def documents(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
     """The runs' documents, to be changed at will."""

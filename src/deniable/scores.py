@@ -13,13 +13,14 @@ from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
 from deniable.mechanisms import Adjacency, Mechanism
 
-__all__ = ["PrivacyLoss", "posterior", "privacy_loss"]
+__all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -28,6 +29,12 @@ def posterior(loss: float, prior: float = 0.5) -> float:
         return prior
     odds = log(prior) - log1p(-prior) + loss
     return 1 / (1 + exp(-odds)) if odds > -700 else exp(odds)
+
+
+def beliefs(loss: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
+    """The posterior belief after each loss, such as an observer's log-likelihood ratio (001 Lemma 1, for any prior)."""
+    start = logit(probability("prior", prior, open_ends=True))
+    return np.asarray(expit(start + np.asarray(loss, dtype=np.float64)))
 
 
 @dataclass

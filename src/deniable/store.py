@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["FILE", "Store", "StoreError", "canonical"]
+__all__ = ["FILE", "Store", "StoreError", "canonical", "kept", "replace_file"]
 
 FILE = "trials.sqlite"
 Arrays = dict[str, NDArray[Any]]
@@ -41,6 +42,16 @@ class StoreError(OSError):
 def canonical(settings: Mapping[str, Any]) -> str:
     """Settings as the one JSON text that equal settings have."""
     return json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: after a crash it is the old or the new one, and on return it is on the disk."""
+    draft = path.with_name(path.name + ".part")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)  # noqa: PTH105 (named for what it does)
 
 
 class Store:
@@ -151,6 +162,27 @@ class Store:
         except OSError as error:
             reason = f"{self.directory} cannot be made or written ({error.strerror or error})"
             raise StoreError(f"{reason}: name another directory") from error
+
+
+def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
+    """A campaign's settings and its finished blocks in order, read without changing anything or waiting for anybody."""
+    path = Path(directory) / FILE
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)) as database:
+            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise sqlite3.DatabaseError("its pages are not whole")
+            settings = database.execute("SELECT settings, sha256 FROM campaign").fetchone()
+            rows = database.execute("SELECT number, name, npy FROM blocks ORDER BY number, name").fetchall()
+            blocks: dict[int, Arrays] = {}
+            for number, name, npy in rows:
+                blocks.setdefault(number, {})[name] = _from_bytes(npy)
+    except sqlite3.Error as error:
+        raise StoreError(_plain(path.parent, error)) from error
+    except (ValueError, EOFError) as error:
+        raise StoreError(f"{path} is damaged: a block cannot be read ({error})") from error
+    if settings is None or _digest(settings[0]) != settings[1]:
+        raise StoreError(f"{path} is damaged: its settings are missing or do not match their checksum")
+    return json.loads(settings[0]), list(blocks.values())
 
 
 def _plain(directory: Path, error: sqlite3.Error) -> str:

@@ -20,7 +20,7 @@ from deniable.audit import Promise, Trials, judge, planned, play
 from deniable.store import Store, StoreError
 
 TINY: dict[str, Any] = {"trials": 20, "steps": 3, "records": 20, "trials_per_block": 5}
-TIMES = ("seconds", "trials_per_second")
+TIMES = ("seconds", "trials_per_second", "finished")
 
 
 def with_batch_norm() -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ PICTURES = (
 
 def test_words_table_pictures_and_json(run: Run, tmp_path: Path) -> None:
     outcome = run("compare", *TINY.split(), "--out", tmp_path)
-    assert (outcome.code, outcome.err) == (0, f"pictures and compare.json: {tmp_path}\n")
+    assert (outcome.code, outcome.err) == (0, f"report: {tmp_path / 'report.html'}\n")
     text = " ".join(outcome.out.split())
     assert "Every level was trained 2 times on 80 records of purchases (10 classes)" in text
     assert "central, noise 16" in text
@@ -148,6 +149,21 @@ def test_words_for_a_person_and_a_picture(run: Run, own: Path) -> None:
     assert "Blind average precision, without the model" in text
     assert Path("out/precision-recall.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(Path("out/attack.json").read_text())["input"]["tested"] == 120
+
+
+def test_a_stopped_attack_is_resumed_and_equals_an_uninterrupted_one(run: Run, own: Path) -> None:
+    asked = (*MODEL, "one.npz", "--weights", "weights.pt", "--attack", "threshold", "--repeats", 3, "--json")
+    whole = run(*asked, "--out", "kept").document
+    with sqlite3.connect("kept/trials.sqlite") as store:
+        store.execute("DELETE FROM blocks WHERE number = 1")
+    store.close()
+    assert "go on with resume" in run(*asked, "--out", "kept").err
+    assert run(*asked, "--out", "kept", "--resume").document == whole
+    assert run(*asked).document == whole
+    other = run(*MODEL, "one.npz", "--attack", "threshold", "--repeats", 3, "--out", "kept", "--resume")
+    assert other.code == 2
+    assert "model_sha256" in other.err
+    assert "needs out" in run(*asked, "--resume").err
 
 
 def test_shifted_records_are_named_as_such(run: Run, own: Path) -> None:

@@ -31,7 +31,9 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 # Renew with: COLUMNS=80 deniable explain --help | sed 's/ *$//' > tests/cli/help/explain.txt
-@pytest.mark.parametrize("name", ["deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "serve"])
+@pytest.mark.parametrize(
+    "name", ["deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"]
+)
 def test_help_is_locked(name: str) -> None:
     shown = command(*([] if name == "deniable" else [name]), "--help", COLUMNS="80")
     assert shown.returncode == 0

@@ -12,6 +12,7 @@ from deniable.loss import Upper
 from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
 from deniable.loss.lattice import Lattice
+from deniable.loss.replaced import Replaced
 from deniable.loss.saddle import Composition
 from deniable.loss.sampled import Exchanged, Removed
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep
@@ -116,6 +117,15 @@ def test_composed_laplace_against_the_twin():
         assert value == pytest.approx(float(truth), rel=1e-7)
         assert value >= truth * (1 - 1e-14)
         assert value - value.error <= truth
+
+
+@pytest.mark.parametrize("step", [LaplaceStep(0.1), Replaced(LaplaceStep(1.0), 0.1)], ids=repr)
+@pytest.mark.parametrize("k", [-0.4, 0.0, 0.2, 2.0])
+def test_the_bracket_of_a_coarse_grid_holds_a_fine_one(step, k):
+    coarse, fine = (Grid(Composition([(step, 100)]), points).hockey_stick(k) for points in (2**13, 2**18))
+    assert coarse - coarse.error <= fine <= coarse
+    assert fine.error <= 2e-5
+    assert fine.error <= coarse.error / 10
 
 
 def test_unlike_phases_against_the_twin():

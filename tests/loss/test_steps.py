@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.loss.replaced import replaced
 from deniable.loss.steps import AtomStep, GaussianStep
 from deniable.loss.values import Upper, upper
 from twins import gaussian_stick, gaussian_tpr, laplace_densities, sampled_densities, stick_by_quadrature
@@ -64,6 +65,32 @@ def test_sampled_laplace(scale, rate, k):
     assert pair.hockey_stick(k) == pytest.approx(float(stick_by_quadrature(densities, k, ends)), rel=1e-9)
     back = float(stick_by_quadrature(flipped(densities), k, ends))
     assert pair.reversed().hockey_stick(k) == pytest.approx(back, rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize(("scale", "rate"), [(1.0, 0.1), (0.3, 0.5), (1.0, 0.99)])
+@pytest.mark.parametrize("k", [0.0, 0.05, 0.6])
+def test_sampled_laplace_where_a_record_that_counts_replaces_one_that_does_not(scale, rate, k):
+    """`replace`: a count attains the bound, read forwards at k and backwards at -k; its cumulant is of the same law."""
+    p0, q0 = laplace_densities(scale)
+    counted = lambda x: (1 - mp.mpf(rate)) * q0(x) + mp.mpf(rate) * p0(x)  # noqa: E731
+    pair, ends = pair_of(dn.Laplace(scale).subsampled(rate), "replace"), (-60 * scale, 0.0, 1.0, 1 + 60 * scale)
+    truth = float(stick_by_quadrature((counted, q0), k, ends))
+    assert pair.hockey_stick(k) == pytest.approx(truth, rel=1e-9, abs=1e-16)
+    assert pair.hockey_stick(-k) == pytest.approx(-np.expm1(-k) + exp(-k) * truth, rel=1e-9)
+    losses, weights = pair._nodes.losses.real, np.exp(pair._nodes.log_weights.real)
+    by_nodes = (weights * np.maximum(np.exp(losses) - exp(k), 0)).sum()
+    assert by_nodes == pytest.approx(truth, abs=2e-4)  # Gauss nodes under a kink
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert (weights * np.exp(losses)).sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 0.999])
+@pytest.mark.parametrize("base", [AtomStep.of_response(1.3, 5), AtomStep.of_guarantee(0.7, 0.1)], ids=repr)
+def test_sampled_atoms_under_replace_are_a_pair_of_distributions(base, rate):
+    step = replaced(base, rate)
+    assert step.up + step.still + step.down + step.hidden == pytest.approx(1, abs=1e-15)
+    assert step.up == pytest.approx(step.down * exp(step.epsilon), rel=1e-13)
+    assert step.hockey_stick(0.0) == pytest.approx(rate * base.hockey_stick(0.0), rel=1e-13)
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.7, 3.0, 20.0])

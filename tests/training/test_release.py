@@ -50,3 +50,14 @@ def test_local_sensitivity_is_refused() -> None:
 def test_divergence_is_an_error() -> None:
     with pytest.raises(FloatingPointError, match="learning_rate"):
         train(replace(SETTINGS, learning_rate=1e38), X, Y)
+
+
+@pytest.mark.parametrize(("model", "shape"), [("digits", (64,)), ("mnist", (1, 28, 28))])
+def test_a_batch_may_be_empty(model: str, shape: tuple[int, ...]) -> None:
+    """A Poisson sample often is; then noise alone moves the weights, here by next to nothing."""
+    records = RNG.normal(size=(40, *shape))
+    quiet = replace(SETTINGS, model=model, rate=1e-9, steps=2, noise=1e-9, learning_rate=1e-6)
+    first, second = (list(train(quiet, records, Y, weights_seed=3).parameters()) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        torch.testing.assert_close(one, other)
+        assert bool(torch.isfinite(one).all())

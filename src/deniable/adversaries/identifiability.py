@@ -13,11 +13,12 @@ from math import log
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 from torch import Tensor, nn
 
 from deniable.adversaries.membership import Scored
 from deniable.checks import probability, whole
+from deniable.scores import beliefs
 from deniable.training.engine import Observation
 from deniable.training.losses import loss_function
 from deniable.training.models import model_factory
@@ -25,12 +26,6 @@ from deniable.training.pool import run_blocks
 from deniable.training.settings import Neighbours, TrainingSettings
 
 __all__ = ["Identifiability", "Recorder", "SeenStep", "beliefs", "decisions", "replay"]
-
-
-def beliefs(log_likelihood_ratio: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
-    """The posterior belief that D was trained on, sigmoid(logit(prior) + ratio) (001 Lemma 1, for any prior)."""
-    start = logit(probability("prior", prior, open_ends=True))
-    return np.asarray(expit(start + np.asarray(log_likelihood_ratio, dtype=np.float64)))
 
 
 def decisions(log_likelihood_ratio: ArrayLike, prior: float = 0.5) -> NDArray[np.bool_]:

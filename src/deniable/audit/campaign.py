@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from deniable.audit.promise import Promise, training_mechanism
+from deniable.audit.provenance import data_source
+from deniable.audit.trials import Trials
 from deniable.checks import whole
 from deniable.data import Dataset, load, most_dissimilar, split
-from deniable.data.neighbours import USUAL_MEASURE
+from deniable.data.neighbours import USUAL_MEASURE, Neighbour
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
+from deniable.training.gradients import trainable
 from deniable.training.models import check_fit, model_factory
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "Progress",
     "Trials",
     "choose_neighbours",
+    "exchanged",
+    "model_source",
     "named_by",
     "neighbourly",
     "play",
@@ -52,6 +56,8 @@ class Plan:
     seed: int
     origin: Mapping[str, Any]
     """Where the neighbours come from, for people and for the comparison on resuming."""
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
     def of(
@@ -78,9 +84,11 @@ class Plan:
         neighbours, origin = choose_neighbours(dataset, records, seed, adjacency, measure)
         network = model_factory(unsettled.model)()
         check_fit(network, neighbours.records[:2], dataset.classes)
-        if "trials_per_block" not in training:
-            settled["trials_per_block"] = usual_block(network, neighbours, unsettled.rate)
-        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin)
+        usual = usual_block(network, neighbours, unsettled.rate)
+        settled["trials_per_block"] = training.get("trials_per_block", usual)
+        source = data_source(data, dataset, label) | model_source(network)
+        source["usual_block"] = settled["trials_per_block"] == usual
+        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin, source)
 
     @property
     def blocks(self) -> int:
@@ -102,19 +110,6 @@ class Plan:
         return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
 
 
-@dataclass(frozen=True)
-class Trials:
-    """What all trials gave; rows are trials, columns are steps (see `BlockResult`)."""
-
-    trained_on_d: NDArray[np.bool_]
-    log_likelihood_ratio: NDArray[np.float64]
-    local_sensitivity: NDArray[np.float64]
-    sigma: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.trained_on_d)
-
-
 def play(
     plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
 ) -> Trials:
@@ -131,9 +126,7 @@ def play(
             if store is not None:
                 store.save(number, kept[number])
             tell(len(kept))
-    ordered = [kept[number] for number in range(plan.blocks)]
-    joined = {field.name: np.concatenate([block[field.name] for block in ordered]) for field in fields(Trials)}
-    return Trials(**{name: values[: plan.trials] for name, values in joined.items()})
+    return Trials.joined((kept[number] for number in range(plan.blocks)), plan.trials)
 
 
 def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
@@ -163,6 +156,12 @@ def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Data
     return chosen
 
 
+def model_source(network: torch.nn.Module) -> dict[str, Any]:
+    """What a network is made of, for people."""
+    layers = [str(layer) for layer in network.modules() if not any(layer.children())]
+    return {"weights": sum(value.numel() for value in trainable(network).values()), "layers": layers}
+
+
 def choose_neighbours(
     dataset: Dataset, records: int, seed: int, adjacency: Adjacency, measure: str | None
 ) -> tuple[Neighbours, dict[str, Any]]:
@@ -174,13 +173,18 @@ def choose_neighbours(
     inside, outside = split(dataset, records, seed)
     compared = measure or USUAL_MEASURE[dataset.kind]
     found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
-    other = None
-    if found.replacement is not None:
-        other = outside.inputs[found.replacement], outside.labels[found.replacement]
-    neighbours = Neighbours.of(inside.inputs, inside.labels, found.record, other)
+    neighbours = exchanged(inside, outside, found)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
     return neighbours, {**origin, **chosen}
+
+
+def exchanged(inside: Dataset, outside: Dataset, found: Neighbour) -> Neighbours:
+    """D and the neighbour that was found, as a training takes them."""
+    other = None
+    if found.replacement is not None:
+        other = outside.inputs[found.replacement], outside.labels[found.replacement]
+    return Neighbours.of(inside.inputs, inside.labels, found.record, other)
 
 
 def named_by(value: Any) -> Any:

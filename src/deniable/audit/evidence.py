@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.adversaries.identifiability import beliefs
 from deniable.audit.bound import Assumption, Bound
-from deniable.audit.campaign import Trials
 from deniable.audit.credible import credible
 from deniable.audit.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read, shift
 from deniable.audit.intervals import advantage_interval
 from deniable.audit.likelihood import likelihood, separation
 from deniable.audit.limits import Interval, interval
+from deniable.audit.quantile import quantile_interval
 from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.audit.thresholds import Limits
+from deniable.audit.trials import Trials
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency
+from deniable.scores import beliefs
 
 __all__ = [
     "Claimed",
@@ -50,6 +51,8 @@ class Measured:
     belief_bound: float
     """The belief whose exceeding is counted."""
     violations: Interval
+    belief_at_failure: Interval
+    """The belief in the truth that only a share delta of the trials exceeds: what a promised belief is a bound on."""
     quantiles: dict[str, float]
     epsilon_from_sensitivity: float | None
     """Exact loss of the noise really added, relative to the local sensitivities: see `epsilon_from_sensitivity`."""
@@ -106,6 +109,7 @@ def measure(
         largest_belief=float(sure.max()),
         belief_bound=belief_bound,
         violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
+        belief_at_failure=quantile_interval(sure, 1 - delta, confidence),
         quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
         epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, rate, adjacency),
         epsilon_from_belief=max(0.0, float(signed.max())),

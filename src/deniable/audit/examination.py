@@ -16,13 +16,15 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from torch import nn
 
-from deniable.audit.campaign import Progress, Trials, choose_neighbours, named_by, neighbourly, usual_model
+from deniable.audit.campaign import Progress, choose_neighbours, model_source, named_by, neighbourly, usual_model
 from deniable.audit.claim import Claim
 from deniable.audit.diagnostics import NUMBER, Diagnosis, Evidence, Report, diagnose
+from deniable.audit.provenance import data_source, now, python_call, versions
 from deniable.audit.recomputed import Recomputer
 from deniable.audit.residuals import Examined, examine, sketch_sizes
 from deniable.audit.trainer import Records, Trainer, seen
 from deniable.audit.training_record import judge_training
+from deniable.audit.trials import Trials
 from deniable.checks import probability, whole
 from deniable.data import load
 from deniable.document import Document
@@ -138,7 +140,7 @@ def examine_trainer(
     started = perf_counter()
     probability("confidence", confidence, open_ends=True)
     claim = Claim.of(claimed, clip, neighbourly(adjacency))
-    neighbours, origin, factory = _settled(
+    neighbours, origin, source, factory = _settled(
         data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
     )
     function = named_function("trainer", trainer) if isinstance(trainer, str) else trainer
@@ -153,22 +155,36 @@ def examine_trainer(
         claim, claimed, played, findings, delta=chance, confidence=1 - GAME_SHARE * (1 - confidence)
     )
     document["input"] = given
+    call = _call(given, source["data"], claim, confidence)
+    document["provenance"] = {**source, "versions": versions(), "command": None, "call": call}
     seconds = perf_counter() - started
-    return {**document, "seconds": seconds, "trials_per_second": len(examined) / seconds}
+    return {**document, "seconds": seconds, "trials_per_second": len(examined) / seconds, "finished": now()}
+
+
+def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
+    """The call that examines again, with the functions by their names."""
+    claimed = f"dn.Gaussian({claim.noise!r}).subsampled({claim.rate!r}).composed({claim.steps})"
+    names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
+    settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
+    return python_call(f"{data!r}, claimed={claimed}", settings)
 
 
 def _settled(
     data: Any, model: Any, claim: Claim, *, records: int, seed: int, measure: str | None, label: str | None
-) -> tuple[Neighbours, dict[str, Any], ModelFactory]:
+) -> tuple[Neighbours, dict[str, Any], dict[str, Any], ModelFactory]:
+    """The neighbours, where they come from (for the record), how they were named (for people), and the model."""
     if isinstance(data, Neighbours):
         if model is None:
             raise ValueError("model is missing: give the function that makes the nn.Module that is trained")
         data.columns(claim.adjacency)
         origin = {"data": "own neighbours", "records": len(data.records), "record": data.index}
-        return data, origin, model_factory(model)
+        factory = model_factory(model)
+        source = {"data": None, "shape": list(data.records.shape), "classes": None, "kind": "tensor"}
+        return data, origin, source | model_source(factory()), factory
     dataset = load(data, label=label)
     neighbours, origin = choose_neighbours(dataset, records, seed, claim.adjacency, measure)
-    return neighbours, origin, model_factory(usual_model(model, dataset))
+    factory = model_factory(usual_model(model, dataset))
+    return neighbours, origin, data_source(data, dataset, label) | model_source(factory()), factory
 
 
 def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:

@@ -18,6 +18,8 @@ __all__ = ["exposed_by", "exposure_document"]
 
 CANDIDATES = 256
 """Records of U \\ D that stand in for x', with replace neighbours."""
+BINS = 40
+"""Of the advantages' histogram, from 0 to the largest."""
 WARNING = "Exposure depends on the data: it is for those who hold the data, and no guarantee."
 
 
@@ -52,6 +54,13 @@ def exposure_document(exposed: Exposure, inside: Dataset, path: Path) -> Documen
         "most_exposed": ten,
         "least_advantage": float(exposed.advantage.min()),
         "median_advantage": float(np.median(exposed.advantage)),
+        "distribution": _distribution(exposed.advantage),
         "rank_correlation": rank_correlations(exposed, inside),
         "note": WARNING,
     }
+
+
+def _distribution(advantage: NDArray[np.float64]) -> Document:
+    """How many records are how exposed, without naming any."""
+    counts, edges = np.histogram(advantage, bins=BINS, range=(0, max(float(advantage.max()), 1e-12)))
+    return {"edges": edges.tolist(), "counts": counts.tolist()}

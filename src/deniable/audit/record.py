@@ -9,9 +9,11 @@ from time import perf_counter
 from typing import Any
 
 from deniable.audit.campaign import Plan, Progress, Trials, play
+from deniable.audit.course import course
 from deniable.audit.evidence import Claimed, Measured, measure
 from deniable.audit.judgement import verdict
 from deniable.audit.promise import CalibratedBy, Promise
+from deniable.audit.provenance import audit_command, now, versions
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store
@@ -45,7 +47,7 @@ def audit(
 
     ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
     finished block is kept in that directory, and `resume` goes on with the campaign there. The result depends on the
-    settings alone but for `seconds` and `trials_per_second`. Workers are spawned: a script needs
+    settings alone but for `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs
     ``if __name__ == "__main__":``, or ``processes=1``.
     """
     if resume and out is None:
@@ -96,7 +98,8 @@ def run(
     trials = play(plan, store, processes=processes, progress=progress)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
-    return {**judge(plan, trials, confidence), "seconds": seconds, "trials_per_second": speed}, trials
+    times = {"seconds": seconds, "trials_per_second": speed, "finished": now()}
+    return {**judge(plan, trials, confidence), **times}, trials
 
 
 def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
@@ -126,6 +129,12 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
         "closeness": found.closeness,
         "verdict_text": found.text,
         "notes": _notes(plan, shown, exact["epsilon"]),
+        "course": course(trials),
+        "provenance": {
+            **plan.source,
+            "versions": versions(),
+            "command": audit_command(plan.settings, plan.source, confidence),
+        },
     }
 
 
@@ -143,6 +152,7 @@ def as_measured(shown: Measured) -> Document:
             "bound": shown.belief_bound,
             "violation_rate": shown.violations.value,
             "violation_interval": {"low": shown.violations.low, "high": shown.violations.high},
+            "at_failure": shown.belief_at_failure._asdict(),
             "quantiles": shown.quantiles,
         },
         "epsilon": {

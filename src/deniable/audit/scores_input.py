@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from deniable.audit.campaign import Trials
+    from deniable.audit.trials import Trials
 
 __all__ = ["Errors", "Scores"]
 

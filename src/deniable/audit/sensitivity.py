@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.campaign import Trials
+from deniable.audit.trials import Trials
 from deniable.mechanisms import Adjacency, Gaussian, GaussianDP, Mechanism, compose
 from deniable.scores import privacy_loss
 

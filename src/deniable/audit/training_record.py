@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.campaign import Trials
 from deniable.audit.claim import Claim
+from deniable.audit.course import course
 from deniable.audit.diagnostics import Diagnosis, Report
 from deniable.audit.evidence import Claimed, measure
 from deniable.audit.judgement import Verdict, verdict
 from deniable.audit.record import SCHEMA, as_measured
+from deniable.audit.trials import Trials
 from deniable.document import Document, Question, explain
 from deniable.mechanisms import Mechanism
 
@@ -48,6 +49,7 @@ def judge_training(
         "verdict_text": judged.text,
         "diagnostics": _shown(report),
         "notes": [NOTE],
+        "course": None if trials is None else course(trials),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, serve, verdict
+from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict
 
 __all__ = ["app", "main"]
 
@@ -122,6 +122,8 @@ app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
+app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 
 

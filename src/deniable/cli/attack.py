@@ -47,7 +47,12 @@ def attack(
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", ATTACK)] = None,
     delta: Annotated[Text, option("delta", "D", "Delta of the bound on epsilon. Default 1/members.", ATTACK)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", ATTACK)] = None,
-    out: Annotated[Text, option("out", "DIR", "Write attack.json and a picture here.", ATTACK)] = None,
+    out: Annotated[
+        Text, option("out", "DIR", "Keep every finished repeat here; then attack.json and a picture.", ATTACK)
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", metavar=" ", help="Go on with the attack in --out.", rich_help_panel=ATTACK)
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
     ] = False,
@@ -56,9 +61,10 @@ def attack(
     with refusals("attack"):
         given = ("repeats", "seed", "delta", "confidence")
         values = options.read({name: context.params[name] for name in given})
-        document = _attacked(model, data, weights, label, values | ({} if kind is None else {"attack": kind}))
+        values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
+        document = _attacked(model, data, weights, label, values)
         if out is not None:
-            from deniable.report.comparison import write_attack
+            from deniable.report.page import write_attack
 
             write_attack(document, out)
             print(f"picture and attack.json: {out}", file=sys.stderr)

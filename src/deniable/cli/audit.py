@@ -19,7 +19,7 @@ from deniable.cli.options import Text, option
 from deniable.cli.running import bar, refusals
 
 if TYPE_CHECKING:
-    from deniable.audit.campaign import Plan, Trials
+    from deniable.audit.campaign import Plan
     from deniable.store import Store
 
 __all__ = ["EXAMPLES", "AuditCommand", "audit"]
@@ -164,25 +164,26 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
 
     # opened before torch and the data are loaded, so that a second process on one directory is refused at once
     with nullcontext() if out is None else Store(out, resume=resume) as store:
-        plan, document, trials = _played(arguments, store)
+        plan, document = _played(arguments, store)
     if exposure:
         document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
+        document["provenance"]["command"] += " --exposure"
     if out is not None:
-        from deniable.report import write
+        from deniable.report.page import write
 
-        page = write(document, trials, Path(out))
+        page = write(document, out)
         print(f"report: {page}", file=sys.stderr)
     return document
 
 
-def _played(arguments: dict[str, Any], store: Store | None) -> tuple[Plan, dict[str, Any], Trials]:
+def _played(arguments: dict[str, Any], store: Store | None) -> tuple[Plan, dict[str, Any]]:
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     try:
         with bar("Choosing neighbours and noise", "Trials", "trials/s") as progress:
             from deniable.audit.record import planned, run
 
             plan = planned(**arguments)
-            return plan, *run(plan, store, progress=progress, **running)
+            return plan, run(plan, store, progress=progress, **running)[0]
     except KeyboardInterrupt:
         print(f"stopped: {_kept(store)}", file=sys.stderr)
         raise

@@ -64,7 +64,8 @@ def compare(
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
     processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
-        Text, option("out", "DIR", "Keep every finished training here; then compare.json and pictures.", CAMPAIGN)
+        Text,
+        option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
@@ -103,10 +104,9 @@ def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Docum
     with bar("Loading the data", "Training and attacking") as progress:
         document = run(Plan.of(**arguments), out, resume=resume, progress=progress, **running)
     if out is not None:
-        from deniable.report.comparison import write
+        from deniable.report.page import write
 
-        write(document, out)
-        print(f"pictures and compare.json: {out}", file=sys.stderr)
+        print(f"report: {write(document, out)}", file=sys.stderr)
     return document
 
 

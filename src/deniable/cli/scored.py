@@ -12,6 +12,7 @@ from rich.text import Text
 from deniable.cli.running import print_parts
 from deniable.document import Document
 from deniable.numbers import as_given
+from deniable.report.standing import standing
 
 __all__ = ["show"]
 
@@ -49,18 +50,8 @@ def estimators(bounds: list[Document]) -> Table:
     for bound in bounds:
         low = "-" if not bound["valid"] else _figure(bound["value"])
         high = "-" if not bound["valid"] else _figure(bound["upper"])
-        table.add_row(bound["name"], low, high, _standing(bound))
+        table.add_row(bound["name"], low, high, standing(bound))
     return table
-
-
-def _standing(bound: Document) -> str:
-    failed = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is False]
-    if failed:
-        return f"does not apply: not so that {failed[0]}"
-    if bound["kind"] == "credible":
-        return f"{100 * bound['credible']:.4g}% credible, no confidence statement"
-    trusted = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is None]
-    return f"if {trusted[0]}" if trusted else f"{100 * bound['confidence']:.4g}% confidence"
 
 
 def _achieved(document: Document) -> Table:

@@ -80,12 +80,23 @@ def verdict(
     except (ValueError, OSError) as refused:
         raise typer.TyperException(str(refused)) from refused
     document["input"] = {"scores": scores, **document["input"]}
+    document["provenance"] = _provenance(document["input"])
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
         return
     from deniable.cli.scored import show
 
     show(document)
+
+
+def _provenance(given: Mapping[str, Any]) -> dict[str, Any]:
+    from hashlib import sha256
+    from pathlib import Path
+
+    from deniable.audit.provenance import verdict_command, versions
+
+    content = Path(given["scores"]).read_bytes()
+    return {"sha256": sha256(content).hexdigest(), "versions": versions(), "command": verdict_command(given)}
 
 
 def _asked(texts: Mapping[str, Any]) -> Asked:

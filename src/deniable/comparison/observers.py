@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
 
 from deniable.adversaries import LossThreshold
 from deniable.audit.campaign import Plan
@@ -17,11 +16,10 @@ from deniable.audit.limits import Interval
 from deniable.audit.record import planned
 from deniable.audit.scores_input import Errors
 from deniable.comparison.results import Spread, advantages, spread_of
-from deniable.data import Dataset, load, split
+from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
+from deniable.data import Dataset, load
 from deniable.scores import privacy_loss
-from deniable.training import Observation, run_block
-from deniable.training.gradients import trainable
-from deniable.training.models import model_factory
+from deniable.training import run_block
 
 __all__ = ["Observers", "observers"]
 
@@ -56,58 +54,24 @@ def observers(
     in 001, an instrument without a privacy guarantee (ERRATA 8), so that A_DI reaches its bound.
     """
     known = {"sensitivity": "local", "delta": 1 / records, **settings}
-    outside = _non_members(load(data), records, seed)
+    outside = non_members_of(load(data), records, seed)
     plans = [planned(data, epsilon=e, records=records, trials=trials, seed=seed, **known) for e in epsilons]
     return [_observed(plan, outside, attacked, confidence) for plan in plans]
-
-
-def _non_members(dataset: Dataset, records: int, seed: int) -> Dataset:
-    _, rest = split(dataset, records, seed)  # the very D of the campaign is left out
-    return split(rest, records, seed)[0]
 
 
 def _observed(plan: Plan, outside: Dataset, attacked: int, confidence: float) -> Observers:
     steps = plan.training.steps
     longer = replace(plan.training, steps=steps + 1)  # the weights before one more step are the trained model's
-    members = _members(plan, outside)
+    members = members_of(plan, outside)
     ratios, on_d, found = [], [], list[float]()
     for block in range(plan.blocks):
-        kept = _Kept(steps)
+        kept = Weights(steps)
         played = run_block(longer, plan.neighbours, plan.seed, block, kept)
         ratios.append(played.log_likelihood_ratio[:, steps - 1])
         on_d.append(played.trained_on_d)
-        for weights in kept.models()[: max(0, attacked - len(found))]:
-            model = _model(plan, weights)
+        for weights in kept.at(steps)[: max(0, attacked - len(found))]:
+            model = trained_model(plan, weights)
             found.append(advantages([LossThreshold()(model, members, outside, plan.seed + len(found))]).mean)
     errors = Errors.at(np.concatenate(ratios)[: plan.trials], np.concatenate(on_d)[: plan.trials], 0.0)
     bound = float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage())
     return Observers(plan.promise.bound, bound, advantage_interval(errors, confidence), spread_of(found, confidence))
-
-
-def _members(plan: Plan, like: Dataset) -> Dataset:
-    """D without the differing record, which only half of the trainings have."""
-    rest = np.arange(len(plan.neighbours.records)) != plan.neighbours.index
-    features = plan.neighbours.records.numpy()[rest].reshape(-1, *like.features.shape[1:])
-    return replace(like, features=features, labels=plan.neighbours.labels.numpy()[rest])
-
-
-class _Kept:
-    """A watcher that keeps all trials' weights as they are before one step."""
-
-    def __init__(self, step: int) -> None:
-        self._step = step
-        self._weights: list[Tensor] = []
-
-    def __call__(self, observation: Observation) -> None:
-        if observation.step == self._step:
-            self._weights = [values.clone() for values in observation.weights]
-
-    def models(self) -> list[list[Tensor]]:
-        """One trial's weights after the other's."""
-        return [list(values) for values in zip(*self._weights, strict=True)]
-
-
-def _model(plan: Plan, weights: list[Tensor]) -> nn.Module:
-    model = model_factory(plan.training.model)()
-    model.load_state_dict(dict(zip(trainable(model), weights, strict=True)), strict=False)
-    return model

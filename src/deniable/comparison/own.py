@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal, get_args
@@ -22,6 +24,7 @@ from deniable.comparison.results import advantages, curve, lower_bound, precisio
 from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
 from deniable.document import Document
+from deniable.store import Store
 from deniable.training.targets import quality
 
 __all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
@@ -137,28 +140,58 @@ def attack_model(
     seed: int = 0,
     delta: float | None = None,
     confidence: float = 0.95,
+    out: Path | str | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> Document:
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
     The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
-    the first repeat alone: further ones test the same records of the same model again.
+    the first repeat alone: further ones test the same records of the same model again. With `out`, every finished
+    repeat is kept in that directory, and `resume` goes on there with the same model and records.
     """
+    if resume and out is None:
+        raise ValueError("resume needs out, the directory of the attack to go on with")
     if attack not in get_args(OwnAttack):
         raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
     played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
-    seeds = range(whole("seed", seed, low=0), seed + whole("repeats", repeats))
-    found: list[Scored] = []
-    for number, one in enumerate(seeds):
-        found.append(played(model, members, non_members, one))
-        if progress is not None:
-            progress(number + 1, repeats)
+    settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
+    identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
+    with nullcontext() if out is None else Store(out, settings | identity, resume) as store:
+        found = _repeated(lambda one: played(model, members, non_members, seed + one), repeats, store, progress)
     document = _judged(found, Blind()(None, members, non_members, seed), allowed, confidence)
     accuracy = {"members": quality(model, members).accuracy, "non_members": quality(model, non_members).accuracy}
     counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
-    settings = {"attack": attack, "repeats": repeats, "seed": seed, "delta": allowed, "confidence": confidence}
-    return {"schema": SCHEMA, "input": settings | counts, "accuracy": accuracy, **document}
+    asked = {"delta": allowed, "confidence": confidence}
+    return {"schema": SCHEMA, "input": settings | asked | identity | counts, "accuracy": accuracy, **document}
+
+
+def _repeated(
+    play: Callable[[int], Scored], repeats: int, store: Store | None, progress: Progress | None
+) -> list[Scored]:
+    """The repeats' scores, those that `store` lacks played and kept there."""
+    kept = {} if store is None else {number: _scored(store.load(number)) for number in store.finished()}
+    for number in range(repeats):
+        if number not in kept:
+            kept[number] = play(number)
+            if store is not None:
+                store.save(number, {name: np.asarray(value) for name, value in vars(kept[number]).items()})
+        if progress is not None:
+            progress(number + 1, repeats)
+    return [kept[number] for number in range(repeats)]
+
+
+def _scored(kept: dict[str, np.ndarray[Any, Any]]) -> Scored:
+    return Scored(kept["members"], kept["non_members"], float(kept["threshold"]))
+
+
+def _digest(model: nn.Module) -> str:
+    """Of all weights and buffers, by name."""
+    digest = sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _judged(found: Sequence[Scored], blind: Scored, delta: float, confidence: float) -> Document:

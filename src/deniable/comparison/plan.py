@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
+from deniable.audit.provenance import data_source
 from deniable.checks import positive, whole
 from deniable.data import Dataset, load, purchases, skewed_purchases
 from deniable.training.reference import reference_settings
@@ -69,6 +70,8 @@ class Plan:
     seed: int
     epochs: int | None
     patience: int | None
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """How the data was named, and its shape: for people alone."""
 
     @classmethod
     def of(
@@ -108,7 +111,8 @@ class Plan:
             *(Level("local", e) for e in epsilons),
         )
         count = _members(found, shifted, records)
-        return cls(found, shifted, count, levels, attack, repeats, seed, epochs, patience)
+        source = data_source(data, found, label, classes)
+        return cls(found, shifted, count, levels, attack, repeats, seed, epochs, patience, source)
 
     def divided(self, repeat: int) -> Division:
         """The repeat's own members and other records."""

@@ -11,6 +11,7 @@ from statistics import stdev
 from time import perf_counter
 from typing import Any
 
+from deniable.audit.provenance import compare_command, now, versions
 from deniable.audit.region import region
 from deniable.checks import probability
 from deniable.comparison.plan import Level, Plan
@@ -76,7 +77,7 @@ def run(
     started = perf_counter()
     with nullcontext() if out is None else Store(out, plan.settings, resume) as store:
         blind, levels = play(plan, store, processes=processes, progress=progress)
-    return {**judge(plan, blind, levels, confidence), "seconds": perf_counter() - started}
+    return {**judge(plan, blind, levels, confidence), "seconds": perf_counter() - started, "finished": now()}
 
 
 def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]], confidence: float = 0.95) -> Document:
@@ -110,6 +111,11 @@ def judge(plan: Plan, blind: Sequence[Played], levels: dict[Level, list[Played]]
         "levels": rows,
         "region": _region(plan, rows, delta),
         "recommendation": asdict(found) | {"text": " ".join(found.sentences)},
+        "provenance": {
+            **plan.source,
+            "versions": versions(),
+            "command": compare_command(plan.settings, plan.source, confidence) if plan.source else None,
+        },
     }
 
 

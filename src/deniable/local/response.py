@@ -114,10 +114,9 @@ def _flipped(
     truth: NDArray[Any], lies: NDArray[np.bool_], categories: NDArray[Any], source: Entropy
 ) -> NDArray[np.bool_]:
     """Bits, flipped where `lies`."""
-    bits = truth != 0
-    _refuse_unless(bool(np.all(truth == bits)))
-    flipped: NDArray[np.bool_] = bits ^ lies
-    return flipped
+    bits: NDArray[np.bool_] = truth == 1
+    _refuse_unless(bool(np.all(bits | (truth == 0))))
+    return np.logical_xor(bits, lies, out=bits)
 
 
 def _answered(truth: NDArray[Any], lies: NDArray[np.bool_], categories: NDArray[Any], source: Entropy) -> NDArray[Any]:

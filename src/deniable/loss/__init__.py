@@ -14,6 +14,7 @@ from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
 from deniable.loss.lattice import Lattice
 from deniable.loss.pair import Pair
+from deniable.loss.replaced import replaced
 from deniable.loss.saddle import Composition
 from deniable.loss.sampled import Exchanged, Removed
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
@@ -114,4 +115,6 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
         return Removed(base, rate)
     if isinstance(base, GaussianStep):
         return Exchanged(base.mu, rate)
-    return AtomStep.of_guarantee(log1p(rate * expm1(min(base.largest_finite, 700.0))), rate * base.escape)
+    if isinstance(base, AtomStep | LaplaceStep):
+        return replaced(base, rate)
+    raise TypeError(f"cannot sample {type(inner).__name__} under replace")

@@ -1,12 +1,13 @@
 """Compositions of any steps on a grid of losses, by FFT: for losses with atoms, which no Gaussian smooths.
 
 Guarantee. Each step's loss L is moved to a grid, L + xi, so that a cell's mass goes to the cell's two ends with P-
-and Q-mass both kept. The hockey-stick divergence, convex in e^k, is thereby replaced by its chord ("connect the
-dots", Doroshenko et al. 2022): the discrete pair dominates the true one, and dominance survives composition, so
-divergences are upper bounds. The moves xi are independent, centred and bounded by the spacing; Bernstein's inequality
-bounds their sum by some a except with probability eta, hence
+and Q-mass both kept: E_Q[e^xi | L] = 1. The hockey-stick divergence, convex in e^k, is thereby replaced by its chord
+("connect the dots", Doroshenko et al. 2022): the discrete pair dominates the true one, and dominance survives
+composition, so divergences are upper bounds. The moves xi are independent, centred and bounded by the spacing;
+Bernstein's inequality bounds their sum by some a except with probability eta, hence P(L > t) <= P_grid(L > t - a) +
+eta. The divergence changes only where a move crosses k, and then by the crossing alone:
 
-    e^-a (H_grid(k + a) - eta) <= H(k) <= H_grid(k)      and      P(L > t) <= P_grid(L > t - a) + eta.
+    0 <= H_grid(k) - H(k) <= (1 - e^-a) (e^k Q_grid(k - a < L <= k) + P_grid(k < L <= k + a)) + (1 + e^k) eta.
 
 Mass above the grid is counted as P-mass at infinity, mass below it is rounded up, wrap-around of the FFT is bounded
 by Chernoff's inequality. The composition is tilted by e^{cL} before the transform, so that round-off is relative to
@@ -38,7 +39,7 @@ class _Cells:
     first: int
     mass: Floats
     lost: float
-    moved: float  # variance of the move xi, under P
+    moved: float  # variance of the move xi, the larger of both under P and Q
 
 
 def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
@@ -47,13 +48,15 @@ def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
     edges = np.arange(first, last + 1) * spacing
     p, q = _between(step, edges), _null_between(step, edges)
     top, bottom = np.exp(edges[1:]), np.exp(edges[:-1])
-    share = np.clip((p - q * bottom) / ((top - bottom) * np.maximum(q, 1e-300)), 0.0, 1.0)
+    width = np.maximum((top - bottom) * q, 1e-300)  # it underflows far below zero, where there is no mass to move
+    share = np.clip((p - q * bottom) / width, 0.0, 1.0)
     share = np.where(share < 1e-9, 0.0, np.where(share > 1 - 1e-9, 1.0, share))  # an atom on an edge stays there
     mass = np.zeros(edges.size)
     mass[1:] += q * share
     mass[:-1] += q * (1 - share)
     mass[0] += max(0.0, 1 - step.reversed().escape - float(step.null_tails(edges[:1])[0]))
-    moved = float((p * share * (1 - share)).sum()) * spacing**2
+    variance = share * (1 - share) * spacing**2 * exp(spacing)  # e^spacing: P weighs a cell's upper end a little more
+    moved = max(float((p * variance).sum()), float((q * variance).sum()))
     return _Cells(first, mass, float(step.tails(edges[-1:])[0]), moved)
 
 
@@ -125,11 +128,22 @@ class Grid(ComposedPair):
             return Upper(self.escape)
         law = self._law(k, 1.0)
         value, error = self._stick(law, k)
-        eta = 1e-9 * max(value, 1e-290)
-        shift = law.shift(eta)
-        least = exp(-shift) * (self._stick(law, k + shift)[0] - eta - error)
+        least = value - error - self._crossed(law, k, 1e-9 * max(value, 1e-290))
         top = min(value + error, 1.0)
         return Upper(top, max(0.0, min(top, top - max(least, self.escape))))
+
+    @staticmethod
+    def _crossed(law: _Law, k: float, chance: float) -> float:
+        """What moves across k may have added to the divergence; unlikely long moves are granted `chance`."""
+        growth = exp(min(k, 700.0))
+        eta = chance / (1 + growth)
+        shift = law.shift(eta)
+        if shift == 0:
+            return 0.0
+        below, here, above = law.above(k - shift), law.above(k), law.above(k + shift)
+        null = max(below[1] - here[1], 0.0) + below[3]
+        crossed = max(here[0] - above[0], 0.0) + here[2]
+        return -float(np.expm1(-shift)) * (growth * null + crossed) + chance
 
     @staticmethod
     def _stick(law: _Law, k: float) -> tuple[float, float]:

@@ -1,17 +1,45 @@
-"""The picture of who is exposed: the distribution over the records, and the ten most exposed."""
+"""Pictures of who is exposed: the distribution over the records; in a file of its own, the ten most exposed, too."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
-from deniable.audit.exposure import Exposure
-from deniable.data.dataset import Dataset
+from deniable.document import Document
+from deniable.report.amounts import figure
+from deniable.report.picture import BLUE, INK, Picture, axes, legend_above
 
-__all__ = ["exposed_records"]
+if TYPE_CHECKING:
+    from deniable.audit.exposure import Exposure
+    from deniable.data.dataset import Dataset
 
-COLOUR, LIMIT = "#0072b2", "#333333"
+__all__ = ["exposed_records", "exposure_picture"]
+
+COLOUR, LIMIT = BLUE, INK
+
+
+def exposure_picture(found: Document, possible: float) -> Picture:
+    """How many records are how exposed, beside what the noise allows; no record is shown."""
+    told = (
+        f"Half of the records have an advantage over them of at most {figure(found['median_advantage'])}, the least "
+        f"exposed {figure(found['least_advantage'])}; the noise allows {figure(possible)} at worst."
+    )
+    data = {**found["distribution"], "possible": possible}
+    return Picture("exposure", "How exposed the records are", told, told, data, _draw_distribution)
+
+
+def _draw_distribution(data: Document) -> Figure:
+    drawing, found = axes("membership advantage of the strongest observer over a record", "records")
+    found.stairs(data["counts"], data["edges"], fill=True, color=BLUE, alpha=0.35)
+    found.stairs(data["counts"], data["edges"], color=BLUE, linewidth=1.3)
+    label = f"what the noise allows at worst: {figure(data['possible'])}"
+    found.axvline(data["possible"], color=INK, linestyle="--", linewidth=1.2, label=label)
+    found.set_xlim(0, 1.05 * max(data["possible"], data["edges"][-1]))
+    legend_above(found)
+    return drawing
 
 
 def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure:

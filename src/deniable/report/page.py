@@ -1,65 +1,95 @@
-"""One HTML page without any outside part: the verdict in words, the scores side by side, the pictures."""
+"""One HTML file without any outside part: a first screen for those who decide, then every run's chapter."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
-import matplotlib as mpl
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib.figure import Figure
+from markupsafe import Markup
 
-from deniable.audit import Trials
 from deniable.document import Document
-from deniable.report.figures import FIGURES
+from deniable.report.audited import audit_chapter
+from deniable.report.chapter import Chapter
+from deniable.report.compared import comparison_chapter
+from deniable.report.comparison import attack_pictures
+from deniable.report.picture import Picture, inline, write_pictures
+from deniable.report.runs import PAGE, Run
+from deniable.report.scored import verdict_chapter
+from deniable.store import replace_file
 
-__all__ = ["drawn", "replace_file", "write"]
+__all__ = ["SCHEMA", "page", "write", "write_attack"]
 
-TITLES = {
-    "final-beliefs": "How sure the observer ended",
-    "belief-over-steps": "How its belief grew",
-    "sensitivity-over-steps": "What one record changes, beside the worst case",
-}
-
-
-def write(document: Document, trials: Trials, directory: Path | str) -> Path:
-    """Write audit.json, the pictures (.svg and .png) and report.html into `directory`; returns the page's path."""
-    place = Path(directory)
-    place.mkdir(parents=True, exist_ok=True)
-    replace_file(place / "audit.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
-    pictures = []
-    for name, draw in FIGURES.items():
-        figure = draw(document, trials)
-        svg = drawn(figure, "svg")
-        replace_file(place / f"{name}.svg", svg)
-        replace_file(place / f"{name}.png", drawn(figure, "png"))
-        pictures.append({"title": TITLES[name], "source": f"data:image/svg+xml;base64,{b64encode(svg).decode()}"})
-    page = place / "report.html"
-    replace_file(page, _rendered(document, pictures).encode())
-    return page
+SCHEMA = "deniable/report/1"
+CHAPTERS = {"audit": audit_chapter, "compare": comparison_chapter, "verdict": verdict_chapter}
+UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+"""What could end a script element, or a line within one, written so that JSON reads the same."""
 
 
-def drawn(figure: Figure, kind: str) -> bytes:
-    """The same bytes for the same trials: no date, and names inside the file from a fixed salt."""
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "deniable"}):
-        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    return buffer.getvalue()
+def page(runs: Sequence[Run]) -> str:
+    """The page of one or several runs; the same runs give the same bytes."""
+    if not runs:
+        raise ValueError("name at least one run: a folder that audit or compare wrote, or a .json file")
+    return _rendered(runs, [CHAPTERS[run.kind](run) for run in runs])
 
 
-def _rendered(document: Document, pictures: list[dict[str, str]]) -> str:
+def _rendered(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:
+    template = _environment().get_template("page.html")
+    return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters)))
+
+
+def write(document: Document, directory: Path | str) -> Path:
+    """Write a run's document, its pictures (.svg and .png) and report.html into `directory`; the page's path."""
+    place, kind = Path(directory), str(document["schema"]).split("/")[1]
+    run = Run(place.resolve().name, kind, document)
+    chapter = CHAPTERS[kind](run)
+    _write(document, place / f"{kind}.json", chapter.pictures)
+    replace_file(place / PAGE, _rendered([run], [chapter]).encode())
+    return place / PAGE
+
+
+def write_attack(document: Document, directory: Path | str) -> Path:
+    """Write attack.json and the picture of one attacked model; the path of the .png file."""
+    return _write(document, Path(directory) / "attack.json", attack_pictures(document))[0]
+
+
+def _write(document: Document, path: Path, pictures: Sequence[Picture]) -> list[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    return write_pictures(pictures, path.parent)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("deniable.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["figure"] = lambda value: "-" if value is None else f"{value:.3g}"
-    return environment.get_template("audit.html").render(document=document, pictures=pictures)
+    environment.filters["drawn"] = _drawn
+    return environment
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Whole or not at all: a reader never meets half a file."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(content)
-    os.replace(draft, path)  # noqa: PTH105 (named for what it does)
+def _drawn(picture: Picture, prefix: str) -> Markup:
+    """Safe: text in it was escaped when it was written."""
+    return Markup(inline(picture, prefix))
+
+
+def _title(chapters: Sequence[Chapter]) -> str:
+    return chapters[0].title if len(chapters) == 1 else f"Privacy report of {len(chapters)} runs"
+
+
+def _data(runs: Sequence[Run], chapters: Sequence[Chapter]) -> Markup:
+    """Everything that is drawn or said, for machines."""
+    found = [
+        {
+            "name": run.name,
+            "kind": run.kind,
+            "document": run.document,
+            "figures": {picture.name: picture.data for picture in chapter.pictures},
+            "scale": None if chapter.scale is None else chapter.scale.data(),
+        }
+        for run, chapter in zip(runs, chapters, strict=True)
+    ]
+    text = json.dumps({"schema": SCHEMA, "runs": found}, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(UNSAFE))

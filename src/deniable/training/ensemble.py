@@ -76,15 +76,16 @@ class Ensemble:
         return (self._source.uniform(*shape) < self._settings.rate).float()
 
     def _gather(self, drawn: Tensor, present: Tensor) -> None:
-        """Copy each trial's batch together, padded with record 0 at weight 0 to the longest batch."""
+        """Copy each trial's batch together, padded with record 0 at weight 0 to the longest batch, of at least one."""
         counts = drawn.sum(1).long()
+        longest = max(1, int(counts.max()))
         trial, record = drawn.nonzero(as_tuple=True)
         place = torch.arange(len(trial)) - (counts.cumsum(0) - counts)[trial]
-        index = torch.zeros(len(drawn), int(counts.max()), dtype=torch.long)
+        index = torch.zeros(len(drawn), longest, dtype=torch.long)
         index[trial, place] = record
         differing = torch.arange(len(self._records) - self._differing, len(self._records))
         index = torch.cat([index, differing.expand(len(drawn), -1)], 1)
-        padding = torch.arange(int(counts.max())) < counts.unsqueeze(1)
+        padding = torch.arange(longest) < counts.unsqueeze(1)
         self._include = torch.cat([padding.float(), present], 1)
         self.gradients.load(self._records[index], self._labels[index])
 

@@ -1,0 +1,126 @@
+"""Where a record comes from: the data as it was named, versions, and the one command that gives the record again.
+
+Nothing here decides a result, so nothing here is compared when a campaign is resumed.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deniable.document import Document
+
+if TYPE_CHECKING:
+    from deniable.data import Dataset
+
+__all__ = ["audit_command", "compare_command", "data_source", "now", "python_call", "verdict_command", "versions"]
+
+PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
+PROMISES = ("belief", "advantage", "epsilon", "noise")
+"""The last only where none of the others is given: a calibrated campaign has a noise, too."""
+USUAL_LOSS = "cross-entropy"
+_IMPORTABLE = re.compile(r"(?!__main__:)[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def versions() -> dict[str, str]:
+    """Of deniable, Python and the packages that compute."""
+    from deniable import __version__  # noqa: PLC0415 (the house is complete only when its rooms are)
+
+    return {"deniable": __version__, "python": platform.python_version(), **dict(filter(None, map(_found, PACKAGES)))}
+
+
+def _found(package: str) -> tuple[str, str] | None:
+    try:
+        return package, version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> Document:
+    """The data as the user named it, its shape, and how to ask for it again."""
+    given = str(data) if isinstance(data, str | Path) else _reference(data)
+    asked = {"data": given, "label": label, "asked_classes": classes}
+    return {**asked, "shape": list(dataset.features.shape), "classes": dataset.classes, "kind": dataset.kind}
+
+
+def _reference(function: Any) -> str | None:
+    """The name under which another process finds a function; None where there is none."""
+    name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    return name if _IMPORTABLE.fullmatch(name) else None
+
+
+def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
+    """The campaign's one command; None where its data or model has no name that another process could find."""
+    promise = next(name for name in PROMISES if name in given)
+    words = ("records", "measure", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
+    asked = {promise: given[promise], **{name: given[name] for name in words}}
+    asked |= {name: given[name] for name in ("sensitivity", "adjacency", "trials", "seed")}
+    asked |= {"confidence": confidence}
+    if source["label"] is not None:
+        asked["label"] = source["label"]
+    if source["data"] is None or not _named(given["model"]):
+        return None
+    if given["loss"] == USUAL_LOSS and source["usual_block"]:
+        return shlex.join(
+            ["deniable", "audit", *_data(source["data"]), *_options({**asked, "lr": given["learning_rate"]})]
+        )
+    if not _named(given["loss"]):
+        return None
+    more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
+    return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
+
+
+def _named(name: str) -> bool:
+    """A reference model's or loss's name, or that of a function which can be imported."""
+    return ":" not in name or _IMPORTABLE.fullmatch(name) is not None
+
+
+def _data(name: str) -> list[str]:
+    return ["--data", name] if Path(name).suffix in (".npz", ".csv") else [name]
+
+
+def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
+    """The comparison's one command; None where its data has no name that another process could find."""
+    if source["data"] is None:
+        return None
+    asked = {name: given[name] for name in ("records", "epochs", "attack", "repeats", "seed")}
+    asked |= {"classes": source["asked_classes"], "label": source["label"], "confidence": confidence}
+    asked |= {name: ",".join(map(repr, given[name])) or "," for name in ("central", "local")}
+    asked["patience"] = given["patience"] or 0
+    return shlex.join(["deniable", "compare", source["data"], *_options(asked)])
+
+
+def verdict_command(given: Mapping[str, Any]) -> str:
+    """The command that judges the same scores again."""
+    names = ("claimed_epsilon", "delta", "noise", "rate", "steps", "adjacency", "method", "rule", "threshold")
+    asked = {name.replace("_", "-"): given.get(name) for name in (*names, "confidence")}
+    return shlex.join(["deniable", "verdict", given["scores"], *_options(asked)])
+
+
+def _options(asked: Mapping[str, Any]) -> list[str]:
+    return [f"--{name}={value}" for name, value in asked.items() if value is not None]
+
+
+def python_call(data: str, settings: Mapping[str, Any]) -> str:
+    """``dn.audit(...)`` with these settings, as Python would write them."""
+    named = (f"{name}={_literal(value)}" for name, value in settings.items())
+    return f"dn.audit({', '.join([data, *named])})"
+
+
+def _literal(value: Any) -> str:
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # an Adjacency is a text, too
+
+
+def _program(call: str) -> str:
+    return shlex.join(["python", "-c", f"import json, deniable as dn; print(json.dumps({call}))"])

@@ -1,0 +1,179 @@
+"""`deniable reproduce`: the tables and figures of the five documents, made anew."""
+
+# ruff: noqa: PLC0415 (imports inside the command, so that help is quick)
+
+from __future__ import annotations
+
+import json as encoder
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deniable.cli.options import Text, option
+from deniable.cli.running import print_parts, refusals
+from deniable.document import Document
+
+if TYPE_CHECKING:
+    from deniable.experiments import Scale
+    from deniable.experiments.run import Selected
+
+__all__ = ["EXAMPLES", "reproduce"]
+
+EXAMPLES = (
+    "Examples:\n\ndeniable reproduce\n\ndeniable reproduce tvd figure-10\n\n"
+    "deniable reproduce all --scale full --out results"
+)
+PANEL = "The run"
+
+
+def _argument(name: str, text: str) -> Any:
+    return typer.Argument(metavar=name, help=text, show_default=False)
+
+
+def reproduce(
+    paper: Annotated[
+        Text, _argument("PAPER", "000 to 004, or d53, vldb, tvd, dbsec, erlingsson; all for all. None: list them.")
+    ] = None,
+    item: Annotated[Text, _argument("ITEM", "One table or figure, as in table-2 or figure-6a.")] = None,
+    scale: Annotated[
+        Text,
+        option("scale", "S", "smoke (default): minutes. hours: as in docs/results. full: the papers' sizes.", PANEL),
+    ] = None,
+    out: Annotated[
+        Text, option("out", "DIR", "Where results go; finished items are kept. Default reproduced-SCALE.", PANEL)
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
+    ] = False,
+) -> None:
+    """Make the tables and figures of the five documents anew, the paper's value beside ours."""
+    with refusals("reproduce"):
+        from deniable.experiments import find
+
+        chosen, size = find(paper or "all", item), _scale(scale)
+        document = _listed(chosen) if paper is None else _run(chosen, size, Path(out or f"reproduced-{size}"))
+    if json:
+        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+    else:
+        print_parts(_list(document) if paper is None else _outcome(document))
+    if document.get("missed"):
+        raise typer.Exit(1)
+
+
+def _scale(text: str | None) -> Scale:
+    from deniable.experiments import Scale
+
+    if text is not None and text not in list(Scale):
+        raise ValueError(f"--scale must be smoke, hours or full, got {text!r}")
+    return Scale(text or Scale.SMOKE)
+
+
+def _listed(chosen: list[Selected]) -> Document:
+    from deniable.experiments import SCHEMA
+
+    return {
+        "schema": SCHEMA,
+        "items": [
+            {
+                "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
+                "item": item.name,
+                "title": item.title,
+                "seconds": {str(scale): seconds for scale, seconds in item.seconds.items()},
+            }
+            for paper, item in chosen
+        ],
+    }
+
+
+def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
+    from deniable.experiments import PAPERS, kept, reproduce
+
+    left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
+    expected = sum(item.expected(scale) for _, item in left)
+    finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""
+    print(
+        f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(expected)} on two cores.",
+        file=sys.stderr,
+    )
+    with _bar(expected, scale, {(paper.name, item.name) for paper, item in left}) as progress:
+        return reproduce(chosen, scale, out, every=PAPERS, progress=progress)
+
+
+@contextmanager
+def _bar(expected: float, scale: Scale, left: set[tuple[str, str]]) -> Iterator[Callable[[Selected, float], None]]:
+    """A bar over the expected time of all items, on standard error; none without a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
+        task = shown.add_task("", total=max(expected, 1e-9))
+        before: dict[tuple[str, str], float] = {}
+
+        def tell(selected: Selected, done: float) -> None:
+            paper, item = selected
+            if (paper.name, item.name) in left:
+                before[paper.name, item.name] = done * item.expected(scale)
+            shown.update(task, description=f"{paper.name} {item.name}", completed=sum(before.values()))
+
+        yield tell
+
+
+def _list(document: Document) -> Iterator[Any]:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text as Words
+
+    yield Words(f"{_count(len(document['items']))} of five documents. deniable reproduce PAPER [ITEM] runs them.\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("paper", no_wrap=True)
+    table.add_column("item", no_wrap=True)
+    table.add_column("what")
+    for heading in ("smoke", "full"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in document["items"]:
+        times = (_time(row["seconds"].get(scale, 0.0)) for scale in ("smoke", "full"))
+        table.add_row(f"{row['paper']['number']} {row['paper']['name']}", row["item"], row["title"], *times)
+    yield Padding(table, (0, 0, 1, 2), expand=False)
+    totals = (sum(row["seconds"].get(scale, 0.0) for row in document["items"]) for scale in ("smoke", "full"))
+    yield Words("All: about {} at scale smoke, {} at full, on two cores.".format(*map(_time, totals)), style="dim")
+
+
+def _outcome(document: Document) -> Iterator[Any]:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text as Words
+
+    from deniable.experiments.results import outcome
+
+    rows, missed = document["items"], document["missed"]
+    said = "All hold" if not missed else f"{len(missed)} of {len(rows)} miss what was stated: {', '.join(missed)}"
+    yield Words(f"{said}. See {document['out']}/RESULTS.md.\n", style="bold red" if missed else "bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("item", no_wrap=True)
+    table.add_column("outcome")
+    for row in rows:
+        table.add_row(f"{row['paper']['name']} {row['item']}", outcome(row), style="" if row["passed"] else "red")
+    yield Padding(table, (0, 0, 0, 2), expand=False)
+
+
+def _count(items: int) -> str:
+    return f"{items} table or figure" if items == 1 else f"{items} tables and figures"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1:
+        return "1 s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,65 @@
+"""What the items' pictures share: panels, colours, legends, and tables drawn as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+__all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "YELLOW", "beside", "legend", "panels", "table"]
+
+BLUE, RED, GREEN, ORANGE, PURPLE, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#b8a800"
+BLACK, GREY = "#222222", "#999999"
+"""Colours that the colour-blind can tell apart (Okabe and Ito)."""
+
+
+def panels(titles: Sequence[str], columns: int = 2, *, x: str, y: str, size: float = 3.1) -> tuple[Figure, list[Axes]]:
+    """A grid of panels with the same axes' names, each with its title."""
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(1.25 * size * columns, size * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    axes: list[Axes] = np.asarray(grid).ravel().tolist()
+    for part, title in zip(axes, titles, strict=False):
+        part.set(title=title, xlabel=x, ylabel=y)
+        part.title.set_fontsize("medium")
+        part.spines[["top", "right"]].set_visible(False)
+    for part in axes[len(titles) :]:
+        part.set_visible(False)
+    return figure, axes[: len(titles)]
+
+
+def legend(axes: Axes, **options: Any) -> None:
+    """A small legend without a frame."""
+    axes.legend(**{"frameon": False, "fontsize": "small", **options})
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> Figure:
+    """A table as a picture, columns as wide as their longest text."""
+    lines = [list(headings), *(list(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) + 3 for column in zip(*lines, strict=True)]
+    height = 0.26 * (len(lines) + (2 if note else 1))
+    figure = Figure(figsize=(0.083 * sum(widths), height))
+    figure.text(0.01, 1 - 0.13 / height, title, fontsize=10, va="center")
+    figure.text(0.01, 0.13 / height, note, fontsize=8, va="center", color=BLACK)
+    axes = figure.add_axes((0, 0.26 / height if note else 0, 1, 0.26 * len(lines) / height))
+    axes.set_axis_off()
+    shares = [width / sum(widths) for width in widths]
+    drawn = axes.table(lines, colWidths=shares, cellLoc="center", bbox=Bbox.unit())
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(9)
+    for (row, _), cell in drawn.get_celld().items():
+        cell.set_linewidth(0)
+        if row == 0:
+            cell.set_text_props(weight="bold")
+            cell.set_facecolor("#eeeeee")
+    return figure
+
+
+def beside(ours: Any, printed: str | None, digits: str = ".4g") -> str:
+    """Our value with the paper's in brackets; an interval by its two ends."""
+    shown = f"{ours:{digits}}" if not isinstance(ours, Sequence) else "–".join(f"{end:{digits}}" for end in ours)
+    return shown if printed is None else f"{shown}  [{printed}]"

@@ -1,0 +1,139 @@
+"""The identifiability games that 000 Chapter 5 and 001 Section 6 share: campaigns, each described here, measured once.
+
+A campaign is one data set, kind of neighbours, sensitivity and belief. What its trials say is kept in the run's
+directory, where all tables and figures that need it find it.
+"""
+
+# ruff: noqa: PLC0415 (torch is imported when there is something to play)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Literal
+
+from deniable.experiments.item import Run, Values
+
+__all__ = [
+    "ADULT",
+    "CASES",
+    "MNIST",
+    "NAMES",
+    "PURCHASE",
+    "STAND_IN",
+    "Case",
+    "Game",
+    "available",
+    "binomial_error",
+    "measured",
+    "sized",
+    "three_sets",
+    "titled",
+]
+
+MNIST, ADULT, PURCHASE, STAND_IN = "mnist", "adult", "purchase100", "location30"
+NAMES = {MNIST: "MNIST", ADULT: "Adult", PURCHASE: "Purchase-100", STAND_IN: "Location-30"}
+RECORDS = {MNIST: 100, STAND_IN: 1000, PURCHASE: 1000, ADULT: 1000}
+DELTA = {MNIST: 0.01}
+"""001 Section 6 and Table 3; all other data sets have delta 0.001."""
+
+Kind = Literal["replace", "add-remove"]
+Sensitivity = Literal["local", "global"]
+Case = tuple[str, Sensitivity, Kind]
+CASES: tuple[Case, ...] = (
+    ("LS bounded", "local", "replace"),
+    ("LS unbounded", "local", "add-remove"),
+    ("GS bounded", "global", "replace"),
+    ("GS unbounded", "global", "add-remove"),
+)
+"""The four ways to scale noise, in the order of 001 Table 2."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """One campaign with 001's settings: 30 full-batch steps, clipping norm 3, learning rate 0.005, noise by Renyi DP.
+
+    A_MI attacks, and the accuracy is measured on, the first `attacked` trainings. `rank` says which neighbour D' is: 0,
+    1, 2 are the most dissimilar ones, -1, -2, -3 the least dissimilar ones.
+    """
+
+    data: str
+    belief: float
+    adjacency: Kind = "replace"
+    sensitivity: Sensitivity = "local"
+    trials: int = 1000
+    attacked: int = 200
+    records: int = 100
+    rank: int = 0
+    seed: int = 0
+    universe: int | None = None
+    """How many of the data's records there are to be drawn and chosen from; None: all."""
+
+    @property
+    def delta(self) -> float:
+        """The paper's, whatever the size."""
+        return DELTA.get(self.data, 0.001)
+
+    @property
+    def name(self) -> str:
+        """The directory of its trials."""
+        parts = (self.data, self.records, self.adjacency, self.sensitivity, f"{self.belief:g}", self.trials)
+        rank, seed = f"-rank{self.rank}" if self.rank else "", f"-seed{self.seed}" if self.seed else ""
+        return "-".join(map(str, parts)) + rank + seed
+
+
+def sized(run: Run, data: str, belief: float, case: Case, rank: int = 0) -> Game:
+    """The campaign at the run's scale: the paper's records and 1000 trials at full."""
+    _, sensitivity, kind = case
+    few = {MNIST: (8, 20), STAND_IN: (8, 60), PURCHASE: (8, 60), ADULT: (20, 100)}[data]
+    records = run.size(*few, RECORDS[data], hours=300 if data == STAND_IN else RECORDS[data])
+    trials = run.size(10, 100, 1000)
+    attacked = run.size(4, 20, 1000, hours=200 if kind == "replace" else 100)
+    universe = run.size(400, 4000, None)
+    return Game(data, belief, kind, sensitivity, trials, attacked, records, rank, run.seed, universe)
+
+
+def measured(run: Run, games: Iterable[Game]) -> list[Values]:
+    """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
+    todo = list(games)
+
+    def told(place: int) -> Callable[[float], None]:
+        return lambda share: run.tell((place + share) / len(todo))
+
+    return [_measured(run, game, told(place)) for place, game in enumerate(todo)]
+
+
+def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
+    def work() -> Values:
+        from deniable.experiments.playing import play, summary
+
+        return summary(play(game, run.trials, tell))
+
+    return run.once(game.name, asdict(game), work)
+
+
+def binomial_error(found: Values) -> float:
+    """The standard error of a campaign's measured advantage where its true one is that of the noise really added."""
+    return sqrt((1 - float(found["exact_advantage"]) ** 2) / int(found["trials"]))
+
+
+def available(data: str) -> bool:
+    """Whether the data's files are here or can be fetched."""
+    from deniable.data import load
+
+    try:
+        load(data)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def three_sets() -> dict[str, str]:
+    """001's three data sets by the paper's names; Location-30 stands where the file of Purchase-100 is not present."""
+    return {"MNIST": MNIST, "Purchase-100": PURCHASE if available(PURCHASE) else STAND_IN, "Adult": ADULT}
+
+
+def titled(name: str, data: str) -> str:
+    """A data set's name, with what stands in for it."""
+    return name if NAMES[data] == name else f"{NAMES[data]} (for {name})"

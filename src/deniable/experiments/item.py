@@ -1,0 +1,116 @@
+"""What one table or figure of a paper is: what to compute, what the paper prints, how they must compare, how it looks.
+
+An `Item` is declared before anything runs, so its tolerances cannot be fitted to its outcome.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deniable.experiments.compare import Comparison
+from deniable.store import canonical, replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Item", "Paper", "Run", "Scale", "Values"]
+
+Values = dict[str, Any]
+"""Plain JSON: numbers, texts, lists and tables of them."""
+T = TypeVar("T")
+
+
+class Scale(StrEnum):
+    """How much of the paper's work is done."""
+
+    TEST = "test"
+    """For the project's own tests: seconds for all items together."""
+    SMOKE = "smoke"
+    """A look: all items of all papers in under ten minutes on two cores."""
+    HOURS = "hours"
+    """The largest sizes that two cores finish in a few hours: what docs/results holds."""
+    FULL = "full"
+    """The paper's own sizes."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the smallest."""
+        return list(Scale).index(self)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an item's computation is given: the scale, the seed, and a place where long work is kept."""
+
+    scale: Scale
+    trials: Path
+    """Shared by all items of an output directory: what two items both need is measured once."""
+    seed: int = 0
+    tell: Callable[[float], None] = lambda done: None
+    """To be called with the share of the item's work that is done."""
+
+    def size(self, test: T, smoke: T, full: T, hours: T | None = None) -> T:
+        """The one of the sizes that belongs to the scale; what full takes no hours for is the same at both."""
+        return (test, smoke, full if hours is None else hours, full)[self.scale.rank]
+
+    def room(self, name: str, settings: Mapping[str, Any]) -> Path:
+        """The directory of one campaign: equal settings have the same one, so a `Store` there is shared and resumed."""
+        return self.trials / f"{name}-{sha256(canonical(settings).encode()).hexdigest()[:16]}"
+
+    def once(self, name: str, settings: Mapping[str, Any], work: Callable[[], Values]) -> Values:
+        """The result of `work`, done once for these settings and kept in `trials`, also over restarts."""
+        room = self.room(name, settings)
+        kept = room.with_name(f"{room.name}.json")
+        if kept.exists():
+            found: Values = json.loads(kept.read_text())["result"]
+            return found
+        result = work()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, json.dumps({"settings": dict(settings), "result": result}, allow_nan=False).encode())
+        return result
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure.
+
+    `compute` returns plain JSON values; `draw` makes from them alone a picture that a reader of the paper recognises.
+    """
+
+    name: str
+    """As in the paper: table-2, figure-6a."""
+    title: str
+    caption: str
+    """What is shown, in our own words, with every stand-in for data that cannot be had."""
+    compute: Callable[[Run], Values]
+    draw: Callable[[Values], Figure]
+    comparisons: tuple[Comparison, ...]
+    seconds: Mapping[Scale, float]
+    """About how long it takes at smoke and full scale on two cores."""
+    printed: Mapping[str, Any]
+    """The paper's values as it prints them, as texts (so that their digits are known), where it prints any."""
+    needs: tuple[str, ...] = ()
+    """Published data sets that must be here or be fetched."""
+    notes: tuple[str, ...] = ()
+    """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
+
+    def expected(self, scale: Scale) -> float:
+        """About how many seconds it takes; at hours as at full, unless said."""
+        return self.seconds.get(scale, self.seconds[Scale.FULL])
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One of the five documents."""
+
+    number: str
+    """000 to 004."""
+    name: str
+    title: str
+    items: tuple[Item, ...]

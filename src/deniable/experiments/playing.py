@@ -1,0 +1,255 @@
+"""Plays a campaign of `deniable.experiments.games`, block by block, and sums up what it shows.
+
+The trials are those of `deniable.audit`; beside them stand, for some of the trainings, what A_MI gains on the trained
+model, what it gains on the same model before training, and the test accuracy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from deniable.adversaries import LossThreshold
+from deniable.audit.campaign import Plan, Trials, exchanged, usual_model
+from deniable.audit.evidence import Errors, belief_in_truth
+from deniable.audit.promise import Promise
+from deniable.audit.sensitivity import epsilon_of_shift, largest_shift
+from deniable.bounds.belief import belief_to_epsilon
+from deniable.bounds.concentrated import rho_to_epsilon_classic
+from deniable.bounds.gaussian import advantage_to_epsilon
+from deniable.comparison.results import advantages
+from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
+from deniable.data import Dataset, load, split
+from deniable.data.neighbours import USUAL_MEASURE, Neighbour, least_dissimilar, most_dissimilar
+from deniable.experiments.games import Game
+from deniable.experiments.item import Values
+from deniable.mechanisms import Adjacency
+from deniable.scores import privacy_loss
+from deniable.store import Store
+from deniable.training import Neighbours, TrainingSettings, run_block
+from deniable.training.blocks import usual_block
+from deniable.training.models import model_factory
+from deniable.training.pool import spread
+from deniable.training.targets import quality
+
+__all__ = ["Played", "planned", "play", "summary"]
+
+EXTREMES = 3
+"""Neighbours from either end that 001 Figure 4 looks at."""
+TESTED = 500
+"""Records that the accuracy is measured on."""
+WORTH_A_WORKER = 20
+"""Blocks; fewer take less time than starting a process."""
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BINS = 50
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a campaign gave; the last three have one value for each attacked training."""
+
+    game: Game
+    plan: Plan
+    trials: Trials
+    membership: NDArray[np.float64]
+    """A_MI's advantage over the trained model."""
+    untrained: NDArray[np.float64]
+    """A_MI's advantage over the same model before training: luck in the draw of the records, the same in both."""
+    accuracy: NDArray[np.float64]
+
+
+def planned(game: Game) -> Plan:
+    """The campaign as `deniable.audit` plans it; noise by Renyi DP (001 Section 5), as `noise_for_belief` has it."""
+    kind = Adjacency(game.adjacency)
+    promise = Promise("belief", game.belief, game.delta, "rdp")
+    drawn = Drawn(game.data, game.universe, game.records, game.seed)
+    neighbours, origin = _neighbours(drawn, kind, game.rank)
+    unsettled = TrainingSettings(usual_model(None, drawn.universe), noise=1.0, adjacency=kind)
+    training = replace(
+        unsettled,
+        noise=promise.noise(unsettled.rate, unsettled.steps, kind),
+        sensitivity=game.sensitivity,
+        trials_per_block=min(game.trials, usual_block(model_factory(unsettled.model)(), neighbours, unsettled.rate)),
+    )
+    draws = crc32(game.name.encode())  # each campaign its own, so that all do not share one piece of luck
+    return Plan(promise, training, neighbours, game.trials, draws, origin)
+
+
+def play(game: Game, place: Path, tell: Callable[[float], None] = lambda share: None) -> Played:
+    """All trials of the campaign: those kept in `place` are read, the missing ones are played and kept there."""
+    plan = planned(game)
+    settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
+    with Store(place / game.name, settings, resume=True) as store:
+        kept = {number: store.load(number) for number in store.finished()}
+        missing = [number for number in range(plan.blocks) if number not in kept]
+        running = spread(partial(_block, game, plan), missing, _workers(len(missing)))
+        with closing(running):  # type: ignore[type-var]
+            for number, arrays in running:
+                store.save(number, arrays)
+                kept[number] = arrays
+                tell(len(kept) / plan.blocks)
+    return _joined(game, plan, [kept[number] for number in range(plan.blocks)])
+
+
+def _workers(blocks: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, blocks // WORTH_A_WORKER))
+
+
+def _joined(game: Game, plan: Plan, blocks: list[Arrays]) -> Played:
+    values = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    observed = {field.name: values.pop(field.name)[: game.trials] for field in fields(Trials)}
+    return Played(game, plan, Trials(**observed), **values)
+
+
+def _block(game: Game, plan: Plan, number: int) -> Arrays:
+    """One block's trials, and A_MI and the accuracy for those of its trainings that are to be attacked."""
+    steps, size = plan.training.steps, plan.training.trials_per_block
+    attacked = range(number * size, min((number + 1) * size, game.attacked))
+    kept = Weights(0, steps)
+    # one step more, since a step's observer sees the weights before it; the trials' first steps stay the same
+    longer = replace(plan.training, steps=steps + 1) if attacked else plan.training
+    played = run_block(longer, plan.neighbours, plan.seed, number, kept if attacked else None)
+    columns = ("log_likelihood_ratio", "local_sensitivity", "sigma")
+    arrays = {"trained_on_d": played.trained_on_d} | {name: getattr(played, name)[:, :steps] for name in columns}
+    return arrays | _attacked(game, plan, kept, attacked)
+
+
+def _attacked(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:
+    if not trials:
+        return {name: np.empty(0) for name in ("membership", "untrained", "accuracy")}
+    outside, tests = _others(Drawn(game.data, game.universe, game.records, game.seed))
+    members = members_of(plan, outside)
+
+    def models(step: int) -> Any:
+        return (trained_model(plan, weights) for weights in kept.at(step)[: len(trials)])
+
+    def gains(step: int) -> NDArray[np.float64]:
+        scored = (LossThreshold()(model, members, outside, n) for n, model in zip(trials, models(step), strict=True))
+        return np.array([advantages([one]).mean for one in scored])
+
+    last = plan.training.steps
+    accuracy = np.array([quality(model, tests).accuracy for model in models(last)])
+    return {"membership": gains(last), "untrained": gains(0), "accuracy": accuracy}
+
+
+class Drawn(NamedTuple):
+    """D and what is left of the data: equal ones are drawn once."""
+
+    data: str
+    most: int | None
+    records: int
+    seed: int
+
+    @property
+    def universe(self) -> Dataset:
+        """All records there are to choose from."""
+        return _universe(self.data, self.most)
+
+    @property
+    def parts(self) -> tuple[Dataset, Dataset]:
+        """D and the others."""
+        return split(self.universe, self.records, self.seed)
+
+
+@cache
+def _universe(data: str, most: int | None) -> Dataset:
+    every = load(data)
+    return every if most is None or most >= len(every) else split(every, most, 0)[0]
+
+
+@cache
+def _others(drawn: Drawn) -> tuple[Dataset, Dataset]:
+    """Non-members, as many as D has, and test records; neither is in D."""
+    rest = drawn.parts[1]
+    tests = split(rest, min(TESTED, len(rest)), drawn.seed + 1)[0]
+    return non_members_of(drawn.universe, drawn.records, drawn.seed), tests
+
+
+@cache
+def _extremes(drawn: Drawn, adjacency: Adjacency, most: bool) -> list[Neighbour]:
+    return (most_dissimilar if most else least_dissimilar)(*drawn.parts, adjacency, count=EXTREMES)
+
+
+@cache
+def _neighbours(drawn: Drawn, adjacency: Adjacency, rank: int) -> tuple[Neighbours, dict[str, Any]]:
+    found = _extremes(drawn, adjacency, rank >= 0)[rank if rank >= 0 else -1 - rank]
+    universe = drawn.universe
+    origin = {"data": drawn.data, "data_sha256": universe.sha256, "records": drawn.records}
+    return exchanged(*drawn.parts, found), {**origin, "measure": USUAL_MEASURE[universe.kind], **asdict(found)}
+
+
+def summary(played: Played) -> Values:
+    """Everything that tables and figures read, as JSON values."""
+    game, plan, trials = played.game, played.plan, played.trials
+    sure = belief_in_truth(trials)
+    return {
+        "trials": len(trials),
+        "records": game.records,
+        "delta": game.delta,
+        "epsilon": belief_to_epsilon(game.belief),
+        "noise": plan.training.noise,
+        "dissimilarity": plan.origin["dissimilarity"],
+        "exact_advantage": float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage()),
+        **_advantages(trials, sure),
+        "belief": _spread(sure) | {"max": float(sure.max())},
+        "beliefs": np.histogram(sure, BINS, (0, 1))[0].tolist(),
+        "violations": float(np.mean(sure > game.belief)),
+        "epsilon_from": _epsilons(trials, game),
+        "sensitivity": _spread(trials.local_sensitivity) | {"steps": _by_step(trials.local_sensitivity)},
+        "membership": _mean(played.membership),
+        "membership_gain": _mean(played.membership - played.untrained),
+        "accuracy": _spread(played.accuracy) if len(played.accuracy) else None,
+    }
+
+
+def _advantages(trials: Trials, sure: NDArray[np.float64]) -> Values:
+    """A_DI's advantage by its wins, and (with far less scatter) by what its own beliefs expect it to win."""
+    errors = Errors.of(trials)
+    wrong = (errors.false_positives + errors.false_negatives) / len(trials)
+    expected = np.abs(2 * sure - 1)
+    return {
+        "advantage": 1 - 2 * wrong,
+        "advantage_error": float(2 * np.sqrt(wrong * (1 - wrong) / len(trials))),
+        "expected_advantage": float(expected.mean()),
+        "expected_advantage_error": float(expected.std(ddof=1) / np.sqrt(len(expected))),
+    }
+
+
+def _epsilons(trials: Trials, game: Game) -> Values:
+    """001 Section 5.3's three ways; by sensitivity both with the paper's accountant (RDP) and exactly."""
+    shift = largest_shift(trials)
+    errors = Errors.of(trials)
+    won = 1 - 2 * (errors.false_positives + errors.false_negatives) / len(trials)
+    return {
+        "sensitivity": rho_to_epsilon_classic(shift**2 / 2, game.delta),
+        "sensitivity_exact": epsilon_of_shift(shift, game.delta),
+        "belief": max(0.0, float(logit(belief_in_truth(trials).max()))),
+        "advantage": advantage_to_epsilon(max(0.0, won), game.delta),
+    }
+
+
+def _mean(values: NDArray[np.float64]) -> Values | None:
+    if len(values) < 2:
+        return None
+    return {"mean": float(values.mean()), "error": float(values.std(ddof=1) / np.sqrt(len(values)))}
+
+
+def _spread(values: NDArray[np.float64]) -> Values:
+    return {"mean": float(values.mean()), "quantiles": np.quantile(values, QUANTILES).tolist()}
+
+
+def _by_step(values: NDArray[np.float64]) -> Values:
+    return {"mean": values.mean(axis=0).tolist(), "quantiles": np.quantile(values, QUANTILES, axis=0).tolist()}

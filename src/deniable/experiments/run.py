@@ -1,0 +1,181 @@
+"""Runs items and keeps their outcome: <paper>/<item>.json, .svg and .png, and RESULTS.md over all that is there."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from PIL import Image
+
+from deniable import __version__
+from deniable.experiments.item import Item, Paper, Run, Scale, Values
+from deniable.experiments.results import results
+from deniable.store import replace_file
+
+__all__ = ["SCHEMA", "Selected", "kept", "reproduce"]
+
+SCHEMA = "deniable/reproduce/1"
+Document = dict[str, Any]
+_FINE = re.compile(rb"(\d\.\d\d)\d+")
+"""Hundredths of a point are enough for any eye."""
+Selected = tuple[Paper, Item]
+Progress = Callable[[Selected, float], None]
+"""Told the item at work and the share of it that is done."""
+
+
+def reproduce(
+    chosen: Iterable[Selected],
+    scale: Scale,
+    out: Path,
+    *,
+    every: Iterable[Paper],
+    seed: int = 0,
+    progress: Progress = lambda selected, done: None,
+) -> Document:
+    """Run the chosen items into `out` and return the document of the run.
+
+    An item whose values are kept in `out`, from the same version and seed and at least this scale, is not computed
+    again, only judged and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or
+    an earlier one.
+    """
+    chosen = list(chosen)
+    _protect(chosen, scale, out, seed)
+    records = []
+    for selected in chosen:
+        progress(selected, 0.0)
+        records.append(_record(selected, scale, out, seed, progress))
+        replace_file(out / "RESULTS.md", results(_all_kept(every, out)).encode())
+        progress(selected, 1.0)
+    missed = [f"{record['paper']['name']} {record['item']}" for record in records if not record["passed"]]
+    return {"schema": SCHEMA, "scale": str(scale), "seed": seed, "out": str(out), "missed": missed, "items": records}
+
+
+def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document | None:
+    """The item's document in `out`, if it was made by this version with this seed, at this scale or a larger one."""
+    found = _read(_path(selected, out))
+    if found is None or (found["schema"], found["versions"]["deniable"], found["seed"]) != (SCHEMA, __version__, seed):
+        return None
+    return found if Scale(found["scale"]).rank >= scale.rank else None
+
+
+def _protect(chosen: Iterable[Selected], scale: Scale, out: Path, seed: int) -> None:
+    """A small run never replaces the outcome of a larger one, by another version or with another seed."""
+    for paper, item in chosen:
+        found = _read(_path((paper, item), out))
+        if found is None or kept((paper, item), scale, out, seed) is not None:
+            continue
+        if Scale(found["scale"]).rank > scale.rank:
+            raise ValueError(
+                f"{out} holds {paper.name} {item.name} at scale {found['scale']}, which scale {scale} would replace: "
+                "name another directory with --out"
+            )
+
+
+def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Progress) -> Document:
+    paper, item = selected
+    document = kept(selected, scale, out, seed)
+    if document is None:
+        started = perf_counter()
+        values = item.compute(Run(scale, out / "trials", seed, lambda done: progress(selected, done)))
+        document = {**_made(values, perf_counter() - started), "scale": str(scale)}
+    made = {name: document[name] for name in ("scale", "values", "seconds", "versions")}
+    document = {**_described(paper, item, seed), **made, **_judged(item, made["values"], Scale(made["scale"]))}
+    path = _path(selected, out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = item.draw(document["values"])
+    replace_file(path.with_suffix(".svg"), _drawn(figure, "svg"))
+    figure.set_layout_engine("none")  # laid out once, for both
+    replace_file(path.with_suffix(".png"), _drawn(figure, "png"))
+    # The document last: where it is, the pictures are.
+    replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
+    return document
+
+
+def _described(paper: Paper, item: Item, seed: int) -> Document:
+    return {
+        "schema": SCHEMA,
+        "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
+        "item": item.name,
+        "title": item.title,
+        "caption": item.caption,
+        "notes": list(item.notes),
+        "seed": seed,
+        "printed": item.printed,
+    }
+
+
+def _made(values: Values, seconds: float) -> Document:
+    return {
+        "values": json.loads(json.dumps(values, allow_nan=False)),  # as a later run will read it
+        "seconds": round(seconds, 2),
+        "versions": {"deniable": __version__, "python": sys.version.split()[0], **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("numpy", "scipy", "torch", "matplotlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _judged(item: Item, values: Values, scale: Scale) -> Document:
+    judged, left = [], []
+    for comparison in item.comparisons:
+        if Scale(comparison.smallest).rank > scale.rank:
+            left.append(f"{comparison.what}: judged from scale {comparison.smallest} on")
+            continue
+        judgement = comparison.judge(values, item.printed)
+        judged.append({**asdict(judgement), "stated": comparison.stated})
+    return {"passed": all(one["passed"] for one in judged), "comparisons": judged, "not_judged": left}
+
+
+def _drawn(figure: Figure, kind: str) -> bytes:
+    """The same bytes for the same values: no date, and names inside the file from a fixed salt."""
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "deniable", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, dpi=90, metadata={"Date": None} if kind == "svg" else None)
+    return _FINE.sub(rb"\1", buffer.getvalue()) if kind == "svg" else _few_colours(buffer)
+
+
+def _few_colours(png: io.BytesIO) -> bytes:
+    """A third of the size, and the eye sees no difference."""
+    smaller = io.BytesIO()
+    with Image.open(png) as picture:
+        picture.convert("RGB").quantize(64).save(smaller, "png", optimize=True)
+    return smaller.getvalue()
+
+
+def _path(selected: Selected, out: Path) -> Path:
+    paper, item = selected
+    return out / paper.name / f"{item.name}.json"
+
+
+def _read(path: Path) -> Document | None:
+    if not path.exists():
+        return None
+    try:
+        found: Document = json.loads(path.read_text())
+    except ValueError as damaged:
+        raise ValueError(
+            f"{path} is not an item's record ({damaged}): remove it, or name another directory"
+        ) from damaged
+    return found
+
+
+def _all_kept(every: Iterable[Paper], out: Path) -> list[Document]:
+    found = (_read(_path((paper, item), out)) for paper in every for item in paper.items)
+    return [document for document in found if document is not None]

@@ -1,0 +1,33 @@
+"""001 (VLDB): quantifying identifiability to choose and audit epsilon in deep learning."""
+
+from __future__ import annotations
+
+from deniable.experiments import gaussian_pair
+from deniable.experiments.item import Paper
+from deniable.experiments.vldb.auditing import FIGURE_7, FIGURE_8, FIGURE_9
+from deniable.experiments.vldb.costs import TABLE_1
+from deniable.experiments.vldb.identifiability import FIGURE_6, TABLE_2
+from deniable.experiments.vldb.sensitivities import FIGURE_4, FIGURE_5
+from deniable.experiments.vldb.settings_table import TABLE_3
+
+__all__ = ["PAPER"]
+
+PAPER = Paper(
+    "001",
+    "vldb",
+    "Quantifying identifiability to choose and audit epsilon in deep learning",
+    (
+        gaussian_pair.decision("figure-1", "001 Figure 1"),
+        gaussian_pair.errors("figure-2", "001 Figure 2"),
+        gaussian_pair.scores("figure-3", "001 Figure 3"),
+        TABLE_1,
+        FIGURE_4,
+        FIGURE_5,
+        TABLE_2,
+        FIGURE_6,
+        TABLE_3,
+        FIGURE_7,
+        FIGURE_8,
+        FIGURE_9,
+    ),
+)

@@ -1,0 +1,254 @@
+"""001 Table 2 and Figure 6: what A_DI achieves at belief target 0.9, for local and global sensitivity."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from deniable.experiments.compare import Claim, Ordered, Within
+from deniable.experiments.distributions import boxes, violins
+from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, beside, panels, table
+from deniable.experiments.games import (
+    ADULT,
+    CASES,
+    MNIST,
+    STAND_IN,
+    binomial_error,
+    measured,
+    sized,
+    three_sets,
+    titled,
+)
+from deniable.experiments.item import Item, Run, Scale, Values
+
+__all__ = ["CASE_NAMES", "COLOURS", "FIGURE_6", "STAND_IN_NOTE", "TABLE_2", "TRAINED_BOTH", "four_ways"]
+
+BELIEF = 0.9
+LOCAL_CASES = 2
+"""The first of `CASES`."""
+CASE_NAMES = [name for name, _, _ in CASES]
+COLOURS = (RED, ORANGE, BLUE, GREEN)
+PRINTED_ADVANTAGE = {"MNIST": ("0.24", "0.23", "0.18", "0.27"), "Adult": ("0.17", "0.22", "0.13", "0.18")}
+ELSEWHERE = ("0.25", "0.23", "0.1", "0.24")
+PRINTED_VIOLATIONS = {
+    "MNIST": ("2e-3", "2e-3", "0", "4e-3"),
+    "Purchase-100": ("0", "0", "0", "1e-3"),
+    "Adult": ("0",) * 4,
+}
+STAND_IN_NOTE = (
+    "Purchase-100 cannot be had here: Location-30 (real visits, 446 bits, 30 classes, network 446-128-30) stands in, "
+    "with 300 records at scale hours (1000 at full); the paper's values for Purchase-100 are shown, not compared. "
+    "Where the file of Purchase-100 is present its loader takes over."
+)
+TRAINED_BOTH = (
+    "The paper trains on D only; here b is drawn and D or D' is trained on (ERRATA 10). Group norm stands where the "
+    "MNIST network has batch norm (ERRATA 9). The learning rate 0.005, 30 steps and clipping norm 3 are the paper's."
+)
+
+
+def four_ways(run: Run, data: str) -> list[Values]:
+    """What the campaigns of the four ways to scale noise show for one data set."""
+    return measured(run, (sized(run, data, BELIEF, case) for case in CASES))
+
+
+def _table(run: Run) -> Values:
+    sets = three_sets()
+    rows = {name: four_ways(run, data) for name, data in sets.items()}
+    local, bounded, unbounded = slice(LOCAL_CASES), (0, 2), (1, 3)
+
+    def column(key: str, part: Any = slice(None)) -> dict[str, list[float]]:
+        return {name: [one[key] for one in row][part] for name, row in rows.items()}
+
+    expected = column("expected_advantage")
+    return {
+        "data": {name: titled(name, data) for name, data in sets.items()},
+        "records": {name: row[0]["records"] for name, row in rows.items()},
+        "trials": rows["MNIST"][0]["trials"],
+        "advantage": column("advantage"),
+        "advantage_error": column("advantage_error"),
+        "expected_advantage": expected,
+        "exact_advantage": column("exact_advantage"),
+        "violations": column("violations"),
+        "delta": {name: row[0]["delta"] for name, row in rows.items()},
+        "local": {
+            **{key: column(key, local) for key in ("advantage", "exact_advantage")},
+            "error": {name: [binomial_error(one) for one in row[local]] for name, row in rows.items()},
+        },
+        "bounded": {
+            kind: {name: row[i] for name, row in expected.items()}
+            for kind, i in zip(("local", "global"), bounded, strict=True)
+        },
+        "unbounded": {
+            kind: {name: row[i] for name, row in expected.items()}
+            for kind, i in zip(("local", "global"), unbounded, strict=True)
+        },
+        "paper": _against_paper(rows),
+    }
+
+
+def _against_paper(rows: dict[str, list[Values]]) -> Values:
+    """Ours and the printed advantages with local sensitivity, whose noise does not depend on network or data."""
+    ours, printed, error = [], [], []
+    for name, texts in PRINTED_ADVANTAGE.items():
+        for one, text in zip(rows[name][:2], texts[:2], strict=True):
+            ours.append(one["advantage"])
+            printed.append(float(text))
+            error.append(sqrt(binomial_error(one) ** 2 + (1 - one["exact_advantage"] ** 2) / 1000))
+    return {"ours": ours, "printed": printed, "error": error}
+
+
+def _rarely(values: Values) -> bool:
+    trials = values["trials"]
+    return all(
+        rate <= values["delta"][name] + 3 * sqrt(values["delta"][name] / trials)
+        for name, rates in values["violations"].items()
+        for rate in rates
+    )
+
+
+def _draw_table(found: Values) -> Figure:
+    rows = []
+    for name, title in found["data"].items():
+        printed = {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}[name]
+        for place, case in enumerate(CASE_NAMES):
+            ours = f"{found['advantage'][name][place]:.3f} ± {found['advantage_error'][name][place]:.3f}"
+            expected = f"{found['expected_advantage'][name][place]:.3f}"
+            violations = beside(found["violations"][name][place], PRINTED_VIOLATIONS[name][place], ".1g")
+            exact = f"{found['exact_advantage'][name][place]:.4f}" if place < LOCAL_CASES else ""
+            rows.append((title if place == 0 else "", case, f"{ours}  [{printed[place]}]", expected, exact, violations))
+    headings = ("data", "noise by", "Adv  [paper]", "Adv by beliefs", "exact Adv", "δ′  [paper]")
+    return table(headings, rows, f"Advantage and belief violations at ρβ = 0.9, {found['trials']} trainings each")
+
+
+TABLE_2 = Item(
+    name="table-2",
+    needs=(MNIST, STAND_IN, ADULT),
+    title="A_DI's advantage and belief violations, local and global sensitivity",
+    caption=(
+        "001 Table 2: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds "
+        "0.9, for MNIST, Location-30 (in place of Purchase-100) and Adult."
+    ),
+    compute=_table,
+    draw=_draw_table,
+    comparisons=(
+        Within(
+            "with local sensitivity the measured advantage is that of the noise really added",
+            "local.advantage",
+            "local.exact_advantage",
+            "local.error",
+        ),
+        Within(
+            "MNIST and Adult with local sensitivity meet the paper, both with their binomial errors",
+            "paper.ours",
+            "paper.printed",
+            "paper.error",
+        ),
+        Ordered(
+            "global sensitivity, bounded: less advantage than local (by A_DI's beliefs)",
+            "bounded.global",
+            "bounded.local",
+            strict=True,
+            smallest="smoke",
+        ),
+        Ordered(
+            "global sensitivity, unbounded: at most the advantage of local (by A_DI's beliefs)",
+            "unbounded.global",
+            "unbounded.local",
+            slack=0.02,
+            smallest="hours",
+        ),
+        Claim("beliefs exceed 0.9 at most as often as delta allows, plus 3 standard errors", _rarely),
+    ),
+    seconds={Scale.SMOKE: 30.0, Scale.HOURS: 3000.0, Scale.FULL: 3600.0},
+    printed={"advantage": {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}, "violations": PRINTED_VIOLATIONS},
+    notes=(
+        STAND_IN_NOTE,
+        TRAINED_BOTH,
+        (
+            "The noise is the RDP calibration's, whose exact advantage is 0.2562 (delta 0.01) or 0.2168 (delta "
+            "0.001), not Theorem 3's 0.28 or 0.23 (ERRATA 6)."
+        ),
+        (
+            "With global sensitivity the advantage depends on how long the network's gradients are, which differs"
+            " from the paper's where the networks do; Adult's are shorter here, so that its advantage is smaller."
+        ),
+        "Noise scaled to local sensitivity is an instrument, not differentially private (ERRATA 8).",
+    ),
+)
+
+
+def _beliefs(run: Run) -> Values:
+    sets = three_sets()
+    rows = {name: four_ways(run, data) for name, data in sets.items()}
+    kept = {
+        name: {key: [one[key] for one in row] for key in ("beliefs", "belief", "accuracy", "expected_advantage")}
+        for name, row in rows.items()
+    }
+    middle = {name: [one["belief"]["mean"] for one in row] for name, row in rows.items()}
+    high = {name: [one["belief"]["quantiles"][-1] for one in row] for name, row in rows.items()}
+    return {
+        "data": {name: titled(name, data) for name, data in sets.items()},
+        "panels": kept,
+        "mean_belief": middle,
+        "global_bounded": [row[2] for row in high.values()],
+        "local_bounded": [row[0] for row in high.values()],
+        "local_unbounded": [row[1] for row in high.values()],
+        "accuracy": {name: [one["accuracy"]["mean"] for one in row] for name, row in rows.items()},
+    }
+
+
+def _draw_beliefs(found: Values) -> Figure:
+    titles = [f"({letter}) {name}" for letter, name in zip("abc", found["data"].values(), strict=True)]
+    figure, axes = panels(
+        [*titles, "(d) test accuracy, " + found["data"]["MNIST"]], 2, x="", y="belief in the data trained on"
+    )
+    for part, row in zip(axes, found["panels"].values(), strict=False):
+        violins(part, row["beliefs"], [one["quantiles"][2] for one in row["belief"]], COLOURS)
+        part.axhline(BELIEF, color=BLUE, linestyle="--", linewidth=1)
+        part.set(ylim=(0, 1), xticks=range(1, 5), xticklabels=[name.replace(" ", "\n") for name in CASE_NAMES])
+    accuracy = [one["quantiles"] for one in found["panels"]["MNIST"]["accuracy"]]
+    boxes(axes[3], accuracy, COLOURS, [name.replace(" ", "\n") for name in CASE_NAMES])
+    axes[3].set(ylabel="test accuracy")
+    return figure
+
+
+FIGURE_6 = Item(
+    name="figure-6",
+    needs=(MNIST, STAND_IN, ADULT),
+    title="beliefs after training, and test accuracy",
+    caption=(
+        "001 Figure 6: final beliefs of A_DI at target 0.9 for MNIST (a), Location-30 in place of Purchase-100 "
+        "(b) and Adult (c), for local and global sensitivity, bounded and unbounded; test accuracy of the MNIST "
+        "models (d; the paper does not name the data set of its example)."
+    ),
+    compute=_beliefs,
+    draw=_draw_beliefs,
+    comparisons=(
+        Claim(
+            "beliefs lie on average only slightly above 0.5, at most 0.7",
+            lambda v: all(0.48 < one < 0.7 for row in v["mean_belief"].values() for one in row),
+        ),
+        Ordered(
+            "bounded: global sensitivity keeps the 95 % quantile of beliefs below local sensitivity's",
+            "global_bounded",
+            "local_bounded",
+            strict=True,
+            smallest="smoke",
+        ),
+        Claim(
+            "with local sensitivity bounded and unbounded beliefs look alike (95 % quantiles within 0.06)",
+            lambda v: all(abs(a - b) <= 0.06 for a, b in zip(v["local_bounded"], v["local_unbounded"], strict=True)),
+            smallest="hours",
+        ),
+    ),
+    seconds={Scale.SMOKE: 2.0, Scale.HOURS: 30.0, Scale.FULL: 30.0},
+    printed={},
+    notes=(
+        STAND_IN_NOTE,
+        TRAINED_BOTH,
+        "30 steps of SGD with learning rate 0.005 hardly move the network, so (d) stays near guessing; the paper "
+        "names no optimizer. 000 Figure 5.2 shows the accuracy with DP-Adam and more records.",
+    ),
+)

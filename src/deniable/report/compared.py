@@ -1,0 +1,92 @@
+"""A comparison's chapter: local against central privacy, by what an attacker achieves and what accuracy is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deniable.document import Document
+from deniable.report import words
+from deniable.report.amounts import share
+from deniable.report.chapter import Chapter, Part
+from deniable.report.comparison import comparison_pictures
+from deniable.report.origins import rerun
+from deniable.report.runs import Run, outcome, title
+from deniable.report.scale import precision_scale
+from deniable.report.tables import levels, regions
+
+__all__ = ["comparison_chapter"]
+
+
+def comparison_chapter(run: Run) -> Chapter:
+    """Everything that is said and shown of a comparison."""
+    document = run.document
+    sentences, warning = document["recommendation"]["sentences"], document["warning"]
+    said = [sentence for sentence in sentences if sentence != warning]
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=outcome(run).capitalize(),
+        tone="good" if document["recommendation"]["better"] else "open",
+        sure=f"{document['input']['repeats']} trainings of each level",
+        promise=_promise(document),
+        measured=_measured(document),
+        meaning=said[0] if said else "Nothing can be recommended.",
+        text=" ".join(said[1:]),
+        cautions=(warning,) if warning else (),
+        scale=precision_scale(document),
+        parts=tuple(_parts(document)),
+        finished=document.get("finished"),
+    )
+
+
+def _promise(document: Document) -> str:
+    kinds = [row["kind"] for row in document["levels"]]
+    central, local = kinds.count("central"), kinds.count("local")
+    return (
+        f"{central} levels of central privacy (noise on gradients) and {local} of local privacy (noise on the records "
+        "themselves). Their epsilons cannot be compared; what an attacker achieves and what accuracy is left can."
+    )
+
+
+def _measured(document: Document) -> str:
+    given, original = document["input"], document["levels"][0]
+    return (
+        f"Each level was trained {given['repeats']} times on {given['records']:,} records and attacked by the "
+        f"{words.ATTACKS.get(given['attack'], given['attack'])} attack. Without protection the model is right on "
+        f"{share(original['test_accuracy']['mean'])} of new records, and the attack's average precision is "
+        f"{original['average_precision']['mean']:.2f} (guessing: 0.5)."
+    )
+
+
+def _parts(document: Document) -> Iterator[Part]:
+    yield Part("What privacy costs", pictures=tuple(comparison_pictures(document)), tables=(levels(document),))
+    if document["region"]:
+        yield Part("Between analysis and attack", tables=(regions(document["region"]),))
+    yield Part("What this rests on", terms=tuple(_assumptions(document)))
+    yield rerun(document)
+
+
+def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
+    yield "Neighbours", words.ADJACENCIES["add-remove"]
+    yield (
+        "The attacker",
+        "It is given as many members as non-members and has to tell them apart; the white-box attack also sees the "
+        "model and knows half of the truth. It is weaker than the observer that differential privacy assumes: a "
+        "stronger one may achieve more.",
+    )
+    yield (
+        "Local privacy",
+        "Noise is added to every value of every record before anybody trains on it. Attacks look at the true records, "
+        "as somebody does who knows a person.",
+    )
+    yield (
+        "Central privacy",
+        "Poisson batches, gradients clipped by themselves, Gaussian noise on their sum. Epsilon is exact for the steps "
+        "that were really taken.",
+    )
+    yield (
+        "phi",
+        "The share of the attack's success that is taken away, over the share of accuracy that is lost. Above 1 the "
+        "trade is favourable, 2 is the most that is shown.",
+    )
+    yield "Lower bounds on epsilon", "Records of one model share its noise, which the limits do not cover."

@@ -1,0 +1,166 @@
+"""Epsilon from both sides: every estimator's interval beside what is claimed and exact, and the region of privacy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from deniable.audit.promise import training_mechanism
+from deniable.audit.region import region
+from deniable.document import Document
+from deniable.mechanisms import Adjacency
+from deniable.numbers import as_given
+from deniable.report.amounts import figure
+from deniable.report.picture import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    RED,
+    YELLOW,
+    Picture,
+    axes,
+    legend_above,
+    plain,
+)
+
+__all__ = ["NAMED", "epsilon_picture", "region_data", "region_picture"]
+
+NAMED = {"naive": (GREY, ":"), "advanced": (PURPLE, "-."), "rdp": (YELLOW, "--")}
+"""Weaker analyses, and how they are drawn."""
+NAMES = {"naive": "naive composition", "advanced": "advanced composition", "rdp": "Renyi DP"}
+WITHOUT_CONFIDENCE = {
+    "sensitivity": "local sensitivities",
+    "belief": "largest belief",
+    "advantage": "advantage, Gaussian",
+    "advantage_theorem_3": "advantage, Theorem 3",
+}
+"""Figures that are read off the trials, and make no statement of confidence."""
+MOST = 20
+"""Estimators that are drawn; there are fewer."""
+FACTORS = np.geomspace(0.4, 2.5, 9)
+"""Noise levels around the audited one, at which analyses are shown."""
+
+
+def epsilon_picture(document: Document, claimed: float | None, exact: float | None, delta: float) -> Picture:
+    """Epsilon by every estimator of the document's `measured`."""
+    measured = document["measured"]["epsilon"]
+    points = {name: measured[key] for key, name in WITHOUT_CONFIDENCE.items() if measured.get(key) is not None}
+    keys = ("name", "value", "upper", "valid", "kind")
+    estimators = [{key: bound[key] for key in keys} for bound in measured["estimators"][:MOST]]
+    data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
+    marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
+    told = (
+        f"What each estimator shows of epsilon at delta {as_given(delta)}: a bar is its interval, a diamond a figure "
+        f"without confidence. Beside them: {', '.join(marks) or 'nothing is claimed'}. A bar wholly to the right of "
+        "the claim speaks against it."
+    )
+    title = "Epsilon by every estimator"
+    return Picture("epsilon-estimators", title, told, told, data, _draw_epsilons)
+
+
+def _draw_epsilons(data: Document) -> Figure:
+    rows = [plain(bound["name"]) for bound in data["estimators"]] + list(data["points"])
+    drawing, found = axes(f"epsilon at delta {as_given(data['delta'])}", "", height=1.3 + 0.27 * len(rows))
+    right = 1.15 * _furthest(data)
+    for place, bound in enumerate(data["estimators"]):
+        _interval(found, place, bound, right)
+    for place, value in enumerate(data["points"].values(), start=len(data["estimators"])):
+        found.plot([value], [place], marker="D", markersize=5, color=GREY, linestyle="none")
+    for name, at, colour, style in (("claimed", data["claimed"], RED, "-."), ("exact", data["exact"], INK, "--")):
+        if at is not None:
+            found.axvline(at, color=colour, linestyle=style, linewidth=1.4, label=f"{name} {figure(at)}")
+    found.set_yticks(range(len(rows)), rows)
+    found.tick_params(axis="y", length=0)
+    found.grid(axis="y", visible=False)
+    found.set(xlim=(0, right), ylim=(len(rows) - 0.4, -0.6))
+    if data["claimed"] is not None or data["exact"] is not None:
+        legend_above(found)
+    return drawing
+
+
+def _furthest(data: Document) -> float:
+    shown = [data["claimed"], data["exact"], *data["points"].values()]
+    shown += [bound[key] for bound in data["estimators"] if bound["valid"] for key in ("value", "upper")]
+    return float(max([0.1, *(value for value in shown if value is not None and isfinite(value))]))
+
+
+def _interval(found: Axes, place: int, bound: Document, right: float) -> None:
+    """A bar from the lower to the upper limit, open to the right where there is none."""
+    if not bound["valid"]:
+        found.text(0.01 * right, place, "does not apply", color=MUTED, va="center", fontsize=8, style="italic")
+        return
+    low = right if bound["value"] is None else bound["value"]
+    high = right if bound["upper"] is None else bound["upper"]
+    colour = GREY if bound["kind"] == "credible" else BLUE
+    found.plot([low, high], [place, place], color=colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
+    found.plot([low], [place], marker="|", markersize=11, markeredgewidth=2.2, color=colour)
+    if bound["upper"] is None:
+        found.plot([right], [place], marker=">", markersize=6, color=colour, clip_on=False)
+
+
+def region_data(document: Document, lower: float | None) -> list[Document]:
+    """The region of privacy around an audited training: analyses over the noise, and what was shown at its own."""
+    given, adjacency = document["input"], Adjacency(document["input"]["adjacency"])
+    levels = [(given["noise"] * float(factor), None) for factor in FACTORS] + [(given["noise"], lower)]
+    rows = [(noise, training_mechanism(noise, given["rate"], given["steps"]), shown) for noise, shown in levels]
+    known = region(rows, document["exact"]["delta"], adjacency)
+    return [asdict(row) for row in known if isfinite(row.exact)]
+
+
+def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them (004 Figures 1 and 2)."""
+    shown = [row for row in rows if row["lower"] is not None]
+    said = ", ".join(
+        f"at noise {figure(row['noise'])} between {figure(row['lower'])} and {figure(row['exact'])}" for row in shown
+    )
+    told = (
+        f"Analyses bound epsilon from above, the {attack} from below; the truth lies between, here "
+        f"{said or 'not told from below'}. Weaker analyses promise more epsilon than there is."
+    )
+    data = {"rows": rows, "delta": delta, "attack": attack}
+    return Picture("region-of-privacy", "The region of privacy", told, told, data, _draw_region)
+
+
+def _draw_region(data: Document) -> Figure:
+    drawing, found = axes("noise multiplier", f"epsilon at delta {as_given(data['delta'])}", height=3.6)
+    rows = data["rows"]
+    for name, (colour, style) in NAMED.items():
+        known = [(row["noise"], row["named"][name]) for row in rows if row["named"][name]]
+        if known:
+            found.plot(*zip(*known, strict=True), style, color=colour, label=f"{NAMES[name]}, upper")
+    found.plot([r["noise"] for r in rows], [r["exact"] for r in rows], "-", color=BLUE, label="exact, upper")
+    _from_below(found, [row for row in rows if row["lower"] is not None], data)
+    found.set(xscale="log", yscale="log")
+    noise = [row["noise"] for row in (rows if len(rows) < 7 else rows[:: len(rows) // 4])]
+    found.set_xticks(noise, [figure(z) for z in noise])
+    found.set_xticks([], minor=True)
+    found.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    found.yaxis.set_minor_formatter("")
+    legend_above(found, columns=2)
+    return drawing
+
+
+def _from_below(found: Axes, rows: list[Document], data: Document) -> None:
+    """The attack's lower bounds, 0 at the foot of the picture, and the region above them."""
+    if not rows:
+        return
+    positive = [row["exact"] for row in data["rows"]] + [row["lower"] for row in rows]
+    floor = min(value for value in positive if value > 0) / 10
+    lower = [max(row["lower"], floor) for row in rows]
+    noise, exact = [row["noise"] for row in rows], [row["exact"] for row in rows]
+    found.plot(noise, lower, "s-", color=ORANGE, markersize=5, label=f"{data['attack']}, lower")
+    for row, height in zip(rows, lower, strict=True):
+        if row["lower"] == 0:
+            found.annotate("0", (row["noise"], height), (4, 3), textcoords="offset points", fontsize=8, color=INK)
+    if len(rows) > 1:
+        found.fill_between(noise, lower, exact, color=GREEN, alpha=0.15, linewidth=0, label="region of privacy")
+    else:
+        found.plot([noise[0]] * 2, [lower[0], exact[0]], color=GREEN, linewidth=7, alpha=0.3, label="region of privacy")

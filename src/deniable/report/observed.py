@@ -1,0 +1,180 @@
+"""What the observer saw and became sure of: final beliefs, their course, sensitivities, rates beside the possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from deniable.audit.promise import training_mechanism
+from deniable.bounds.advantage import least_fnr
+from deniable.document import Document
+from deniable.mechanisms import Adjacency
+from deniable.report.amounts import figure, share
+from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Picture, axes, legend_above
+from deniable.report.words import rarely
+from deniable.scores import privacy_loss
+
+__all__ = ["course_pictures", "exact_curve", "promised_line"]
+
+SIDES = (("d", "trained on D", BLUE), ("other", "trained on D'", ORANGE))
+CURVE_POINTS = 37
+MIDDLE = "median and middle 90 % of the trials"
+
+
+def course_pictures(document: Document) -> Iterator[Picture]:
+    """Every picture that the document's `course` allows."""
+    course = document["course"]
+    yield _final_beliefs(document, course)
+    yield _belief_over_steps(document, course)
+    if course["sensitivity"] is not None:
+        yield _sensitivity(document, course)
+    if course["roc"] is not None:
+        yield _roc(document, course)
+
+
+def _final_beliefs(document: Document, course: Document) -> Picture:
+    measured = document["measured"]["belief"]
+    limits = measured["violation_interval"]
+    told = (
+        f"Each training ends with a belief that D was trained on. The bound of {share(measured['bound'])} was exceeded "
+        f"in {share(measured['violation_rate'])} of the trainings (limits {share(limits['low'])} to "
+        f"{share(limits['high'])}); {rarely(document)} is allowed. At 50 % the observer learned nothing."
+    )
+    data = {**course["final_beliefs"], "bound": measured["bound"]}
+    title = "How sure the observer ended"
+    return Picture("final-beliefs", title, told, f"Histogram. {told}", data, _draw_final_beliefs)
+
+
+def _draw_final_beliefs(data: Document) -> Figure:
+    drawing, found = axes("belief in D after the last step", "trainings")
+    edges = np.linspace(0, 1, len(data["d"]) + 1)
+    for side, name, colour in SIDES:
+        found.stairs(data[side], edges, fill=True, color=colour, alpha=0.35)
+        found.stairs(data[side], edges, color=colour, linewidth=1.3, label=name)
+    _bounds(found.axvline, data["bound"])
+    _percent_axis(found, "x")
+    legend_above(found)
+    return drawing
+
+
+def _belief_over_steps(document: Document, course: Document) -> Picture:
+    bound = document["measured"]["belief"]["bound"]
+    told = f"How belief in D moves as the observer watches step after step: {MIDDLE}.{_thinned(course)}"
+    ends = [f"{name}: {share(course['belief'][side][1][-1])}" for side, name, _ in SIDES if course["belief"][side]]
+    description = f"{told} Median at the end, {', '.join(ends)}; bound {share(bound)}."
+    data = {"steps": course["steps"], **course["belief"], "bound": bound}
+    return Picture("belief-over-steps", "How its belief grew", told, description, data, _draw_belief_over_steps)
+
+
+def _draw_belief_over_steps(data: Document) -> Figure:
+    drawing, found = axes("training step", "belief in D")
+    for side, name, colour in SIDES:
+        if data[side] is not None:
+            _band(found, data["steps"], data[side], name, colour)
+    _bounds(found.axhline, data["bound"])
+    _percent_axis(found, "y")
+    legend_above(found)
+    return drawing
+
+
+def _sensitivity(document: Document, course: Document) -> Picture:
+    given = document["input"]
+    factor, name = (2, "2C") if given["adjacency"] == Adjacency.REPLACE else (1, "C")
+    limit, middle = factor * given["clip"], float(np.median(course["sensitivity"][1]))
+    told = (
+        f"How far one record moves the sum of clipped gradients ({MIDDLE}), beside the most that clipping allows, "
+        f"{name} = {figure(limit)}: {share(middle / limit)} of it in the middle.{_thinned(course)}"
+    )
+    data = {"steps": course["steps"], "band": course["sensitivity"], "limit": limit, "name": name}
+    title = "What one record changes, beside the worst case"
+    return Picture("sensitivity-over-steps", title, told, told, data, _draw_sensitivity)
+
+
+def _draw_sensitivity(data: Document) -> Figure:
+    drawing, found = axes("training step", "distance of the two gradient sums")
+    _band(found, data["steps"], data["band"], "local sensitivity", BLUE)
+    label = f"global sensitivity {data['name']} = {figure(data['limit'])}"
+    found.axhline(data["limit"], color=INK, linestyle="--", linewidth=1.2, label=label)
+    found.set_ylim(0, 1.08 * max(data["limit"], *data["band"][2]))
+    legend_above(found)
+    return drawing
+
+
+def _roc(document: Document, course: Document) -> Picture:
+    given, roc, delta = document["input"], course["roc"], document["exact"]["delta"]
+    promised = document["claimed"]["epsilon"]
+    data = {
+        "measured": {name: roc[name] for name in ("fpr", "tpr")},
+        "exact": exact_curve(given),
+        "promised": None if promised is None else promised_line(promised, delta),
+    }
+    told = (
+        "How many trainings on D are recognised (up) for how many wrong alarms (right). No attack on this noise can be "
+        f"above the exact curve but by chance{'' if promised is None else ', nor may any be above the promised line'}."
+    )
+    shown = len(roc["fpr"])
+    few = f" {shown} of {roc['thresholds']:,} thresholds are drawn." if shown < roc["thresholds"] else ""
+    return Picture("roc", "What the observer recognised", told + few, f"ROC curve. {told}", data, _draw_roc)
+
+
+def exact_curve(given: Document) -> Document:
+    """The trade-off curve of the described training: the largest true positive rate at every false one."""
+    mechanism = training_mechanism(given["noise"], given["rate"], given["steps"])
+    fpr, tpr = privacy_loss(mechanism, Adjacency(given["adjacency"])).roc(CURVE_POINTS)
+    return {"fpr": fpr.tolist(), "tpr": tpr.tolist()}
+
+
+def promised_line(epsilon: float, delta: float) -> Document:
+    """What (epsilon, delta)-DP allows: TPR <= e^epsilon FPR + delta, and the same seen from the other side."""
+    fpr = np.concatenate([[0.0], np.geomspace(1e-4, 0.1, 25), np.linspace(0.1, 1, 46)[1:]])
+    return {"fpr": fpr.tolist(), "tpr": [1 - least_fnr(epsilon, delta, float(rate)) for rate in fpr]}
+
+
+def _draw_roc(data: Document) -> Figure:
+    drawing, found = axes("wrong alarms (false positive rate)", "recognised (true positive rate)", height=4.0)
+    found.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", label="guessing")
+    if data["promised"] is not None:
+        found.plot(*_xy(data["promised"]), color=RED, linestyle="-.", label="promised at most")
+    found.plot(*_xy(data["exact"]), color=INK, linestyle="--", label="exact for this noise")
+    found.plot(*_xy(data["measured"]), color=GREEN, linewidth=2, label="measured")
+    found.set_aspect("equal")
+    _percent_axis(found, "x")
+    _percent_axis(found, "y")
+    legend_above(found, columns=2)
+    return drawing
+
+
+def _xy(line: Document) -> tuple[list[float], list[float]]:
+    return line["fpr"], line["tpr"]
+
+
+def _band(found: Axes, steps: list[int], band: list[list[float]], name: str, colour: str) -> None:
+    low, middle, high = band
+    found.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+    found.plot(steps, middle, color=colour, label=name, marker="o" if len(steps) == 1 else None)
+    found.set_xlim(steps[0] if len(steps) > 1 else steps[0] - 1, steps[-1] if len(steps) > 1 else steps[0] + 1)
+
+
+def _bounds(line: object, bound: float) -> None:
+    """The belief that was not to be exceeded, in D and in D'."""
+    for place, name in ((bound, f"bound {share(bound)}, for D and D'"), (1 - bound, None)):
+        line(place, color=INK, linestyle="--", linewidth=1.2, label=name)  # type: ignore[operator]
+
+
+def _percent_axis(found: Axes, which: str) -> None:
+    ticks = np.linspace(0, 1, 5)
+    names = [f"{100 * tick:.0f} %" for tick in ticks]
+    if which == "x":
+        found.set_xlim(0, 1)
+        found.set_xticks(ticks, names)
+    else:
+        found.set_ylim(0, 1)
+        found.set_yticks(ticks, names)
+
+
+def _thinned(course: Document) -> str:
+    shown, every = len(course["steps"]), course["steps_in_all"]
+    return f" {shown} of {every:,} steps are drawn." if shown < every else ""

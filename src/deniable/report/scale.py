@@ -1,0 +1,149 @@
+"""Promise against measurement on one scale: the picture of the first screen.
+
+It is drawn by a template, with lengths in per cent and text in its own size: a plot library's picture shrinks its text
+with the screen. The scale is that of the promise (how sure, how often right, epsilon), so that nothing is translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from math import isfinite
+
+from deniable.document import Document
+from deniable.report.amounts import figure, share
+
+__all__ = ["Axis", "Bar", "Row", "Scale", "epsilon_axis", "precision_scale", "promise_scale", "share_axis"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is measured, from `low` to `high`, and how its values are written."""
+
+    title: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    written: Callable[[float], str]
+    endless: str
+    """What stands for a value that has no limit."""
+
+    def at(self, value: float | None) -> float:
+        """The place of a value in per cent of the width; the end for None, which is infinite."""
+        if value is None:
+            return 100.0
+        return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 3)
+
+    def told(self, value: float | None) -> str:
+        """The value for people."""
+        return self.endless if value is None else self.written(value)
+
+
+def share_axis(title: str) -> Axis:
+    """From 50 %, a coin's toss, to 100 %, certainty."""
+    ticks = tuple((tick / 100, f"{tick} %") for tick in (50, 60, 70, 80, 90, 100))
+    return Axis(title, 0.5, 1.0, ticks, share, "100 %")
+
+
+def epsilon_axis(title: str, values: list[float | None]) -> Axis:
+    """From 0 to somewhat more than the largest of the values."""
+    high = 1.12 * max([0.1, *(value for value in values if value is not None and isfinite(value))])
+    step = next(s for power in range(-2, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if high / s <= 6)
+    ticks = tuple((number * step, f"{number * step:.6g}") for number in range(int(high / step) + 1))
+    return Axis(title, 0.0, high, ticks, figure, "any value")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is to be shown in one row: a limit from above, or an interval with or without its middle."""
+
+    name: str
+    tone: str
+    low: float | None
+    high: float | None
+    middle: float | None = None
+    interval: bool = False
+    told: str | None = None
+    allowed: float | None = None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row in per cent of the width."""
+
+    name: str
+    told: str
+    tone: str
+    start: float
+    end: float
+    middle: float | None
+    allowed: float | None
+    endless: bool
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Rows on one axis; beyond `limit` lies what was not to be reached."""
+
+    title: str
+    axis: str
+    description: str
+    bars: tuple[Bar, ...]
+    ticks: tuple[tuple[float, str], ...]
+    limit: float | None
+    note: str
+
+    def data(self) -> Document:
+        """For the machine-readable copy."""
+        return asdict(self)
+
+
+def promise_scale(axis: Axis, promised: float | None, exact: float | None, measured: Row | None, note: str) -> Scale:
+    """Promised (where something is), what the noise allows, and what was measured."""
+    rows = [] if promised is None else [Row("Promised", "promise", axis.low, promised)]
+    rows.append(Row("This noise allows", "exact", axis.low, exact))
+    rows += [measured] if measured is not None else []
+    limit = exact if promised is None else promised
+    return _scale("Promise against measurement", axis, rows, None if limit is None else axis.at(limit), note)
+
+
+def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, note: str) -> Scale:
+    """As `promise_scale`, where the noise behind a claim may be unknown."""
+    rows = [Row("Claimed", "promise", axis.low, claimed)]
+    rows += [] if exact is None else [Row("This noise allows", "exact", axis.low, exact)]
+    return _scale("Claim against measurement", axis, [*rows, measured], axis.at(claimed), note)
+
+
+def precision_scale(document: Document) -> Scale:
+    """A comparison's levels: the attack's average precision beside the most that each level's promise allows."""
+    ticks = tuple((tick / 10, f"{tick / 10:g}") for tick in range(5, 11))
+    title = "Average precision of the attack: 0.5 is guessing, 1 is certainty"
+    axis = Axis(title, 0.5, 1.0, ticks, lambda value: f"{value:.2f}", "1")
+    note = "Bars: measured, with limits over the repeats. Pale: the most that the level's promise allows."
+    rows = [_level(row) for row in document["levels"]]
+    return _scale("What the attack achieves at each level of protection", axis, rows, None, note)
+
+
+def _level(row: Document) -> Row:
+    precision = row["average_precision"]
+    low, high = (precision["mean"] if precision[key] is None else precision[key] for key in ("low", "high"))
+    allowed = 1.0 if row["epsilon"] is None else row["epsilon"]["average_precision_at_most"]
+    kind = {"original": "No protection", "central": "Central", "local": "Local"}[row["kind"]]
+    name = kind if row["value"] is None else f"{kind}, {row['name']}"
+    told = f"{precision['mean']:.2f}; accuracy {share(row['test_accuracy']['mean'])}"
+    return Row(name, row["kind"], low, high, precision["mean"], interval=True, told=told, allowed=allowed)
+
+
+def _scale(title: str, axis: Axis, rows: list[Row], limit: float | None, note: str) -> Scale:
+    bars = tuple(_bar(axis, row) for row in rows)
+    described = "; ".join(f"{bar.name}: {bar.told}" for bar in bars)
+    ticks = tuple((axis.at(value), label) for value, label in axis.ticks)
+    return Scale(title, axis.title, f"{described}.", bars, ticks, limit, note)
+
+
+def _bar(axis: Axis, row: Row) -> Bar:
+    told = row.told or (
+        f"{axis.told(row.low)} to {axis.told(row.high)}" if row.interval else f"at most {axis.told(row.high)}"
+    )
+    middle, allowed = (None if value is None else axis.at(value) for value in (row.middle, row.allowed))
+    return Bar(row.name, told, row.tone, axis.at(row.low), axis.at(row.high), middle, allowed, row.high is None)

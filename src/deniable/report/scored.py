@@ -1,0 +1,94 @@
+"""A verdict's chapter: somebody else's scores against a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from deniable.document import Document
+from deniable.numbers import as_given
+from deniable.report import words
+from deniable.report.chapter import Chapter, Part
+from deniable.report.epsilons import epsilon_picture
+from deniable.report.observed import exact_curve, promised_line
+from deniable.report.origins import rerun
+from deniable.report.picture import GREEN, INK, MUTED, RED, Picture, axes, legend_above
+from deniable.report.runs import Run, title
+from deniable.report.scale import Row, claim_scale, epsilon_axis
+from deniable.report.tables import achieved, estimators
+
+__all__ = ["verdict_chapter"]
+
+
+def verdict_chapter(run: Run) -> Chapter:
+    """Everything that is said and shown of a verdict on scores."""
+    document = run.document
+    given, name = document["input"], document["verdict"]
+    measured, sure = document["measured"], f"{100 * given['confidence']:.4g} % confidence"
+    bound, exact = measured["epsilon"]["lower_bound"], (document["exact"] or {}).get("epsilon")
+    shown = [given["claimed_epsilon"], exact, bound["value"], bound["upper"]]
+    axis = epsilon_axis(f"Epsilon at delta {as_given(given['delta'])}: 0 gives nothing away", shown)
+    row = Row("Measured", "measured", bound["value"], bound["upper"], interval=True)
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=", ".join(filter(None, (name, document["closeness"]))).capitalize(),
+        tone=words.tone(name),
+        sure=sure,
+        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {as_given(given['delta'])}.",
+        measured=f"Scores of {measured['members']:,} members and {measured['others']:,} others, from an attack.",
+        meaning=words.meaning(name, document["closeness"]),
+        text=document["verdict_text"],
+        cautions=(),
+        scale=claim_scale(axis, given["claimed_epsilon"], exact, row, f"Measured by {given['method']}, with {sure}."),
+        parts=tuple(_parts(document)),
+    )
+
+
+def _parts(document: Document) -> Iterator[Part]:
+    given, exact = document["input"], (document["exact"] or {}).get("epsilon")
+    pictures = (epsilon_picture(document, given["claimed_epsilon"], exact, given["delta"]), _rates(document))
+    tables = (estimators(document["measured"]["epsilon"]["estimators"]), achieved(document))
+    yield Part("Claimed and measured", pictures=pictures, tables=tables)
+    yield Part("What this rests on", tuple(document["notes"]), terms=tuple(_assumptions()))
+    yield rerun(document)
+
+
+def _assumptions() -> Iterator[tuple[str, str]]:
+    yield "The scores", "One for every trial, independent of each other, and larger where membership is likelier."
+    yield "The attack", "Whoever made the scores. Consistent is no proof: a stronger attack may show more."
+    yield (
+        "Settled before",
+        "Estimator and threshold rule were named before the scores were seen; others decide nothing.",
+    )
+
+
+def _rates(document: Document) -> Picture:
+    given = document["input"]
+    data = {
+        "tpr": document["measured"]["tpr"],
+        "claimed": promised_line(given["claimed_epsilon"], given["delta"]),
+        "exact": exact_curve(given) if given.get("noise") else None,
+    }
+    found = "; ".join(f"{row['value']:.3g} at {as_given(row['fpr'])}" for row in data["tpr"])
+    told = (
+        "How many members the attack finds (up) when so many others are wrongly accused (right, on a logarithmic "
+        "scale), with limits, beside the most that the claim allows."
+    )
+    return Picture("rates", "Members found at few wrong alarms", told, f"{told} {found}.", data, _draw_rates)
+
+
+def _draw_rates(data: Document) -> Figure:
+    drawing, found = axes("wrong alarms (false positive rate)", "members found (true positive rate)")
+    for name, label, colour, style in (("claimed", "claimed at most", RED, "-."), ("exact", "exact", INK, "--")):
+        if data[name] is not None:
+            found.plot(data[name]["fpr"], data[name]["tpr"], color=colour, linestyle=style, label=label)
+    fpr, tpr = ([row[key] for row in data["tpr"]] for key in ("fpr", "value"))
+    reach = [[max(0.0, row["value"] - row["low"]) for row in data["tpr"]]]
+    reach += [[max(0.0, row["high"] - row["value"]) for row in data["tpr"]]]
+    found.errorbar(fpr, tpr, yerr=reach, fmt="o", color=GREEN, capsize=3, label="measured")
+    found.plot([1e-4, 1], [1e-4, 1], ":", color=MUTED, linewidth=1, label="guessing")
+    found.set(xscale="log", xlim=(3e-4, 1), ylim=(0, 1.03))
+    legend_above(found, columns=2)
+    return drawing

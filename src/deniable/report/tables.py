@@ -1,0 +1,155 @@
+"""Tables of the page: scores side by side, estimators, diagnostics, the exposed, where a run comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from deniable.document import Document
+from deniable.numbers import as_given
+from deniable.report.amounts import figure, share
+from deniable.report.chapter import Table
+from deniable.report.standing import standing
+
+__all__ = ["diagnostics", "estimators", "exposed", "levels", "origin", "scores"]
+
+
+def scores(document: Document) -> Table:
+    """Promised, exact for the noise, measured: one row a score."""
+    claimed, exact, measured = document["claimed"], document["exact"], document["measured"]
+    belief, epsilon = measured["belief"], measured["epsilon"]
+    advantage, above = measured["advantage"], belief["violation_interval"]
+    confidence = f"{100 * epsilon['lower_bound']['confidence']:.4g} % limits"
+    rows = [
+        _row("Membership advantage", claimed["advantage"], exact["advantage"], advantage["value"], _limits(advantage)),
+        _row("Largest belief", claimed["belief"], exact["belief"], belief["max"]),
+        _row(
+            f"Belief above {share(belief['bound'])}, share of trainings",
+            exact["belief_failure"],
+            exact["belief_failure"],
+            belief["violation_rate"],
+            _limits(above),
+        ),
+        _row(
+            f"Epsilon at delta {as_given(exact['delta'])}",
+            claimed["epsilon"],
+            exact["epsilon"],
+            None,
+            f"at least {figure(epsilon['lower_bound']['value'])}",
+        ),
+        _row("… from local sensitivities", None, None, epsilon["sensitivity"]),
+        _row("… from the largest belief", None, None, epsilon["belief"], "none"),
+        _row("… from the advantage, Gaussian", None, None, epsilon["advantage"], "none"),
+        _row("… from the advantage, Theorem 3", None, None, epsilon["advantage_theorem_3"], "none"),
+    ]
+    return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
+
+
+def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
+    return name, figure(promised), figure(exact), figure(found), limits
+
+
+def _limits(found: Document) -> str:
+    return f"{figure(found['low'])} to {figure(found['high'])}"
+
+
+def achieved(document: Document) -> Table:
+    """What an attack's scores achieve, each with its limits."""
+    measured = document["measured"]
+    named = {"Membership advantage": measured["advantage"], "AUC": measured["auc"]}
+    named |= {"Average precision": measured["average_precision"]}
+    named |= {f"Members found (TPR) at FPR {as_given(row['fpr'])}": row for row in measured["tpr"]}
+    rows = tuple((name, figure(found["value"]), _limits(found)) for name, found in named.items())
+    confidence = f"{100 * document['input']['confidence']:.4g} % limits"
+    return Table("What the attack achieves", ("Score", "measured", confidence), rows)
+
+
+def estimators(bounds: Iterable[Document]) -> Table:
+    """One row an estimator: what it shows, how sure, and whether its assumptions stand."""
+    rows = tuple(
+        (
+            bound["name"],
+            figure(bound["value"]) if bound["valid"] else "-",
+            (figure(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
+            f"{bound['method']}; {standing(bound)}",
+        )
+        for bound in bounds
+    )
+    head = ("Epsilon by", "at least", "shown at most", "how, and how sure")
+    return Table("Epsilon by every estimator", head, rows, wordy=True)
+
+
+def diagnostics(found: Document) -> Table:
+    """Every test of somebody else's training."""
+    rows = tuple(
+        (
+            test["name"],
+            "not applicable" if not test["checked"] else "passed" if test["passed"] else "FAILED",
+            f"{test['p_value']:.2g}",
+            test["sentence"] or f"seen: {_plain(test['observed'])}; expected: {_plain(test['expected'])}",
+        )
+        for test in found["tests"]
+    )
+    note = f"A training as claimed fails any of them with probability at most {found['false_alarm_rate']:.2g}."
+    return Table("Diagnostics", ("Test", "result", "p-value", "what was found"), rows, note, wordy=True)
+
+
+def _plain(value: Any) -> str:
+    return figure(value) if isinstance(value, int | float) else str(value)
+
+
+def exposed(found: Document) -> Table:
+    """The most exposed records."""
+    rows = tuple(
+        (f"#{one['record']}", str(one["label"]), figure(one["change"]), figure(one["advantage"]), share(one["belief"]))
+        for one in found["most_exposed"]
+    )
+    head = ("Record", "label", "what it changes", "advantage over it", "belief about it")
+    return Table("The most exposed records", head, rows, found["note"])
+
+
+def levels(document: Document) -> Table:
+    """A comparison's levels."""
+    rows = tuple(tuple(_level(row)) for row in document["levels"])
+    head = ("Level", "epsilon", "accuracy", "attack's AP", "blind AP", "attack shows epsilon of at least", "phi")
+    note = (
+        f"Central epsilon: exact, at delta {as_given(document['delta'])}, of the steps really taken; local: the sum "
+        "over a record's values. ±: standard deviation of one repeat. AP: average precision, 0.5 is guessing; blind: "
+        "without the model."
+    )
+    return Table("Every level", head, rows, note)
+
+
+def _level(row: Document) -> Iterator[str]:
+    yield {"original": "no protection", "central": "central, ", "local": "local, "}[row["kind"]] + (
+        "" if row["value"] is None else row["name"]
+    )
+    promised = row["epsilon"]
+    yield "none" if promised is None else figure(promised.get("record", promised["value"]))
+    for name in ("test_accuracy", "average_precision"):
+        spread = "" if row[name]["deviation"] is None else f" ± {row[name]['deviation']:.3f}"
+        yield f"{row[name]['mean']:.3f}{spread}"
+    yield f"{row['blind_average_precision']:.3f}"
+    yield figure(row["epsilon_lower_bound"]["value"])
+    yield "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
+
+
+def regions(rows: Iterable[Document]) -> Table:
+    """The region of privacy in figures."""
+    shown = tuple(
+        (
+            figure(row["noise"]),
+            figure(row["lower"]),
+            figure(row["exact"]),
+            *(figure(row["named"][name]) for name in ("rdp", "advanced", "naive")),
+        )
+        for row in rows
+    )
+    head = ("Noise", "attack: at least", "exact: at most", "Renyi DP", "advanced", "naive")
+    return Table("The region of privacy", head, shown)
+
+
+def origin(pairs: Iterable[tuple[str, Any]]) -> Table:
+    """Where a run comes from: names and values, what is missing left out."""
+    rows = tuple((name, str(value)) for name, value in pairs if value not in (None, ""))
+    return Table("Where it comes from", ("What", "value"), rows, wordy=True)

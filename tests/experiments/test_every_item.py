@@ -1,0 +1,73 @@
+"""Every table and figure, at the tests' size: it runs, meets what it states, and is written whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from deniable.experiments import PAPERS, Scale, find, reproduce
+from deniable.experiments.compare import Printed
+from deniable.experiments.item import Item, Paper
+
+EVERYTHING = find()
+NAMES = [f"{paper.name}-{item.name}" for paper, item in EVERYTHING]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for all items, so that they share their trials."""
+    return tmp_path_factory.mktemp("reproduced")
+
+
+@pytest.mark.parametrize(("paper", "item"), EVERYTHING, ids=NAMES)
+def test_item_meets_what_it_states(paper: Paper, item: Item, out: Path, request: pytest.FixtureRequest) -> None:
+    if item.needs:
+        request.getfixturevalue("real_data")
+    document = reproduce([(paper, item)], Scale.TEST, out, every=PAPERS)
+    assert document["missed"] == [], document["items"][0]["comparisons"]
+    place = out / paper.name
+    record = json.loads((place / f"{item.name}.json").read_text())
+    assert record["versions"]["deniable"]
+    assert (place / f"{item.name}.svg").read_text().rstrip().endswith("</svg>")
+    with Image.open(place / f"{item.name}.png") as picture:
+        assert min(picture.size) > 60
+        assert len(picture.convert("L").getcolors()) > 2  # something is drawn
+    assert f"[{item.name}]({paper.name}/{item.name}.png)" in (out / "RESULTS.md").read_text()
+    for comparison in item.comparisons:
+        if isinstance(comparison, Printed):  # numbers that are 30 % off do not pass for the paper's
+            assert not comparison.judge(_off(record["values"]), item.printed).passed
+
+
+def _off(value: Any) -> Any:
+    """Everything 30 % larger; 0, which has no percents, becomes 1."""
+    if isinstance(value, dict):
+        return {name: _off(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_off(part) for part in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return value * 1.3 if value else 1.0
+
+
+def test_names_are_unique() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+
+
+def test_all_five_papers_are_here() -> None:
+    assert [paper.number for paper in PAPERS] == ["000", "001", "002", "003", "004"]
+    assert all(paper.items for paper in PAPERS)
+
+
+@pytest.mark.parametrize(("paper", "item"), EVERYTHING, ids=NAMES)
+def test_item_says_what_it_takes(paper: Paper, item: Item) -> None:
+    assert {Scale.SMOKE, Scale.FULL} <= set(item.seconds)
+    assert item.comparisons
+    assert item.caption.startswith(paper.number)
+
+
+def test_smoke_is_promised_within_ten_minutes() -> None:
+    assert sum(item.seconds[Scale.SMOKE] for _, item in EVERYTHING) < 600

@@ -1,0 +1,131 @@
+"""What the measured items state can fail, and their pieces do what they say."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from deniable.experiments.dbsec import panels
+from deniable.experiments.dbsec.figures import FIGURES
+from deniable.experiments.dbsec.panels import Source
+from deniable.experiments.item import Values
+from deniable.experiments.vldb import auditing, identifiability
+from deniable.experiments.vldb.costs import _power
+
+AUDITED: Values = {
+    "epsilon": [0.1, 2.2],
+    "gap": {"sensitivity": [0.0, 0.0], "belief": [0.1, 0.1], "advantage": [0.3, 0.2]},
+    "estimated": {"local": {"sensitivity": [0.1, 2.2]}, "global": {"sensitivity": [0.05, 1.1]}},
+    "identifiability": {
+        "advantage": [0.02, 0.2],
+        "expected_advantage": [0.01, 0.21],
+        "expected_advantage_error": [0.001, 0.005],
+    },
+    "binomial_error": [0.03, 0.03],
+    "membership": {"gain": [0.0, 0.01], "gain_error": [0.002, 0.002]},
+    "expected_global": [0.005, 0.1],
+    "bound": {"noise": [0.011, 0.217], "theorem_3": [0.012, 0.23], "yeom": [0.1, 8.0]},
+}
+
+
+def _missed(values: Values) -> list[str]:
+    judged = [one.judge(values, {}) for one in auditing.FIGURE_9.comparisons]
+    return [one.what for one in judged if not one.passed]
+
+
+def test_an_audit_that_holds() -> None:
+    assert _missed(AUDITED) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("identifiability.advantage", [0.02, 0.4], "noise really added"),
+        ("identifiability.expected_advantage", [0.01, 0.25], "own beliefs"),
+        ("estimated.local.sensitivity", [0.1, 2.3], "epsilon itself"),
+        ("estimated.global.sensitivity", [0.05, 2.2], "underestimates"),
+        ("gap.sensitivity", [0.0, 0.15], "closer than belief"),
+        ("gap.advantage", [0.0, 0.1], "least close"),
+        ("expected_global", [0.005, 0.3], "leaves less advantage"),
+        ("membership.gain", [0.0, 0.25], "A_MI stays below"),
+        ("membership.gain", [0.008, 0.01], "more than 3 standard errors"),
+        ("bound.yeom", [0.01, 8.0], "Yeom"),
+        ("bound.noise", [0.02, 0.217], "admits at most"),
+    ],
+)
+def test_every_statement_of_an_audit_can_fail(path: str, value: Any, said: str) -> None:
+    values = deepcopy(AUDITED)
+    *folders, last = path.split(".")
+    place = values
+    for name in folders:
+        place = place[name]
+    place[last] = value
+    assert any(said in what for what in _missed(values))
+
+
+def test_beliefs_may_exceed_only_as_often_as_delta_allows() -> None:
+    values: Values = {"trials": 1000, "delta": {"MNIST": 0.01}, "violations": {"MNIST": [0.01, 0.019]}}
+    assert identifiability._rarely(values)
+    values["violations"]["MNIST"][1] = 0.02
+    assert not identifiability._rarely(values)
+
+
+def test_a_power_law_is_found() -> None:
+    sizes = [10, 20, 40]
+    assert _power(sizes, [3e-6 * n**2 for n in sizes]) == pytest.approx(2)
+    assert _power(sizes, [1e-6] * 3) == pytest.approx(0)
+
+
+def _source(stand_in: tuple[tuple[str, int], ...]) -> Source:
+    return Source("x", (("texas100", None),), stand_in, 10, 10, 1, 0, (0,))
+
+
+def test_a_stand_in_only_where_the_data_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = (("location30", 10),)
+    monkeypatch.setattr(panels, "available", lambda _: False)
+    assert _source(other).variants() == other
+    assert _source(()).variants() == (("texas100", None),)
+    monkeypatch.setattr(panels, "available", lambda _: True)
+    assert _source(other).variants() == (("texas100", None),)
+
+
+def _level(precision: float, accuracy: float, epsilon: float) -> Values:
+    return {
+        "precision": {"mean": precision},
+        "accuracy": {"mean": accuracy},
+        "epsilon": epsilon,
+        "record_epsilon": epsilon,
+    }
+
+
+def _variant() -> Values:
+    return {
+        "original": _level(0.8, 0.6, 0),
+        "central": [_level(0.6, 0.4, 5), _level(0.5, 0.1, 0.3)],
+        "local": [_level(0.7, 0.5, 1800), _level(0.51, 0.2, 60)],
+        "chance": 0.52,
+        "blind": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("original", "precision", "mean"), 0.51),
+        (("central", 1, "precision", "mean"), 0.6),
+        (("local", 1, "precision", "mean"), 0.65),
+        (("local", 1, "accuracy", "mean"), 0.7),
+        (("local", 1, "record_epsilon"), 2.0),
+    ],
+)
+def test_every_statement_of_the_nine_panels_can_fail(path: tuple[Any, ...], value: float) -> None:
+    item = FIGURES[0]
+    values: Values = {"variants": [_variant()], "shown": 0}
+    assert all(one.judge(values, {}).passed for one in item.comparisons)
+    place: Any = values["variants"][0]
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    assert not all(one.judge(values, {}).passed for one in item.comparisons)

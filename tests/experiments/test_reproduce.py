@@ -1,0 +1,222 @@
+"""Running items: what is kept, what is made again, what is never overwritten; and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from deniable.cli import main
+from deniable.experiments import Item, Paper, Run, Scale, Values, find, reproduce
+from deniable.experiments.compare import Claim, Known, Printed
+from deniable.experiments.results import results
+
+
+def picture(found: Values) -> Figure:
+    figure = Figure(figsize=(2, 2))
+    figure.add_subplot().plot([0, found["x"]])
+    return figure
+
+
+def item(compute: Callable[[Run], Values], name: str = "table-1", printed: str = "2", **more: object) -> Item:
+    return Item(
+        name=name,
+        title="a number",
+        caption="999 Table 1: a number | with a bar.",
+        compute=compute,
+        draw=picture,
+        comparisons=(Printed("x", **more), Claim("large", lambda found: found["x"] > 100, smallest="full")),  # type: ignore[arg-type]
+        seconds={Scale.SMOKE: 1.0, Scale.FULL: 2.0},
+        printed={"x": printed},
+        notes=("a note",),
+    )
+
+
+def paper(*items: Item) -> Paper:
+    return Paper("999", "toy", "A toy", items)
+
+
+def run(made: Paper, out: Path, scale: Scale = Scale.SMOKE) -> Values:
+    return reproduce([(made, one) for one in made.items], scale, out, every=[made])
+
+
+def test_finished_items_are_not_computed_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+    made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
+    first, second = run(made, tmp_path), run(made, tmp_path)
+    assert calls == [1]
+    assert first == second
+    run(made, tmp_path, Scale.FULL)
+    assert calls == [1, 1]
+
+
+def test_a_run_that_broke_off_goes_on(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def breaks(run: Run) -> Values:
+        if not done:
+            done.append("broke")
+            raise KeyboardInterrupt
+        return {"x": 2}
+
+    made = paper(item(lambda run: (done.append("first"), {"x": 2})[1] if done else {"x": 2}), item(breaks, "table-2"))
+    with pytest.raises(KeyboardInterrupt):
+        run(made, tmp_path)
+    assert (tmp_path / "toy" / "table-1.json").exists()
+    assert not (tmp_path / "toy" / "table-2.json").exists()
+    assert run(made, tmp_path)["missed"] == []
+    assert done == ["broke"]  # the first was not computed again
+
+
+def test_another_version_makes_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
+    run(made, tmp_path)
+    monkeypatch.setattr("deniable.experiments.run.__version__", "9.9.9")
+    assert run(made, tmp_path)["items"][0]["versions"]["deniable"] == "9.9.9"
+    assert len(calls) == 2
+
+
+def test_kept_values_are_judged_anew(tmp_path: Path) -> None:
+    assert run(paper(item(lambda run: {"x": 2})), tmp_path)["missed"] == []
+    assert run(paper(item(lambda run: {"x": 2}, printed="3")), tmp_path)["missed"] == ["toy table-1"]
+
+
+def test_shared_work_is_done_once(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def compute(run: Run) -> Values:
+        return run.once("campaign", {"noise": 1.0}, lambda: (calls.append(1), {"x": 2})[1])
+
+    run(paper(item(compute), item(compute, "figure-1")), tmp_path)
+    assert calls == [1]
+    work = Run(Scale.SMOKE, tmp_path / "trials")
+    assert work.room("campaign", {"noise": 1.0}) != work.room("campaign", {"noise": 2.0})
+    assert work.room("campaign", {"a": 1, "b": 2}) == work.room("campaign", {"b": 2, "a": 1})
+
+
+def test_a_larger_run_serves_a_smaller_one(tmp_path: Path) -> None:
+    calls: list[int] = []
+    made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
+    run(made, tmp_path, Scale.FULL)
+    assert run(made, tmp_path)["items"][0]["scale"] == "full"
+    assert calls == [1]
+
+
+def test_a_small_run_never_replaces_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = paper(item(lambda run: {"x": 2}))
+    run(made, tmp_path, Scale.FULL)
+    monkeypatch.setattr("deniable.experiments.run.__version__", "9.9.9")
+    with pytest.raises(ValueError, match="holds toy table-1 at scale full"):
+        run(made, tmp_path)
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    made = paper(item(lambda run: {"x": 2}))
+    run(made, tmp_path)
+    (tmp_path / "toy" / "table-1.json").write_text("{")
+    with pytest.raises(ValueError, match=r"table-1\.json is not an item's record"):
+        run(made, tmp_path)
+
+
+def test_what_only_a_large_run_shows_is_left_out_and_said(tmp_path: Path) -> None:
+    made = paper(item(lambda run: {"x": 2}))
+    assert run(made, tmp_path)["items"][0]["not_judged"] == ["large: judged from scale full on"]
+    assert run(made, tmp_path, Scale.FULL)["missed"] == ["toy table-1"]
+
+
+def test_pictures_are_the_same_bytes(tmp_path: Path) -> None:
+    made = paper(item(lambda run: {"x": 2}))
+    run(made, tmp_path / "a")
+    run(made, tmp_path / "b")
+    for name in ("table-1.svg", "table-1.png"):
+        assert (tmp_path / "a" / "toy" / name).read_bytes() == (tmp_path / "b" / "toy" / name).read_bytes()
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_results_have_a_line_for_every_item(tmp_path: Path) -> None:
+    off = Known("2", "the paper errs")
+    made = paper(
+        item(lambda run: {"x": 2}),
+        item(lambda run: {"x": 2}, "table-2", printed="5", known={"x": off}),
+        item(lambda run: {"x": 7}, "table-3"),
+    )
+    records = run(made, tmp_path)["items"]
+    page = results(records)
+    assert page == (tmp_path / "RESULTS.md").read_text()
+    lines = {row.split("]")[0][3:]: row for row in page.splitlines() if row.startswith("| [")}
+    assert list(lines) == ["table-1", "table-2", "table-3"]
+    assert "| holds; smoke |" in lines["table-1"]
+    assert "a number \\| with a bar" in lines["table-1"]
+    assert "holds, differs for a known reason" in lines["table-2"]
+    assert "ours 2, printed 5. the paper errs" in lines["table-2"]
+    assert "misses: x: x is 7, not 2" in lines["table-3"]
+    assert "2 of 3 items meet what was stated" in page
+    assert all(row.count(" | ") == 4 for row in lines.values())
+
+
+@pytest.mark.parametrize("name", ["002", "tvd"])
+def test_papers_by_number_and_name(name: str) -> None:
+    assert {paper.name for paper, _ in find(name)} == {"tvd"}
+    ((_, only),) = find(name, "figure-8")
+    assert only.name == "figure-8"
+
+
+def command(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["reproduce", *arguments])
+    return int(left.value.code or 0)
+
+
+def test_command_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command() == 0
+    shown = capsys.readouterr().out
+    assert "004 erlingsson" in shown
+    assert "at scale smoke" in shown
+    assert command("--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert len(listed["items"]) == len(find())
+
+
+def test_command_runs_an_item(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("002", "section-3", "--scale", "full", "--out", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    assert "1 table or figure at scale full" in shown.err
+    assert "All hold" in shown.out
+    assert command("002", "section-3", "--scale", "full", "--out", str(tmp_path), "--json") == 0
+    shown = capsys.readouterr()
+    assert "1 of them finished" in shown.err
+    assert json.loads(shown.out)["items"][0]["values"]["accuracy"]["Laplace"] == pytest.approx(0.697, abs=5e-4)
+
+
+def test_command_fails_where_an_item_misses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = paper(item(lambda run: {"x": 7}))
+    monkeypatch.setattr("deniable.experiments.PAPERS", (made,))
+    assert command("toy", "--out", str(tmp_path)) == 1
+    assert "1 of 1 miss what was stated: toy table-1" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("005",), "PAPER must be one of 000 (d53), 001 (vldb), 002 (tvd), 003 (dbsec), 004 (erlingsson), or all"),
+        (("tvd", "table-9"), "ITEM must be one of section-3, figure-1"),
+        (("tvd", "figure-8", "--scale", "huge"), "--scale must be smoke, hours or full, got 'huge'"),
+    ],
+)
+def test_bad_names_are_one_line(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(*arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert command("tvd", "figure-8", "--out", str(tmp_path / "taken")) == 2
+    assert "taken" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""What is read, what is listed, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deniable.report import found, read, render
+from deniable.report.page import CHAPTERS
+from deniable.store import Store, StoreError
+
+Write = Callable[[dict[str, Any]], Path]
+KINDS = ("audit", "compare", "verdict")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_is_read_from_its_folder_or_its_document(runs: dict[str, Path], kind: str) -> None:
+    run = read(runs[kind])
+    assert run.kind == kind
+    if runs[kind].is_dir():
+        alone = read(runs[kind] / f"{kind}.json")
+        assert alone.document == run.document
+
+
+def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Path], tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    shutil.copytree(runs["audit"], place)
+    document = json.loads((place / "audit.json").read_text())
+    course = document.pop("course")
+    (place / "audit.json").write_text(json.dumps(document))
+    assert read(place).document["course"] == course
+
+
+def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(runs["audit"], tmp_path / "b" / "audit")
+    shutil.copytree(runs["compare"], tmp_path / "b" / "compare")
+    (tmp_path / "b" / "damaged").mkdir()
+    (tmp_path / "b" / "damaged" / "audit.json").write_text("{")
+    (tmp_path / "b" / "empty").mkdir()
+    (tmp_path / "b" / "link").symlink_to(runs["audit"])
+    listed = {run.name: run for run in found(tmp_path / "b")}
+    assert list(listed) == ["audit", "compare", "damaged"]
+    assert (listed["audit"].kind, listed["audit"].title) == ("audit", "Privacy audit of digits")
+    assert listed["audit"].verdict.split(",")[0] in ("consistent", "uninformative")
+    assert listed["audit"].page
+    assert listed["compare"].verdict
+    assert listed["damaged"].problem is not None
+    assert [run.name for run in found(tmp_path / "b" / "audit")] == ["."]
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        found(tmp_path / "nowhere")
+
+
+def refused(path: Path, said: str) -> None:
+    with pytest.raises((ValueError, OSError)) as problem:
+        read(path)
+    assert said in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "there is no run")
+    refused(tmp_path, "has no audit.json or compare.json: it is no run's folder")
+    with Store(tmp_path, {"a": 1}):
+        pass
+    refused(tmp_path, "not finished: go on with --resume")
+    for text, said in (
+        ("", "not a whole JSON document"),
+        ('{"schema": "deniable/audit/1", "inp', "not a whole JSON document"),
+        ("[" * 100_000, "not a whole JSON document"),
+        ('{"schema": NaN}', "it holds NaN"),
+        ("[]", "schema 'None'"),
+        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/1"),
+        ('{"schema": "other/audit/1"}', "a report is made of"),
+        ('{"schema": "deniable/audit/2"}', "a newer version"),
+        ('{"schema": "deniable/audit/0"}', "an older version"),
+        ('{"schema": "deniable/audit/1"}', "input is missing"),
+    ):
+        (tmp_path / "bad.json").write_text(text)
+        refused(tmp_path / "bad.json", said)
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    refused(tmp_path / "bytes.json", "not a whole JSON document")
+
+
+def copied(runs: dict[str, Path], tmp_path: Path) -> Path:
+    shutil.copytree(runs["audit"], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_store_is_refused(runs: dict[str, Path], tmp_path: Path, share: float) -> None:
+    place = copied(runs, tmp_path)
+    content = (place / "trials.sqlite").read_bytes()
+    (place / "trials.sqlite").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(StoreError, match=r"trials\.sqlite"):
+        read(place)
+
+
+def test_a_store_that_is_not_the_documents_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    place = copied(runs, tmp_path)
+    (place / "trials.sqlite").write_text("nothing of the kind, but long enough to be a file" * 100)
+    refused(place, "not a campaign's file")
+    (place / "trials.sqlite").unlink()
+    with Store(place, {"data": "other"}) as store:
+        store.save(0, {"a": np.zeros(2)})
+    refused(place, "holds another campaign")
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a document; of a list the first and the last."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        for place in {0, len(value) - 1}:
+            yield (*path, place)
+            yield from leaves(value[place], (*path, place))
+
+
+def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    copy = json.loads(json.dumps(document))
+    holder = copy
+    for step in path[:-1]:
+        holder = holder[step]
+    if value is ...:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return copy  # type: ignore[no-any-return]
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_document_with_one_fault_is_refused_or_told(
+    documents: dict[str, dict[str, Any]], written: Write, kind: str
+) -> None:
+    """Whatever is missing or of another type: one line, or a chapter that can do without it; never a traceback."""
+    document, problems = documents[kind], []
+    for path in leaves(document):
+        for value in (..., "<b>"):
+            try:
+                run = read(written(changed(document, path, value)))
+            except ValueError as problem:
+                problems.append(str(problem))
+                continue
+            if path[0] in ("provenance", "finished", "notes"):
+                CHAPTERS[kind](run)
+    assert len(problems) > 50
+    assert not any("\n" in problem for problem in problems)
+
+
+def test_a_page_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        render([])

@@ -170,7 +170,7 @@ FIGURE_4 = Item(
         Claim("at 0.55 clearly so (by 3 binomial standard errors)", _clearly_better, smallest="hours"),
         Ordered("exact noise trains as well as TVD's", "final.tvd", "final.exact", slack=0.01, smallest="hours"),
     ),
-    seconds={Scale.SMOKE: 60.0, Scale.HOURS: 1000.0, Scale.FULL: 1000.0},
+    seconds={Scale.SMOKE: 25.0, Scale.FULL: 400.0},
     printed=PRINTED,
     notes=(
         "The paper states no steps and no delta; 6000 and 1e-5 with the RDP accountant give its DP column.",

@@ -163,7 +163,7 @@ def _few_colours(png: io.BytesIO) -> bytes:
     """A third of the size, and the eye sees no difference."""
     smaller = io.BytesIO()
     with Image.open(png) as picture:
-        picture.convert("RGB").quantize(64).save(smaller, "png", optimize=True)
+        picture.convert("RGB").quantize(256).save(smaller, "png", optimize=True)
     return smaller.getvalue()
 
 

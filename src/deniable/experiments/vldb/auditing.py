@@ -131,7 +131,7 @@ def _draw(found: Values) -> Figure:
         linestyle=":",
         label="local, exact in place of RDP",
     )
-    legend(axes[0])
+    legend(axes[0], loc="upper left", fontsize="x-small")
     _draw_observers(axes[3], found)
     figure.suptitle(
         f"{found['data']}, {found['records']} records, {found['trials']} trainings at each ε, bounded",
@@ -170,7 +170,7 @@ def _draw_observers(axes: Axes, found: Values) -> None:
         label="A_MI, ±3 standard errors",
     )
     axes.set(ylabel="advantage", ylim=(-0.1, 1.05))
-    legend(axes, fontsize="x-small")
+    legend(axes, loc="upper right", bbox_to_anchor=(1, 0.95), fontsize="x-small")
 
 
 def _comparisons(clear: bool) -> tuple[Comparison, ...]:

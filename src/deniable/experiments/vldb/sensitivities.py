@@ -157,7 +157,7 @@ def _draw_over_steps(found: Values) -> Figure:
         part.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
         part.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
         part.set_ylim(0, 2.2 * CLIP)
-    legend(axes[2], loc="center right", fontsize="x-small")
+    legend(axes[2], loc="upper right", bbox_to_anchor=(1, 0.88), fontsize="x-small")
     return figure
 
 

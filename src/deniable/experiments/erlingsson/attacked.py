@@ -29,8 +29,8 @@ EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
 CLIP, LEARNING_RATE = 1.0, 0.01
 STAND_IN = (
-    "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; where the file of Purchase-100 "
-    "is present it is taken. Averages of five trainings (two at scale hours)."
+    "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; with the file of Purchase-100 "
+    "at hand that is taken. Averages of five trainings (two at scale hours)."
 )
 
 

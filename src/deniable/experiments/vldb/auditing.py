@@ -260,7 +260,7 @@ NOTES = (
     "Below epsilon 0.2 RDP's noise is a little less than Theorem 3's, so that it admits up to 0.0002 more.",
     "A_MI's advantage is shown beyond what the same attack has on the untrained model: with members and non-members "
     "drawn once, that luck is the same for both, and its mean over draws is 0. A_MI's plain advantage is in the "
-    "record.",
+    "record. Its standard error is over trainings on the one D that was drawn, not over draws of D.",
     "At the smallest epsilon the exact advantage is about 0.01, a third of the standard error of 1000 wins; there "
     "A_DI's advantage is told from A_MI's by its beliefs (mean |2 belief - 1|), which scatter far less.",
 )

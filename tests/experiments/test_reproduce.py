@@ -170,7 +170,7 @@ def test_results_have_a_line_for_every_item(tmp_path: Path) -> None:
     assert "holds, differs for a known reason" in lines["table-2"]
     assert "ours 2, printed 5. the paper errs" in lines["table-2"]
     assert "misses: x: x is 7, not 2" in lines["table-3"]
-    assert "2 of 3 items meet what was stated" in page
+    assert "2 of 3 items meet what is stated" in page
     assert all(row.count(" | ") == 4 for row in lines.values())
 
 

@@ -29,8 +29,9 @@ def _lines(documents: list[Document]) -> Iterator[str]:
     yield "# The papers' tables and figures, made anew"
     yield ""
     yield (
-        f"{good} of {len(documents)} items meet what was stated before the run. Made by `deniable reproduce`; every "
-        "line links to the figure and to the record with all values, the paper's values, versions and seed."
+        f"{good} of {len(documents)} items meet what is stated of them. A statement that was settled with data in "
+        "sight says so in its line. Made by `deniable reproduce`; every line links to the figure and to the record with all "
+        "values, the paper's values, versions and seed."
     )
     for _, group in groupby(documents, key=lambda document: document["paper"]["number"]):
         items = list(group)

@@ -232,6 +232,9 @@ def _scatter(axes: Axes, shown: Values) -> None:
     legend(axes, fontsize="xx-small", ncols=2)
 
 
+HINDSIGHT = "What is claimed of the measurements was written after a look at one repeat of the same data."
+
+
 def figure(
     number: int,
     source: Source,
@@ -256,7 +259,7 @@ def figure(
         seconds=seconds,
         printed={},
         needs=tuple({data for data, _ in source.stand_in or source.real} & {"location30", "lfw"}),
-        notes=notes,
+        notes=(*notes, HINDSIGHT),
     )
 
 

@@ -30,8 +30,8 @@ def _lines(documents: list[Document]) -> Iterator[str]:
     yield ""
     yield (
         f"{good} of {len(documents)} items meet what is stated of them. A statement that was settled with data in "
-        "sight says so in its line. Made by `deniable reproduce`; every line links to the figure and to the record with all "
-        "values, the paper's values, versions and seed."
+        "sight says so in its line. Made by `deniable reproduce`; every line links to the figure and to the "
+        "record with all values, the paper's values, versions and seed."
     )
     for _, group in groupby(documents, key=lambda document: document["paper"]["number"]):
         items = list(group)

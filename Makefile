@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # What each command installs beside the package itself (extras of pyproject.toml).
 extras_audit := [train]
 extras_test := [train,web,dev,oracles]
-extras_bench := [train,dev,bench]
+extras_bench := [train,web,dev,bench]
 
 # The main job: nobody may become more than 90 % sure, except with probability 1 %.
 AUDIT := $(BIN)/deniable audit digits --belief .9 --delta .01 --records 100 --steps 30 --trials 1000 --adjacency replace

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from math import exp, inf, log
+from functools import cache, lru_cache
+from math import exp, inf, log, sqrt
 
 from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
 from deniable.calibration import Belief, Target
@@ -18,6 +18,7 @@ __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 _PRECISION = 1e-6
 _LEAST, _MOST = 1e-3, 1e9
 _HUGE = 1e300
+_HALVINGS = 3  # of a bracket that other promises share
 
 
 def calibrate_by(
@@ -48,8 +49,13 @@ def calibrate_by(
 
 def _score(name: str, mechanism: Mechanism, target: Target, delta: float, adjacency: Adjacency) -> float:
     if isinstance(target, Belief):
-        return epsilon_to_belief(loss_bound(name, mechanism, target.failure, adjacency), target.prior)
-    return target.score(privacy_loss(guarantee(name, mechanism, delta, adjacency), adjacency))
+        return epsilon_to_belief(_loss_bound(name, mechanism, target.failure, adjacency), target.prior)
+    return target.score(privacy_loss(_guarantee(name, mechanism, delta, adjacency), adjacency))
+
+
+# What an analysis says of a release does not depend on the promise: the next promise meets the same releases again.
+_loss_bound = lru_cache(maxsize=2**12)(loss_bound)
+_guarantee = lru_cache(maxsize=2**12)(guarantee)
 
 
 def _known(score: Callable[[float], float], noise: float) -> float:
@@ -70,6 +76,9 @@ def _least(score: Callable[[float], float], bound: float) -> float:
         safe, unsafe = unsafe, unsafe / 4
         if safe < _LEAST:
             return safe
+    for _ in range(_HALVINGS):
+        middle = sqrt(unsafe * safe)
+        safe, unsafe = (middle, unsafe) if score(middle) <= bound else (safe, middle)
     # from 1 on, where the precision, relative to the logarithm's size, is the noise's own
     log_noise = crossing(
         lambda x: min(score(unsafe * exp(x - 1)), _HUGE), bound, 1.0, 1 + log(safe / unsafe), precision=_PRECISION / 3

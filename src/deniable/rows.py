@@ -49,7 +49,7 @@ def score_rows(document: Document) -> Iterator[tuple[str, str]]:
 
 def demand_rows(document: Document) -> Iterator[dict[str, str]]:
     """The noise that each analysis demands for the promise, the least first; "-" where it has no answer."""
-    for method in sorted(document["methods"], key=lambda method: method["noise"] or float("inf")):
+    for method in sorted(document["methods"], key=_price):
         noise = method["noise"]
         yield {
             "name": method["name"],
@@ -57,6 +57,11 @@ def demand_rows(document: Document) -> Iterator[dict[str, str]]:
             "noise": "-" if noise is None else at_most(noise, 5),
             "ratio": "-" if noise is None else at_most(noise / document["noise"]),
         }
+
+
+def _price(method: Document) -> tuple[bool, float]:
+    """Exact comes first, also where another is as good within the precision of its search."""
+    return method["name"] != "exact", method["noise"] or float("inf")
 
 
 def analysis_rows(document: Document) -> Iterator[dict[str, str]]:

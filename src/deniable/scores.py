@@ -110,7 +110,14 @@ class PrivacyLoss:
             return Upper(1.0)
         if fpr == 0:
             return Upper(max(pair.escape for pair in self._directions))
-        return min((self._dual(k, fpr) for k in self._thresholds(fpr)), key=float)
+        if fpr not in self._rates:
+            self._rates[fpr] = min((self._dual(k, fpr) for k in self._thresholds(fpr)), key=float)
+        return self._rates[fpr]
+
+    @cached_property
+    def _rates(self) -> dict[float, Upper]:
+        """The curve's points that were asked for; predictive values ask for them again."""
+        return {}
 
     def _dual(self, k: float, fpr: float) -> Upper:
         stick = self.delta(k)

@@ -88,7 +88,8 @@ def noise_to_add(document: Document) -> str:
     """The paragraph that comes first for `choose`: what to do, and what it is the least for."""
     noise, given = chosen(document), document["input"]
     if "mechanism" in given:
-        return f"{_local_noise(document)} It is the least with which {_promise(document)}."
+        most = "largest" if _is_response(given) else "least"
+        return f"{_local_noise(document)} It is the {most} with which {_promise(document)}."
     sensitivity = _ADJACENCIES[given["adjacency"]][1]
     where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
     return (
@@ -135,7 +136,8 @@ def setting(document: Document) -> str:
     """What was composed, and what neighbours and noise mean here."""
     given = document["input"]
     if _is_response(given):
-        return "Neighbours are any two records of one person: local privacy."
+        unit = " Noise is 1 / epsilon of an answer." if "mechanism" in given else ""
+        return f"Neighbours are any two records of one person: local privacy.{unit}"
     neighbours, sensitivity = _ADJACENCIES[given["adjacency"]]
     text = f"Neighbours are {given['adjacency']}: {neighbours}."
     if "rate" in given:

@@ -52,7 +52,7 @@ def test_an_audit_that_holds() -> None:
         ("membership.gain", [0.0, 0.25], "A_MI stays below"),
         ("membership.gain", [0.008, 0.01], "more than 3 standard errors"),
         ("bound.yeom", [0.01, 8.0], "Yeom"),
-        ("bound.noise", [0.02, 0.217], "admits less"),
+        ("bound.noise", [0.02, 0.217], "admits at most"),
     ],
 )
 def test_every_statement_of_an_audit_can_fail(path: str, value: Any, said: str) -> None:
@@ -79,7 +79,7 @@ def test_a_power_law_is_found() -> None:
 
 
 def _source(stand_in: tuple[tuple[str, int], ...]) -> Source:
-    return Source("x", (("texas100", None),), stand_in, 10, 10, 1, 0)
+    return Source("x", (("texas100", None),), stand_in, 10, 10, 1, 0, (0,))
 
 
 def test_a_stand_in_only_where_the_data_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:

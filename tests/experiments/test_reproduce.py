@@ -114,6 +114,22 @@ def test_a_small_run_never_replaces_a_large_one(tmp_path: Path, monkeypatch: pyt
         run(made, tmp_path)
 
 
+def test_missing_data_stops_its_own_item_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(run: Run) -> Values:
+        raise FileNotFoundError("put mnist.npz into a folder")
+
+    made = paper(item(absent), item(lambda run: {"x": 2}, "table-2"))
+    found = run(made, tmp_path)
+    assert found["absent"] == {"toy table-1": "put mnist.npz into a folder"}
+    assert [record["item"] for record in found["items"]] == ["table-2"]
+    monkeypatch.setattr("deniable.experiments.PAPERS", (made,))
+    assert command("toy", "--out", str(tmp_path)) == 1
+    assert "toy table-1 was not run: put mnist.npz" in capsys.readouterr().out
+    assert command("toy", "table-1", "--out", str(tmp_path)) == 2
+
+
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     made = paper(item(lambda run: {"x": 2}))
     run(made, tmp_path)

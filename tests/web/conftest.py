@@ -16,8 +16,6 @@ from typing import Any
 import httpx
 import pytest
 
-pytest.importorskip("fastapi", reason="the planner needs the `web` extra")
-
 from deniable.cli import main
 
 SERVE = "from deniable.cli import main; main()"

@@ -19,9 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance, unsupported_method
 
+from deniable.report import found
 from deniable.web import create_app
 from deniable.web.answers import Answers
 from deniable.web.models import expected
+from deniable.web.runs import HERE, listed, report
 
 FUZZED = int(os.environ.get("DENIABLE_FUZZ", "12"))  # examples of each operation
 TRAINING = {"records": 60000, "batch": 300, "epochs": 30}
@@ -189,14 +191,24 @@ def test_every_response_carries_the_policy(api: httpx.Client) -> None:
 def test_runs_are_listed_whatever_their_names(api: httpx.Client, folder: Path) -> None:
     listed = {run["name"]: run for run in _json(api.get("/api/runs"))["runs"]}
     assert set(listed) == {"local", "<img src=x onerror=alert(1)>", "ümläut & more", "broken", "half"}
-    assert listed["ümläut & more"]["summary"] == "Take central."
-    assert listed["ümläut & more"]["kind"] == "comparison"
-    assert listed["broken"]["summary"] == "its record cannot be read"
+    for run in found(folder):
+        assert listed[run.name]["verdict"] == run.verdict
+        assert listed[run.name]["title"] == run.title
+    assert listed["broken"]["verdict"] == "unreadable"
     assert listed["half"]["report"] is None  # its report is a link to elsewhere
     for name in ("local", "<img src=x onerror=alert(1)>"):
         page = api.get(listed[name]["report"])
         assert page.text == (folder / name / "report.html").read_text()
         assert page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+
+
+def test_a_folder_that_is_a_run_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "audit.json").write_text("{}")
+    (tmp_path / "report.html").write_text("here")
+    assert [(run["name"], run["report"]) for run in listed(tmp_path)] == [(tmp_path.name, "/runs/report")]
+    assert report(tmp_path, HERE) == b"here"
+    assert report(tmp_path, "..") is None
+    assert listed(None) == listed(tmp_path / "nothing") == []
 
 
 @pytest.mark.parametrize(

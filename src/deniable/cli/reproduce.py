@@ -60,7 +60,7 @@ def reproduce(
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
     else:
         print_parts(_list(document) if paper is None else _outcome(document))
-    if document.get("missed"):
+    if document.get("missed") or document.get("absent"):
         raise typer.Exit(1)
 
 
@@ -157,7 +157,8 @@ def _outcome(document: Document) -> Iterator[Any]:
     from deniable.experiments.results import outcome
 
     rows, missed = document["items"], document["missed"]
-    said = "All hold" if not missed else f"{len(missed)} of {len(rows)} miss what was stated: {', '.join(missed)}"
+    held = f"The {len(rows)} that could be run hold" if document["absent"] else "All hold"
+    said = held if not missed else f"{len(missed)} of {len(rows)} miss what was stated: {', '.join(missed)}"
     yield Words(f"{said}. See {document['out']}/RESULTS.md.\n", style="bold red" if missed else "bold")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("item", no_wrap=True)
@@ -165,6 +166,8 @@ def _outcome(document: Document) -> Iterator[Any]:
     for row in rows:
         table.add_row(f"{row['paper']['name']} {row['item']}", outcome(row), style="" if row["passed"] else "red")
     yield Padding(table, (0, 0, 0, 2), expand=False)
+    for name, why in document["absent"].items():
+        yield Words(f"\n{name} was not run: {why}", style="bold red")
 
 
 def _count(items: int) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import sys
 from ipaddress import ip_address
@@ -37,6 +38,7 @@ def serve(
 ) -> None:
     """Open the planner: a page to choose and explain privacy with sliders, and a JSON API."""
     number, folder = _port(port), _folder(runs)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one worker a core, one core a worker
     uvicorn = _uvicorn()
     from deniable.web import create_app
 
@@ -86,11 +88,14 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family = found[0][0]
-        return socket.create_server(found[0][4][:2], family=family, backlog=512)
+        listener = socket.create_server(found[0][4][:2], family=family, backlog=512)
     except OSError as error:
         busy = error.errno == errno.EADDRINUSE
         reason = f"{port} is in use: name another" if busy else f"cannot be used at {host} ({error.strerror or error})"
         raise typer.TyperException(f"--port {reason}" if busy else f"--port {port} {reason}") from error
+    # asyncio does so for sockets of its own making only; without it small answers wait 40 ms for an acknowledgement
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _is_loopback(host: str) -> bool:

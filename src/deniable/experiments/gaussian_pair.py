@@ -141,8 +141,8 @@ def _draw_decision(found: Values) -> Figure:
     for axes, name in ((left, "density"), (right, "belief")):
         axes.axvspan(r[0], 0.5, color=RED, alpha=0.12, linewidth=0)
         axes.axvspan(0.5, r[-1], color=BLUE, alpha=0.12, linewidth=0)
-        axes.set(ylabel=name, xlim=(r[0], r[-1]), ylim=(0, None))
-        legend(axes)
+        axes.set(ylabel=name, xlim=(r[0], r[-1]), ylim=(0, 1.3 * axes.get_ylim()[1]))
+        legend(axes, loc="upper center", ncols=2)
     return figure
 
 
@@ -180,8 +180,8 @@ def _draw_errors(found: Values) -> Figure:
             r, on_d, where=(r >= 0.5).tolist(), color=BLUE, alpha=0.35, linewidth=0, label="D taken for D'"
         )
         part.axvline(0.5, color=BLACK, linestyle=":")
-        part.set(xlim=(r[0], r[-1]), ylim=(0, 0.48))
-        legend(part)
+        part.set(xlim=(r[0], r[-1]), ylim=(0, 0.58))
+        legend(part, loc="upper center", ncols=2)
     return figure
 
 

@@ -64,6 +64,10 @@ class Contour(ComposedPair):
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         return self._value(t, NULL_TAIL)
 
+    def null_exceeded(self, failure: float) -> float:
+        """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
+        return self._where(self.null_tail, failure, precision=1e-8)
+
     def _value(self, k: float, weight: Weight) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band."""
         ceiling = 1.0 if weight is NULL_TAIL else self.ceiling(k)

@@ -72,11 +72,12 @@ class Pair(ABC):
         """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
         return self._where(self.null_tail, failure)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float) -> float:
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 1e-13) -> float:
         floor = nextafter(self.least, -inf)
         if tail(floor) <= failure:
             return -inf
-        return min(falls_to(tail, failure, self.near(tail, failure), floor=floor), self.largest)
+        start = self.near(tail, failure)
+        return min(falls_to(tail, failure, start, floor=floor, precision=precision), self.largest)
 
     @property
     def least(self) -> float:

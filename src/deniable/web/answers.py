@@ -14,7 +14,7 @@ from deniable.web.work import PARTS, Answer, answer, get_ready, put_together, re
 __all__ = ["Answers"]
 
 _MOST_WAITING = 512
-_PATIENCE = 20.0  # seconds that a request may wait for its turn
+_PATIENCE = 60.0  # seconds that a request may wait for its turn
 
 
 class Answers:
@@ -24,7 +24,7 @@ class Answers:
     """Answers, of about 10 kB each."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or max(1, min(4, len(os.sched_getaffinity(0))))
+        self._workers = workers or max(1, min(4, os.cpu_count() or 1))
         self._pool: ProcessPoolExecutor | None = None
         self._known: OrderedDict[tuple[str, str], Answer] = OrderedDict()
         self._pending: dict[tuple[str, str], asyncio.Task[Answer]] = {}

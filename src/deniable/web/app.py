@@ -111,6 +111,11 @@ def _list(app: FastAPI, folder: Path | None) -> None:
         """The audits and comparisons in the folder that the server was given."""
         return {"folder": None if folder is None else folder.name, "runs": runs.listed(folder)}
 
+    @app.get("/runs/report", response_class=Response, responses={404: {"model": models.Refusal}})
+    def open_own_report() -> Response:
+        """The report of the run that the folder itself holds."""
+        return open_report(runs.HERE)
+
     @app.get("/runs/{name}/report", response_class=Response, responses={404: {"model": models.Refusal}})
     def open_report(name: str) -> Response:
         """The report of one of them."""

@@ -239,14 +239,14 @@ class Run(BaseModel):
     """An audit or a comparison in the folder."""
 
     name: str
-    kind: Literal["audit", "comparison", "other"]
-    changed: str
-    summary: str
+    kind: str
+    title: str
+    verdict: str
     report: str | None
 
 
 class Runs(BaseModel):
-    """The folder's audits and comparisons, newest first."""
+    """The folder's audits and comparisons."""
 
     folder: str | None
     runs: list[Run]

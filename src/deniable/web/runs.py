@@ -2,79 +2,48 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from deniable.report import found
+from deniable.report.runs import PAGE, Found
+
 __all__ = ["listed", "report"]
 
-REPORT = "report.html"
-_KINDS = {"audit.json": "audit", "compare.json": "comparison"}
+HERE = "."
+"""The name of the run that the folder itself holds."""
 _MOST_RUNS = 200
-_LARGEST = 8 * 2**20  # bytes of a record that is read for its summary
-_LONGEST = 300  # characters of a summary
 
 
 def listed(folder: Path | None) -> list[dict[str, Any]]:
-    """Every run in the folder, newest first."""
+    """The runs in the folder, with the addresses of their reports."""
     if folder is None or not folder.is_dir():
         return []
-    runs = sorted(_runs(folder), key=lambda run: str(run["changed"]), reverse=True)
-    return runs[:_MOST_RUNS]
+    return [_described(folder, run) for run in islice(found(folder), _MOST_RUNS)]
 
 
 def report(folder: Path | None, name: str) -> bytes | None:
     """The report of the run called `name`; None unless it is a real file in a real directory of the folder."""
-    if folder is None or name not in (place.name for place in _directories(folder)):
+    if folder is None or not folder.is_dir() or name not in (run.name for run in found(folder)):
         return None
-    page = folder / name / REPORT
+    page = folder / name / PAGE
     return page.read_bytes() if _is_inside(page, folder) else None
 
 
-def _directories(folder: Path) -> Iterator[Path]:
-    yield from (place for place in folder.iterdir() if place.is_dir() and not place.is_symlink())
+def _described(folder: Path, run: Found) -> dict[str, Any]:
+    name = run.name.encode("utf-8", "replace").decode()  # bytes that are no text cannot be told in JSON, nor asked for
+    address = f"/runs/{quote(name, safe='')}/report" if name != HERE else "/runs/report"
+    there = name == run.name and _is_inside(folder / run.name / PAGE, folder)
+    return {
+        "name": folder.name if name == HERE else name,
+        "kind": run.kind,
+        "title": run.title.encode("utf-8", "replace").decode(),
+        "verdict": run.verdict,
+        "report": address if there else None,
+    }
 
 
 def _is_inside(file: Path, folder: Path) -> bool:
     return file.is_file() and not file.is_symlink() and file.resolve().is_relative_to(folder.resolve())
-
-
-def _runs(folder: Path) -> Iterator[dict[str, Any]]:
-    for place in _directories(folder):
-        records = [place / name for name in _KINDS if _is_inside(place / name, folder)]
-        page = place / REPORT
-        if records or _is_inside(page, folder):
-            yield _described(place, records[0] if records else page, _is_inside(page, folder))
-
-
-def _described(place: Path, record: Path, has_report: bool) -> dict[str, Any]:
-    changed = datetime.fromtimestamp(record.stat().st_mtime, UTC)
-    return {
-        "name": _printable(place.name),
-        "kind": _KINDS.get(record.name, "other"),
-        "changed": changed.isoformat(timespec="seconds"),
-        "summary": _summary(record) if record.name in _KINDS else "",
-        "report": f"/runs/{quote(place.name, safe='')}/report"
-        if has_report and _printable(place.name) == place.name
-        else None,
-    }
-
-
-def _printable(name: str) -> str:
-    """A name that JSON can carry: bytes that are no text are replaced."""
-    return name.encode("utf-8", "replace").decode()
-
-
-def _summary(record: Path) -> str:
-    """The verdict or the recommendation; a record that cannot be read says so."""
-    if record.stat().st_size > _LARGEST:
-        return "too large to summarise"
-    try:
-        document = json.loads(record.read_bytes())
-        text = document["verdict_text"] if "verdict_text" in document else document["recommendation"]["sentences"][0]
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return "its record cannot be read"
-    return str(text)[:_LONGEST]

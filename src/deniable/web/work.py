@@ -7,9 +7,13 @@ it, whatever else the machine does meanwhile.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from types import FrameType
 from typing import Any
 
@@ -33,9 +37,16 @@ class TooCostlyError(Exception):
 
 
 def get_ready() -> None:
-    """Begin a worker: Ctrl-C is for the server, and the budget's alarm is heard."""
+    """Begin a worker: Ctrl-C is for the server, the budget's alarm is heard, and no worker outlives the server."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, _spent)
+    Thread(target=_follow, args=(parent_process(),), daemon=True).start()
+
+
+def _follow(server: BaseProcess | None) -> None:
+    if server is not None:
+        server.join()
+        os._exit(1)
 
 
 def _spent(number: int, frame: FrameType | None) -> None:
@@ -45,16 +56,20 @@ def _spent(number: int, frame: FrameType | None) -> None:
 def answer(kind: str, text: str) -> Answer:
     """The answer to a request of this kind, whose values are a JSON object."""
     values = json.loads(text)
-    signal.setitimer(signal.ITIMER_PROF, BUDGET)
     try:
-        document = _KINDS[kind](values)
+        return 200, _encoded(_within_budget(_KINDS[kind], values))
     except ValueError as refused:
         return 422, refusal(*_named(str(refused), values))
     except TooCostlyError:
         return 422, refusal(None, None, _too_costly(kind, values))
+
+
+def _within_budget(work: Callable[[Values], Any], values: Values) -> Any:
+    signal.setitimer(signal.ITIMER_PROF, BUDGET)
+    try:
+        return work(values)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return 200, _encoded(document)
 
 
 def refusal(field: str | None, value: Any, message: str) -> bytes:

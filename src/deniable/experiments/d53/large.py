@@ -26,7 +26,15 @@ def accuracy(
     """Test accuracy of training `number`; each has its own weights and noise, all have the same D and D'."""
     kind = Adjacency(adjacency)
     noise = noise_for_belief(BELIEF, DELTA, STEPS)
-    settings = TrainingSettings("mnist", noise, STEPS, sensitivity=sensitivity, adjacency=kind, trials_per_block=1)
+    settings = TrainingSettings(
+        "mnist",
+        noise,
+        STEPS,
+        optimizer="adam",
+        sensitivity=sensitivity,
+        adjacency=kind,
+        trials_per_block=1,
+    )
     found = run_block(settings, _neighbours(records, kind, seed), seed, number).accuracy
     assert found is not None  # test records are given
     return {"accuracy": float(found[0])}

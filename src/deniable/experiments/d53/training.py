@@ -171,8 +171,8 @@ FIGURE_5_1 = Item(
 
 
 def _accuracies(run: Run) -> Values:
-    records = run.size(60, 400, 10_000)
-    trainings = run.size(1, 2, 20, hours=3)
+    records = run.size(60, 400, 10_000, hours=2500)
+    trainings = run.size(1, 2, 20, hours=4)
     found: dict[str, list[float]] = {}
     for place, (name, sensitivity, kind) in enumerate(CASES):
         settings = {"records": records, "sensitivity": sensitivity, "adjacency": kind, "seed": run.seed}
@@ -205,9 +205,10 @@ def _draw_accuracies(found: Values) -> Figure:
 FIGURE_5_2 = Item(
     name="figure-5.2",
     needs=(MNIST,),
-    title="test accuracy with 10,000 records",
+    title="test accuracy with many records",
     caption=(
-        "000 Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records, for the four ways to scale noise."
+        "000 Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records (2500 at scale hours), for "
+        "the four ways to scale noise."
     ),
     compute=_accuracies,
     draw=_draw_accuracies,
@@ -227,10 +228,12 @@ FIGURE_5_2 = Item(
     printed={},
     notes=(
         TRAINED_BOTH,
-        (
-            "At scale hours 3 trainings a case (20 at full; the paper: 1000). D' differs by the most dissimilar "
-            "pair of 50 records of D and 2000 others: the search over all pairs of 10,000 records is left out, "
-            "since only the scale of the noise depends on it."
-        ),
+        "At scale hours 2500 records and 4 trainings a case (10,000 and 20 at full; the paper: 10,000 and 1000). Fewer "
+        "records let the noise weigh more.",
+        "DP-Adam, since the paper names no optimizer and calls its models converging: plain SGD with learning rate "
+        "0.005 moves the weights by at most 0.45 in 30 steps and stays near 0.2 accuracy. The observer sees the same "
+        "noisy gradients with either.",
+        "D' differs by the most dissimilar pair of 50 records of D and 2000 others: the search over all pairs is left "
+        "out, since only the scale of the noise depends on it. The four cases start from the same weights.",
     ),
 )

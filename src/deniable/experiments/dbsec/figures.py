@@ -75,7 +75,7 @@ SETTINGS = (
     "The attacker is tested on records it does not know (half of members and non-members); error bars are standard "
     "deviations over the repeats.",
 )
-FEWER = "At scale hours {records} records and {repeats} repeats (the paper: {paper} and 5)."
+FEWER = "At scale hours {classes} classes, {records} records and {repeats} repeats (the paper: four, {paper} and 5)."
 
 FIGURES = (
     figure(
@@ -88,6 +88,7 @@ FIGURES = (
             few=None,
             repeats=3,
             shown=3,
+            at_hours=(0, 2, 3),
         ),
         caption="Location-30 (its 10, 15, 20, 30 most common classes, 446 bits) in place of Texas Hospital Stays (100 "
         "to 300 procedures), which cannot be had here.",
@@ -96,7 +97,7 @@ FIGURES = (
         notes=(
             "Texas Hospital Stays cannot be had here: Location-30, real and unbalanced like it, stands in with the "
             "Purchases network (128-C); the loader of Texas takes over where its file is present.",
-            FEWER.format(records="up to 1000", repeats=3, paper="10,000"),
+            FEWER.format(classes="10, 20, 30", records="up to 1000", repeats=3, paper="10,000"),
             *SETTINGS,
         ),
     ),
@@ -110,6 +111,7 @@ FIGURES = (
             few=1000,
             repeats=2,
             shown=2,
+            at_hours=(0, 1, 2),
         ),
         caption="Generated purchases (003's own generator without the skew, 600 bits) in place of Purchases Shopping "
         "Carts, which cannot be had here.",
@@ -119,7 +121,7 @@ FIGURES = (
             "Purchases Shopping Carts cannot be had here: carts from 003's generator for Skewed Purchases stand in, "
             "without the skew. They are balanced, and 1000 of them are learned by heart more fully than the real ones, "
             "so the original's AP is above the paper's 0.67. The loader takes over where the file is present.",
-            FEWER.format(records=1000, repeats=2, paper="8000"),
+            FEWER.format(classes="10, 20, 50", records=1000, repeats=2, paper="8000"),
             *SETTINGS,
         ),
     ),
@@ -133,6 +135,7 @@ FIGURES = (
             few=None,
             repeats=2,
             shown=1,
+            at_hours=(0, 1),
         ),
         caption="Real faces of LFW, grey, 62 x 47 pixels; 20, 50 and (in place of 100) all 62 people with at least 20 "
         "images.",
@@ -143,7 +146,7 @@ FIGURES = (
             "250 x 250: it overfits less, so that the original's AP is below the paper's 0.89 and central noise costs "
             "its accuracy sooner; the order of phi, which rests on VGG, is not compared.",
             "Only people with at least 20 images are in the file, 62 in all. A third of the images, at most 1000, are "
-            "members. At scale hours 2 repeats (the paper: 5).",
+            "members. At scale hours 20 and 50 people and 2 repeats (the paper: 5).",
             *SETTINGS,
         ),
     ),
@@ -157,6 +160,7 @@ FIGURES = (
             few=1000,
             repeats=2,
             shown=0,
+            at_hours=(0, 1),
         ),
         caption="Skewed Purchases as 003 generates them: the same data as the paper's.",
         seconds={Scale.SMOKE: 15.0, Scale.HOURS: 1200.0, Scale.FULL: 3600.0},
@@ -164,7 +168,7 @@ FIGURES = (
         notes=(
             "The generator is the paper's; members and non-members come from different distributions, so the attack's "
             "AP measures the shift, not the model: an attack that never sees the model does as well.",
-            FEWER.format(records=1000, repeats=2, paper="8000"),
+            FEWER.format(classes="10, 20", records=1000, repeats=2, paper="8000"),
             *SETTINGS,
         ),
     ),

@@ -40,6 +40,8 @@ class Source:
     repeats: int
     shown: int
     """Which variant the last three panels show."""
+    at_hours: tuple[int, ...]
+    """Which variants there is time for at scale hours."""
 
     def variants(self) -> tuple[tuple[str, int | None], ...]:
         """What is trained on."""
@@ -125,12 +127,13 @@ def _figures(spread: Values) -> Values:
 def _compute(source: Source) -> Callable[[Run], Values]:
     def compute(run: Run) -> Values:
         variants = source.variants()
-        few = run.size(variants[:1], variants[: source.shown + 1][-1:], variants)
+        one: tuple[int, ...] = (source.shown,)
+        chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
         found = []
-        for place, (data, classes) in enumerate(few):
-            found.append(_compared(run, source, data, classes))
-            run.tell((place + 1) / len(few))
-        return {"variants": found, "shown": min(source.shown, len(found) - 1)}
+        for done, place in enumerate(chosen, start=1):
+            found.append(_compared(run, source, *variants[place]))
+            run.tell(done / len(chosen))
+        return {"variants": found, "shown": chosen.index(source.shown)}
 
     return compute
 
@@ -149,6 +152,7 @@ def _draw(found: Values) -> Figure:
     for place, kind in enumerate(KINDS):
         for variant, colour in zip(found["variants"], COLOURS, strict=False):
             _lines(axes[3 * place : 3 * place + 3], variant, kind, colour)
+        _levels_named(axes[3 * place : 3 * place + 3], shown, kind)
         _curves(axes[6 + place], shown, kind)
     legend(axes[0], fontsize="x-small")
     _scatter(axes[8], shown)
@@ -158,16 +162,10 @@ def _draw(found: Values) -> Figure:
 def _lines(axes: Sequence[Axes], variant: Values, kind: str, colour: str) -> None:
     """Accuracy, average precision and phi over the levels, the original first."""
     levels = variant[kind]
-    names = (
-        ["orig.", *(f"{level['epsilon']:.3g}" for level in levels)]
-        if kind == "local"
-        else ["orig.", *(f"z={level['value']:g}\nε={level['epsilon']:.2g}" for level in levels)]
-    )
-    places = range(len(names))
     for part, key, low in ((axes[0], "accuracy", 0.0), (axes[1], "precision", 0.4)):
         rows = [level[key] for level in (variant["original"], *levels)]
         part.errorbar(
-            places,
+            range(len(rows)),
             [row["mean"] for row in rows],
             [row["deviation"] or 0.0 for row in rows],
             color=colour,
@@ -177,20 +175,32 @@ def _lines(axes: Sequence[Axes], variant: Values, kind: str, colour: str) -> Non
             label=f"{variant['classes']} classes",
         )
         part.set(ylim=(low, 1.05))
-    traded = [
-        (place, level["phi"]) for place, level in zip(places[1:], levels, strict=True) if level["phi"] is not None
-    ]
+    traded = [(place, level["phi"]) for place, level in enumerate(levels, start=1) if level["phi"] is not None]
     axes[2].plot([place for place, _ in traded], [phi for _, phi in traded], color=colour, marker="o", markersize=3)
+
+
+def _levels_named(axes: Sequence[Axes], shown: Values, kind: str) -> None:
+    """Ticks by local epsilon, or by noise with the central epsilon of the variant that is shown in the last panels."""
+    local = kind == "local"
+    names = [
+        f"{_short(level['epsilon'])}" if local else f"{level['value']:g}\n{_short(level['epsilon'])}"
+        for level in shown[kind]
+    ]
+    for part in axes:
+        part.set_xticks(range(len(names) + 1), ["orig.", *names], fontsize="x-small")
+        text = "ε of one value" if local else f"noise z, and ε for {shown['classes']} classes"
+        part.set_xlabel(text, fontsize="small")
     axes[2].axhline(1, color="grey", linewidth=0.5)
     axes[2].set(ylim=(-0.05, 2.1))
-    for part in axes:
-        part.set_xticks(places, names, fontsize="x-small")
-        part.set_xlabel("ε of one value" if kind == "local" else "noise z and ε", fontsize="small")
+
+
+def _short(epsilon: float) -> str:
+    return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.3g}"
 
 
 def _curves(axes: Axes, shown: Values, kind: str) -> None:
     for level, colour in zip((shown["original"], *shown[kind]), SHADES, strict=False):
-        name = "orig." if level["epsilon"] is None else f"ε = {level['epsilon']:.3g}"
+        name = "orig." if level["epsilon"] is None else f"ε = {_short(level['epsilon'])}"
         axes.plot(
             level["curve"]["recall"],
             level["curve"]["precision"],
@@ -207,7 +217,7 @@ def _curves(axes: Axes, shown: Values, kind: str) -> None:
 def _scatter(axes: Axes, shown: Values) -> None:
     for kind, marker in zip(KINDS, ("o", "^"), strict=True):
         for level, colour in zip(shown[kind], SHADES[1:], strict=False):
-            name = f"{'CDP' if kind == 'central' else 'LDP'} ε = {level['epsilon']:.3g}"
+            name = f"{'CDP' if kind == 'central' else 'LDP'} ε = {_short(level['epsilon'])}"
             axes.scatter(level["precision"]["mean"], level["accuracy"]["mean"], color=colour, marker=marker, label=name)
     axes.scatter(
         shown["original"]["precision"]["mean"],

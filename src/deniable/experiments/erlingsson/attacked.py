@@ -28,7 +28,10 @@ __all__ = ["EPSILONS", "FPR", "STAND_IN", "all_noises", "attacked", "demanded"]
 EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
 CLIP, LEARNING_RATE = 1.0, 0.01
-STAND_IN = "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; its file takes over."
+STAND_IN = (
+    "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; where the file of "
+    "Purchase-100 is present it is taken. Averages of five trainings (two at scale hours)."
+)
 
 
 def demanded() -> dict[str, list[float]]:
@@ -128,8 +131,6 @@ def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
         "advantage_error": sqrt(0.5 / tested),
         "most_advantage": float(loss.advantage()),
         "least_epsilon": float(lower_bound(scored, DELTA, CONFIDENCE).value),
-        "exact_epsilon": float(loss.epsilon(DELTA)),
-        "rdp_epsilon": ANALYSES["rdp"](training(noise)),
     }
 
 

@@ -89,7 +89,7 @@ SECTION_3 = Item(
         Claim("trainings of equal loss leak the same, whatever analysis (within 20 %)", _same_leak),
         Claim("for the same noise naive composition says over 50 times RDP's epsilon", _orders_of_magnitude),
     ),
-    seconds={Scale.SMOKE: 6.0, Scale.FULL: 6.0},
+    seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
     printed={"rotated": ROTATED},
     notes=(
         "Row 0.65 and half of row 0.93 use lines of Jayaraman and Evans's table that 004 does not print; they are left "
@@ -157,7 +157,7 @@ SECTION_4 = Item(
         ),
         Ordered("no TPR is above what the noise admits, but for 3 standard errors", "tpr_less_3_errors", "most_tpr"),
     ),
-    seconds={Scale.SMOKE: 40.0, Scale.HOURS: 400.0, Scale.FULL: 1000.0},
+    seconds={Scale.SMOKE: 20.0, Scale.HOURS: 250.0, Scale.FULL: 650.0},
     printed={"paper": PAPER_CELLS},
     notes=(
         "The paper's cells are for Purchase-100 and are shown beside ours, not held against them; learning rate (0.01, "

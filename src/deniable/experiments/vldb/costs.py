@@ -108,8 +108,10 @@ def _draw(found: Values) -> Figure:
         axes.loglog(
             row["sizes"], row["seconds"], color=colour, marker="o", label=f"{label}\nmeasured power {row['power']:.2f}"
         )
-    for axes, name in ((left, "n"), (right, "k")):
+    for axes, name, row in ((left, "n", "sensitivity"), (right, "k", "belief_steps")):
         axes.set_xlabel(name)
+        axes.set_xticks(found[row]["sizes"], [f"{size:,}" for size in found[row]["sizes"]])
+        axes.minorticks_off()
         legend(axes)
     return figure
 

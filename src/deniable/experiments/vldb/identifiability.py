@@ -248,9 +248,7 @@ FIGURE_6 = Item(
     notes=(
         STAND_IN_NOTE,
         TRAINED_BOTH,
-        (
-            "30 steps with learning rate 0.005 on 100 records hardly train the network, so (d) stays near "
-            "guessing; the paper's batch norm learns faster. 000 Figure 5.2 has the accuracy for 10,000 records."
-        ),
+        "30 steps of SGD with learning rate 0.005 hardly move the network, so (d) stays near guessing; the paper "
+        "names no optimizer. 000 Figure 5.2 shows the accuracy with DP-Adam and more records.",
     ),
 )

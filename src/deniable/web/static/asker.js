@@ -26,6 +26,16 @@ export class Asker {
     }
   }
 
+  /** Ask ahead, while nobody waits: the next moves of a slider are then answered at once. */
+  async prefetch(urls) {
+    for (const url of urls) {
+      if (this.#busy || this.#wanted === null) return;
+      const wanted = this.#wanted;
+      if (!known.has(url)) await fetched(url);
+      if (wanted !== this.#wanted) return;
+    }
+  }
+
   async #send(url) {
     this.#busy = true;
     this.waiting(true);

@@ -56,7 +56,7 @@ export class Controls {
       this.build();
       if (focused) this.form.querySelector(`select[data-field="${focused}"]`)?.focus();
     }
-    this.changed();
+    this.changed(name);
   }
 
   #select(name, label, choices) {

@@ -83,3 +83,14 @@ export function request(state) {
   if (state.mode === "choose" && state.mechanism !== "gaussian") asked.mechanism = state.mechanism;
   return `api/plan/${state.mode}?${new URLSearchParams(asked)}`;
 }
+
+/** The states one and two stops of a slider away. */
+export function neighbours(state, name) {
+  const field = FIELDS[name];
+  if (!field?.stops || name === "group") return [];
+  const scale = field.unit === "%" ? 100 : 1;
+  const at = field.stops.findIndex((stop) => stop >= state[name] * scale - 1e-9);
+  return [1, -1, 2, -2].map((step) => field.stops[at + step])
+    .filter((stop) => stop !== undefined)
+    .map((stop) => ({ ...state, [name]: Number((stop / scale).toPrecision(12)) }));
+}

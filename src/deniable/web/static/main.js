@@ -64,9 +64,9 @@ function opened(run) {
   if (run.report) Object.assign(title, { href: run.report, target: "_blank", rel: "noopener" });
   const about = document.createElement("span");
   about.className = "about";
-  about.textContent = `${run.kind}, ${run.changed.slice(0, 10)}${run.report ? "" : ", no report"}`;
+  about.textContent = `${run.verdict}${run.report ? "" : ", no report"}`;
   const summary = document.createElement("p");
-  summary.textContent = run.summary;
+  summary.textContent = run.title;
   item.append(title, " ", about, summary);
   return item;
 }

@@ -3,12 +3,14 @@
 import { Asker } from "./asker.js";
 import { beliefChart, beliefData, rocChart, rocData } from "./charts.js";
 import { Controls } from "./controls.js";
-import { request } from "./fields.js";
+import { neighbours, request } from "./fields.js";
 
 const DEBOUNCE = 25;
+const IDLE = 700;
 
 export class Plan {
   #timer = 0;
+  #idle = 0;
 
   constructor(name, state, changed, announce) {
     this.name = name;
@@ -21,7 +23,7 @@ export class Plan {
     this.at(".plan-name").textContent = `Plan ${name.toUpperCase()}`;
     this.roc = rocChart(this.at(".roc .chart"));
     this.beliefs = beliefChart(this.at(".beliefs .chart"));
-    this.controls = new Controls(this.at("form"), state, () => this.moved());
+    this.controls = new Controls(this.at("form"), state, (name) => this.moved(name));
     this.asker = new Asker((answer) => this.show(answer), (waiting) => this.node.setAttribute("aria-busy", waiting));
     for (const [button, source] of [["text", ".assessment"], ["command", ".command"], ["python", ".python"]]) {
       this.at(`.copy-${button}`).addEventListener("click", () => copy(this.at(source).textContent, announce));
@@ -33,10 +35,12 @@ export class Plan {
     return this.node.querySelector(selector);
   }
 
-  moved() {
+  moved(name) {
     this.changed();
     clearTimeout(this.#timer);
+    clearTimeout(this.#idle);
     this.#timer = setTimeout(() => this.ask(), DEBOUNCE);
+    this.#idle = setTimeout(() => this.asker.prefetch(neighbours(this.state, name).map(request)), IDLE);
   }
 
   ask() {

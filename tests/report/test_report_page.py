@@ -274,6 +274,8 @@ def test_somebody_elses_training_shows_its_diagnostics_and_the_cause_first(
     document = documents["audit"] | {"diagnostics": found, "verdict": "violated", "closeness": None}
     text = Reader(page([Run("a", "audit", document)])).text
     assert text.index("The cause: the noise is half of what is claimed.") < text.index("What the observer saw")
+    assert "the training does not do what it claims" in text
+    assert "Violated 99 % confidence" in text
     assert "noise scale FAILED 1e-09 the noise is half of what is claimed" in text
     assert "mean zero passed 0.4 seen: 0.5; expected: 1" in text
 

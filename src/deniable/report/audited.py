@@ -28,16 +28,23 @@ def audit_chapter(run: Run) -> Chapter:
         title=title(run),
         verdict=", ".join(filter(None, (name, closeness))).capitalize(),
         tone=words.tone(name),
-        sure=_sure(document),
+        sure=_alarm(document) or _sure(document),
         promise=words.promise(document),
         measured=words.measured(document),
-        meaning=words.meaning(name, closeness),
+        meaning=words.meaning(name, closeness, document.get("diagnostics", {}).get("cause")),
         text=document["verdict_text"],
         cautions=tuple(words.cautions(document)),
         scale=_scale(document),
         parts=tuple(_parts(document)),
         finished=document.get("finished"),
     )
+
+
+def _alarm(document: Document) -> str:
+    """How sure a diagnostic's finding is; nothing where none was found, or where it is no matter of chance."""
+    found = document.get("diagnostics", {})
+    rate = found.get("false_alarm_rate") if found.get("cause") else None
+    return f"{100 * (1 - rate):.4g} % confidence" if rate else ""
 
 
 def _sure(document: Document) -> str:

@@ -47,8 +47,10 @@ def tone(verdict: str) -> str:
     return TONES.get(verdict, "open")
 
 
-def meaning(verdict: str, closeness: str | None) -> str:
-    """A verdict for somebody who has to decide."""
+def meaning(verdict: str, closeness: str | None, cause: str | None = None) -> str:
+    """A verdict for somebody who has to decide; `cause` is what a diagnostic found."""
+    if verdict == "violated" and cause:
+        return "The promise is broken: the training does not do what it claims. Do not rely on it until it is mended."
     return MEANINGS.get(", ".join(filter(None, (verdict, closeness))), MEANINGS["uninformative"])
 
 

@@ -11,7 +11,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["FILE", "Store", "StoreError", "canonical"]
+__all__ = ["FILE", "Store", "StoreError", "canonical", "opened"]
 
 FILE = "trials.sqlite"
 Arrays = dict[str, NDArray[Any]]
@@ -151,6 +151,18 @@ class Store:
         except OSError as error:
             reason = f"{self.directory} cannot be made or written ({error.strerror or error})"
             raise StoreError(f"{reason}: name another directory") from error
+
+
+def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
+    """A campaign's store, or None without a directory: opened before planning, so that one in use is refused at once.
+
+    The campaign's settings are told when they are known (`Store.begin`).
+    """
+    if directory is not None:
+        return Store(directory, resume=resume)
+    if resume:
+        raise ValueError("resume needs out, the directory of the campaign to go on with")
+    return nullcontext()
 
 
 def _plain(directory: Path, error: sqlite3.Error) -> str:

@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["FILE", "Store", "StoreError", "canonical", "kept", "replace_file"]
+__all__ = ["FILE", "Store", "StoreError", "canonical", "kept", "opened", "replace_file"]
 
 FILE = "trials.sqlite"
 Arrays = dict[str, NDArray[Any]]
@@ -190,6 +190,18 @@ def _whole(database: sqlite3.Connection, path: Path) -> bool:
     pages, size = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     checked: tuple[str] = database.execute("PRAGMA quick_check(1)").fetchone()
     return pages * size == path.stat().st_size and checked == ("ok",)
+
+
+def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
+    """A campaign's store, or None without a directory: opened before planning, so that one in use is refused at once.
+
+    The campaign's settings are told when they are known (`Store.begin`).
+    """
+    if directory is not None:
+        return Store(directory, resume=resume)
+    if resume:
+        raise ValueError("resume needs out, the directory of the campaign to go on with")
+    return nullcontext()
 
 
 def _plain(directory: Path, error: sqlite3.Error) -> str:

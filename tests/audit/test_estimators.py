@@ -16,7 +16,7 @@ from deniable.audit.bound import epsilon_of_mu
 from deniable.audit.credible import credible, epsilon_at_most
 from deniable.audit.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate, read, shift
 from deniable.audit.limits import upper_limit
-from deniable.audit.scores_input import Errors, Floats, Scores
+from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split
 from deniable.bounds.advantage import least_epsilon_erlingsson, least_epsilon_from_rates
 
@@ -41,10 +41,6 @@ def responses(epsilon: float, audits: int, trials: int = 60) -> Iterator[Scores]
     for _ in range(audits):
         said = (generator.random((2, trials)) < right).astype(float)
         yield Scores(said[0] - 0.5, 0.5 - said[1])
-
-
-def tolerated(nominal: float, audits: int) -> float:
-    return nominal + 3 * sqrt(nominal * (1 - nominal) / audits)
 
 
 # -- what they read
@@ -138,62 +134,7 @@ def test_sampling_that_no_noise_explains() -> None:
     assert found.value == pytest.approx(float(curve.loss(0.8).epsilon(DELTA)), rel=1e-6)
 
 
-# -- how often they are wrong
-
-
-@pytest.mark.parametrize("rule", RULES, ids=named)
-@pytest.mark.parametrize("mu", [0.0, 1.0])
-def test_false_alarms_at_five_percent(rule: Rule, mu: float) -> None:
-    """The bar: at most 6.5 % in 2000 audits; all readings share their limits, so they are right or wrong together."""
-    true, readings = epsilon_of_mu(mu, DELTA), [Region(DELTA).strength, Advantage(DELTA).strength]
-    wrong = np.zeros(3)
-    for scores in gaussian(mu, 2000):
-        limits = rule.limits(scores, shift, 0.95)
-        wrong += [limits.lower(shift) > mu, *(limits.lower(reading) > true for reading in readings)]
-    assert (wrong / 2000).max() <= 0.065
-
-
-@pytest.mark.parametrize("rule", RULES, ids=named)
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_false_alarms_where_the_region_is_met_exactly(rule: Rule, epsilon: float) -> None:
-    region, drawn = Region(0.0), responses(epsilon, 1000)
-    wrong = [rule.limits(scores, region.strength, 0.8).lower(region.strength) > epsilon for scores in drawn]
-    assert np.mean(wrong) <= tolerated(0.2, 1000)
-
-
-@pytest.mark.parametrize("rule", RULES, ids=named)
-@pytest.mark.parametrize("estimator", READINGS, ids=named)
-@pytest.mark.parametrize("mu", [0.0, 2.0])
-def test_every_estimator_with_every_rule(rule: Rule, estimator: Estimator, mu: float) -> None:
-    true = epsilon_of_mu(mu, DELTA)
-    wrong = [estimate(estimator, scores, rule, 0.8).value > true for scores in gaussian(mu, 400, 25, 20)]
-    assert np.mean(wrong) <= tolerated(0.2, 400)
-
-
-@pytest.mark.parametrize("rule", RULES, ids=named)
-def test_the_sampled_curve_is_refuted_as_rarely_as_it_says(rule: Rule) -> None:
-    """Scores of the strongest observer of sampled training; refuting the true noise is the estimator's mistake."""
-    loss, grid = MechanismCurve(0.2, 10, DELTA).loss(1.0), np.linspace(0, 1, 60) ** 2
-    curve = [float(loss.tpr(float(fpr))) for fpr in grid]  # concave: between the points the truth lies above the chord
-
-    def tpr(fpr: float) -> float:
-        return float(np.interp(fpr, grid, curve))
-
-    wrong = [rule.limits(scores, shift, 0.7).refutes(tpr) for scores in sampled(0.2, 10, 1.0, 400)]
-    assert np.mean(wrong) <= tolerated(0.3, 400)
-
-
-def sampled(rate: float, steps: int, noise: float, audits: int, trials: int = 80) -> Iterator[Scores]:
-    """Log-likelihood ratios of sampled Gaussian steps, add-remove neighbours."""
-    generator, mu = np.random.default_rng(4), 1 / noise
-
-    def ratio(member: bool) -> Floats:
-        drawn = member & (generator.random((trials, steps)) < rate)
-        seen = generator.normal(size=(trials, steps)) + mu * drawn
-        return np.log1p(rate * np.expm1(mu * seen - mu**2 / 2)).sum(axis=1)
-
-    for _ in range(audits):
-        yield Scores(ratio(True), ratio(False))
+# -- how often they are wrong: test_false_alarms.py
 
 
 def test_the_best_of_all_thresholds_would_cry_wolf() -> None:
@@ -232,7 +173,7 @@ def test_power_of_the_thresholded_gaussian_bound(mu: float, least: float) -> Non
     assert least <= share < 0.95
 
 
-@pytest.mark.parametrize(("rule", "least"), [(Bonferroni(), 0.8), (Split(), 0.75), (MultiSplit(5), 0.7)])
+@pytest.mark.parametrize(("rule", "least"), [(Bonferroni(), 0.82), (Split(), 0.76), (MultiSplit(5), 0.74)])
 def test_power_of_the_other_rules(rule: Rule, least: float) -> None:
     assert mean_share(lambda scores: rule.limits(scores, shift, 0.95).lower(shift), 2.0, 40) >= least
 

@@ -51,6 +51,24 @@ def test_out_holds_the_record_the_pictures_and_the_page(run: Run, tmp_path: Path
     assert "already holds a campaign" in refused.err
 
 
+def test_bare_records_tells_who_is_exposed(run: Run, tmp_path: Path) -> None:
+    tiny = ("--trials", 4, "--steps", 2, "--processes", 1, "--clip", 1)
+    outcome = run("audit", "digits", "--noise", 5, "--json", *tiny, "--out", tmp_path, "--records")
+    assert outcome.code == 0
+    assert outcome.err.startswith(f"records: {tmp_path / 'records.csv'}, picture: {tmp_path / 'exposed-records.png'}")
+    assert (tmp_path / "exposed-records.png").read_bytes().startswith(b"\x89PNG")
+    rows = (tmp_path / "records.csv").read_text().splitlines()
+    assert rows[0].startswith("record,label,")
+    assert len(rows) == 1 + 100
+    exposed = outcome.document["exposure"]
+    assert (exposed["records"], len(exposed["most_exposed"])) == (100, 10)
+    told = run("audit", "digits", "--noise", 5, *tiny, "--records", "--out", tmp_path / "words")
+    assert "Most exposed of the 100 records" in " ".join(told.out.split())
+    few = run("audit", "digits", "--noise", 5, "--json", *tiny, "--records", 12)
+    assert few.document["input"]["records"] == 12
+    assert "exposure" not in few.document
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -4,12 +4,17 @@ The package itself can be called: ``deniable.audit(...)`` is ``deniable.audit.au
 share a name, and Python binds a room to its house on import, so a function under that name would be lost as soon as
 anything imports the room.
 
-Rooms with torch: campaign (data, neighbours, trials, disk) | evidence (what the trials show) | record (the JSON
-document, and `audit`). They are imported when they are first asked for.
+Rooms with torch, imported when they are first asked for:
+- our own training: campaign (data, neighbours, trials, disk) | evidence, sensitivity (what the trials show) | region
+  (the region of privacy) | record (the JSON document, and `audit`);
+- somebody else's: claim, trainer (what it claims and yields) | adapters (Opacus) | recomputed, updates, alternatives
+  (what it did) | residuals (one trial's statistics) | diagnostics (the causes) | mixing (models without per-example
+  gradients) | examination (`examine_trainer`) | training_record (its document);
+- who is exposed: exposure | exposure_record (its part of the document).
 
 Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
 | bound, estimators, credible, likelihood, one_run (epsilon) | intervals (AUC and others) | judgement (the verdict) |
-file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
+decimals, file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
 """
 
 from __future__ import annotations

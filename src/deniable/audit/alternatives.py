@@ -1,12 +1,11 @@
-"""Other gradients that a training may have summed in place of the clipped ones: which of them fits what was applied?
+"""Other gradients that a training may have summed in place of the clipped ones; `explanations` asks which of them fits.
 
 For finding the cause only, so for a few trials: every record's gradient is materialised (`torch.func`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf
+from itertools import product
 
 import numpy as np
 import torch
@@ -15,149 +14,164 @@ from torch import Tensor
 
 from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
-from deniable.training.gradients import GenericGradients, clip_factors
+from deniable.training.gradients import GenericGradients
 
-__all__ = ["ALIKE", "ALTERNATIVES", "distances"]
+__all__ = ["AFTER", "CLIPS", "MICROBATCHES", "VECTORS", "products"]
 
 STEPS = 10
 """How many of a trial's steps are looked at."""
+CLIPS = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
+"""Clipping norms that are tried, as multiples of the claimed one."""
+MICROBATCH_SIZES, MICROBATCH_KINDS = (2, 4, 8, 16), ("sum", "mean", "mean multiplied")
+MICROBATCHES = tuple(product(MICROBATCH_SIZES, MICROBATCH_KINDS))
+"""Sizes of groups that may have been clipped as one, and what of each group."""
+AT_ONCE = 2**24
+"""Numbers of gradients that are held at once."""
+AFTER = "weights after"
+"""The one vector that is not known before the step's noise is drawn."""
 
-_MEAN_CLIPPED = (
-    "the batch's mean gradient is clipped, not each example's, so one example's influence is bounded by nothing: clip "
-    "every example's gradient before summing"
+_BY_FACTORS = (
+    *(f"clipped at {c:g} x" for c in CLIPS),
+    "normalised",
+    "squared norm",
+    "matrices only",
+    "loss averaged",
+    "loss multiplied",
 )
-_SUM_CLIPPED = (
-    "the batch's summed gradient is clipped, not each example's: clip every example's gradient before summing"
+VECTORS = (
+    "applied",
+    "clean",
+    "whole",
+    "mean clipped",
+    "mean clipped, not multiplied",
+    "sum clipped",
+    "sum clipped, multiplied",
+    "mean",
+    "per layer",
+    "per layer, equal part",
+    "by value",
+    "all records",
+    "previous gradient",
+    "previous clean",
+    "weights",
+    AFTER,
+    *_BY_FACTORS,
+    *(f"{what} of {size}" for size, what in MICROBATCHES),
 )
-_ACCUMULATED = (
-    "the previous step's gradient is still in it (gradients accumulate, or momentum is added before the gradient is "
-    "yielded): set gradients to zero before each step, and yield the gradient that the optimizer is given"
-)
-ALTERNATIVES = {
-    "as claimed": "",
-    "not clipped": "the gradients are not clipped at all: clip every example's gradient before summing",
-    "mean clipped": _MEAN_CLIPPED,
-    "mean clipped, not multiplied": _MEAN_CLIPPED,
-    "loss averaged before clipping": (
-        "each example's loss is divided by the batch size before clipping, so that hardly any gradient reaches the "
-        "clipping norm: clip the gradients of the examples' own losses"
-    ),
-    "loss multiplied before clipping": "each example's loss is multiplied by the batch size before clipping",
-    "clipped per layer": (
-        "every layer is clipped on its own to the whole norm, so an example's gradient has a norm of up to clip x "
-        "sqrt(layers): clip the norm over all layers, or divide the clipping norm among them"
-    ),
-    "clipped per layer to an equal part": (
-        "every layer is clipped on its own to clip / sqrt(layers): the norm is bounded as claimed, the gradient is "
-        "another one; audit it with its own clipping"
-    ),
-    "clipped at twice the norm": "the gradients are clipped at twice the claimed norm: one example counts double",
-    "clipped at half the norm": "the gradients are clipped at half the claimed norm",
-    "normalised": "every gradient is scaled to the clipping norm, also those that are shorter",
-    "mean in place of the sum": (
-        "what is yielded is the mean over the batch: yield its divisor, too (AppliedStep(..., divisor=...))"
-    ),
-    "sum clipped": _SUM_CLIPPED,
-    "sum clipped, multiplied": _SUM_CLIPPED,
-    "all records": "all records are used in every step, not the batch alone: use the batch that was drawn",
-    "previous gradient added": _ACCUMULATED,
-    "previous gradient added, 0.9 x": _ACCUMULATED,
-    "previous gradient added, 0.5 x": _ACCUMULATED,
-    "previous clean sum added": (
-        "the previous step's clean gradient is added again: set gradients to zero before each step"
-    ),
-    "weights after the step": (
-        "the gradient belongs to other weights than those yielded: yield the weights before the step"
-    ),
-}
-"""What may have been summed, and the sentence that says so."""
-ALIKE = {
-    ("not clipped", "mean clipped"): (
-        "the gradients are not clipped example by example: either the batch's mean gradient is clipped in place of "
-        "each example's, or nothing is (in these trainings that is the same, since the mean was short): clip every "
-        "example's gradient before summing"
-    ),
-    ("mean clipped, not multiplied", "loss averaged before clipping"): (
-        "the batch's mean gradient is clipped, not each example's, or each example's loss is divided by the batch size "
-        "before clipping (in these trainings that is the same, since the mean was short): clip the gradients of the "
-        "examples' own losses before summing"
-    ),
-}
-"""Sentences for pairs that a training may not tell apart."""
+"""What was applied, and everything that it may be made of; (steps, vectors, vectors) inner products are kept."""
 
 
-def distances(recomputer: Recomputer, seen: Seen, found: Recomputed) -> NDArray[np.float64]:
-    """(steps, alternatives) squared distances of what was applied to each alternative, in claimed variances."""
-    steps = min(STEPS, len(seen))
-    rows = [_step_distances(recomputer, seen, found, step) for step in range(steps)]
-    return np.array(rows)
+def products(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Inner products of `VECTORS` in claimed variances, for the first steps of one training."""
+    steps = range(min(STEPS, len(seen)))
+    each = len(recomputer.columns.records) * found.clean.shape[1]
+    group = max(1, AT_ONCE // each)
+    parts = [_products(recomputer, seen, found, members, steps[i : i + group]) for i in range(0, len(steps), group)]
+    return np.concatenate(parts)
 
 
-def _step_distances(recomputer: Recomputer, seen: Seen, found: Recomputed, step: int) -> list[float]:
-    claim, applied = recomputer.claim, flat(seen.sums)
-    sums = _candidates(_gradients(recomputer, seen, step), found, applied, step, clip=claim.clip)
-    return [float((applied[step] - sums[name]).double().square().sum()) / claim.sigma**2 for name in ALTERNATIVES]
+def _products(
+    recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64], steps: range
+) -> NDArray[np.float64]:
+    gradients = _gradients(recomputer, seen, slice(steps.start, steps.stop))
+    rows = []
+    for place, step in enumerate(steps):
+        drawn, own = seen.batches[step], [g[place] for g in gradients]
+        order = torch.from_numpy(members if drawn is None else members[drawn])
+        named = _known(seen, found, step, recomputer.claim.clip)
+        named |= _by_record(own, found.include[step], order, recomputer.claim.clip)
+        rows.append(torch.stack([named[name] for name in VECTORS]).double())
+    stacked = torch.stack(rows) / recomputer.claim.sigma
+    return np.asarray(stacked @ stacked.mT)
 
 
-def _gradients(recomputer: Recomputer, seen: Seen, step: int) -> list[Tensor]:
+def _gradients(recomputer: Recomputer, seen: Seen, steps: slice) -> list[Tensor]:
+    """Every record's gradients at the weights of some steps, (steps, records, ...)."""
     records, labels, _ = recomputer.columns
-    weights = [w[step : step + 1] for w in seen.weights]
-    generic = GenericGradients(recomputer.model, recomputer.loss, weights, differing=0)
+    generic = GenericGradients(recomputer.model, recomputer.loss, [w[steps] for w in seen.weights], differing=0)
     generic.load(records[None], labels[None])
-    return [g[0].flatten(1) for g in generic.gradients_of(slice(0, len(records)))]
+    return generic.gradients_of(slice(0, len(records)))
 
 
-def _candidates(
-    gradients: list[Tensor], found: Recomputed, applied: Tensor, step: int, *, clip: float
-) -> dict[str, Tensor]:
-    include = found.include[step]
-    size, clean, whole = max(1.0, float(include.sum())), found.clean[step], found.whole[step]
-    nothing = torch.zeros_like(clean)
-    last, last_clean = (applied[step - 1], found.clean[step - 1]) if step else (nothing, nothing)
-    after = min(step + 1, len(applied) - 1)
-    every = torch.cat(gradients, 1)
-
-    def clipped(values: list[Tensor], norm: float, least: float = 1.0) -> Tensor:
-        return torch.cat([_factors(v, norm, least) * v for v in values], 1)
-
-    def total(values: Tensor) -> Tensor:
-        return include @ values
-
-    def shortened(vector: Tensor) -> Tensor:
-        shorter: Tensor = _factors(vector[None], clip, 1.0)[0] * vector
-        return shorter
-
-    part = clip / len(gradients) ** 0.5
-    candidates: dict[str, Callable[[], Tensor]] = {
-        "as claimed": lambda: clean,
-        "not clipped": lambda: whole,
-        "mean clipped": lambda: shortened(whole / size) * size,
-        "mean clipped, not multiplied": lambda: shortened(whole / size),
-        "sum clipped": lambda: shortened(whole),
-        "sum clipped, multiplied": lambda: shortened(whole) * size,
-        "clipped per layer": lambda: total(clipped(gradients, clip)),
-        "clipped per layer to an equal part": lambda: total(clipped(gradients, part)),
-        "clipped at twice the norm": lambda: total(clipped([every], 2 * clip)),
-        "clipped at half the norm": lambda: total(clipped([every], clip / 2)),
-        "normalised": lambda: total(clipped([every], clip, inf)),
-        "loss averaged before clipping": lambda: total(clipped([every / size], clip)),
-        "loss multiplied before clipping": lambda: total(clipped([every * size], clip)),
-        "mean in place of the sum": lambda: clean / size,
-        "all records": lambda: found.everybody[step],
-        "previous gradient added": lambda: clean + last,
-        "previous gradient added, 0.9 x": lambda: clean + 0.9 * last,
-        "previous gradient added, 0.5 x": lambda: clean + 0.5 * last,
-        "previous clean sum added": lambda: clean + last_clean,
-        "weights after the step": lambda: found.clean[after],
+def _by_record(gradients: list[Tensor], include: Tensor, order: Tensor, clip: float) -> dict[str, Tensor]:
+    """What needs every record's own gradient."""
+    every = torch.cat([g.flatten(1) for g in gradients], 1)
+    return {
+        **_by_layer(gradients, include, clip),
+        **_by_factors(gradients, every, include, clip),
+        **_by_microbatch(every[order], clip),
     }
-    return {name: make() for name, make in candidates.items()}
 
 
-def _factors(gradients: Tensor, clip: float, most: float) -> Tensor:
-    norms = gradients.norm(dim=1, keepdim=True)
-    if most == inf:
-        longer: Tensor = clip / norms.clamp(min=1e-12)
-        return longer
-    factors = torch.empty_like(norms)
-    clip_factors(norms, clip, factors)
-    return factors
+def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, Tensor]:
+    """What needs no single record's gradient."""
+    applied, clean, whole = flat(seen.sums), found.clean, found.whole[step]
+    nothing = torch.zeros_like(whole)
+    size = max(1.0, float(found.include[step].sum()))
+    return {
+        "applied": applied[step],
+        "clean": clean[step],
+        "whole": whole,
+        "mean clipped": _shortened(whole / size, clip) * size,
+        "mean clipped, not multiplied": _shortened(whole / size, clip),
+        "sum clipped": _shortened(whole, clip),
+        "sum clipped, multiplied": _shortened(whole, clip) * size,
+        "mean": clean[step] / size,
+        "all records": found.everybody[step],
+        "previous gradient": applied[step - 1] if step else nothing,
+        "previous clean": clean[step - 1] if step else nothing,
+        # many trainings seed the first weights and the noise alike, so that the two resemble: no weights in step 1
+        "weights": torch.cat([w[step].flatten() for w in seen.weights]) if step else nothing,
+        AFTER: clean[min(step + 1, len(clean) - 1)],
+    }
+
+
+def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str, Tensor]:
+    layers = [g.flatten(1) for g in gradients]
+
+    def summed(norm: float) -> Tensor:
+        return torch.cat([(include * _factors(g.norm(dim=1), norm)) @ g for g in layers])
+
+    return {
+        "per layer": summed(clip),
+        "per layer, equal part": summed(clip / len(layers) ** 0.5),
+        "by value": torch.cat([include @ g.clamp(-clip, clip) for g in layers]),
+    }
+
+
+def _by_factors(gradients: list[Tensor], every: Tensor, include: Tensor, clip: float) -> dict[str, Tensor]:
+    """Sums in which every record's gradient is only made longer or shorter."""
+    norms, size = every.norm(dim=1), max(1.0, float(include.sum()))
+    matrices = [g.flatten(1) for g in gradients if g.dim() > 2] or [every]
+    factors = [
+        *(_factors(norms, c * clip) for c in CLIPS),
+        clip / norms.clamp(min=1e-12),
+        _factors(norms.square(), clip),
+        _factors(torch.cat(matrices, 1).norm(dim=1), clip),
+        _factors(norms / size, clip) / size,
+        _factors(norms * size, clip) * size,
+    ]
+    sums = (torch.stack(factors) * include) @ every
+    return dict(zip(_BY_FACTORS, sums, strict=True))
+
+
+def _by_microbatch(batch: Tensor, clip: float) -> dict[str, Tensor]:
+    """Groups of the batch, in its order, clipped as one."""
+    found: dict[str, Tensor] = {}
+    for size in MICROBATCH_SIZES:
+        group = torch.arange(len(batch)) // size
+        numbers = torch.bincount(group, minlength=1).clamp(min=1).float()
+        sums = batch.new_zeros(len(numbers), batch.shape[1]).index_add_(0, group, batch)
+        norms = sums.norm(dim=1)
+        shorter = _factors(norms / numbers, clip) / numbers
+        factors = {"sum": _factors(norms, clip), "mean": shorter, "mean multiplied": shorter * numbers}
+        found |= {f"{what} of {size}": factors[what] @ sums for what in MICROBATCH_KINDS}
+    return found
+
+
+def _shortened(vector: Tensor, clip: float) -> Tensor:
+    return vector * min(1.0, clip / max(float(vector.norm()), 1e-12))
+
+
+def _factors(norms: Tensor, clip: float) -> Tensor:
+    return (clip / norms.clamp(min=1e-12)).clamp(max=1.0)

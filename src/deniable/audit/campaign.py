@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +22,7 @@ from deniable.store import Store
 from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
 from deniable.training.gradients import trainable
+from deniable.training.kept import play_missing
 from deniable.training.models import check_fit, model_factory
 
 __all__ = [
@@ -114,19 +113,14 @@ def play(
     plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
 ) -> Trials:
     """Play the blocks that `store` lacks, keeping each as it finishes, and return all trials in order."""
-    kept = {number: store.load(number) for number in store.finished()} if store is not None else {}
-    missing = [number for number in range(plan.blocks) if number not in kept]
+
+    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Trials]]:
+        blocks = run_blocks(plan.training, plan.neighbours, plan.seed, missing, processes=workers)
+        return ((number, Trials(**_arrays(result))) for number, result in blocks)
+
     tell = _teller(plan, progress)
-    tell(len(kept))
-    workers = min(processes or os.cpu_count() or 1, max(1, len(missing)))
-    running = run_blocks(plan.training, plan.neighbours, plan.seed, missing, processes=workers)
-    with closing(running):  # type: ignore[type-var]
-        for number, result in running:
-            kept[number] = _arrays(result)
-            if store is not None:
-                store.save(number, kept[number])
-            tell(len(kept))
-    return Trials.joined((kept[number] for number in range(plan.blocks)), plan.trials)
+    ordered = play_missing(plan.blocks, Trials, run, store, processes=processes, tell=tell)
+    return Trials.joined((_arrays(block) for block in ordered), plan.trials)
 
 
 def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
@@ -137,7 +131,7 @@ def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
     return tell
 
 
-def _arrays(result: BlockResult) -> dict[str, NDArray[Any]]:
+def _arrays(result: BlockResult | Trials) -> dict[str, NDArray[Any]]:
     return {field.name: getattr(result, field.name) for field in fields(Trials)}
 
 

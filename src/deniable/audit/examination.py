@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,11 +15,11 @@ import numpy as np
 import torch
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
-from torch import nn
 
-from deniable.audit.campaign import Progress, choose_neighbours, model_source, named_by, neighbourly, usual_model
+from deniable.audit.campaign import Progress, choose_neighbours, model_source, named_by, usual_model
 from deniable.audit.claim import Claim
-from deniable.audit.diagnostics import NUMBER, Diagnosis, Evidence, Report, diagnose
+from deniable.audit.diagnostics import NUMBER, Evidence, Report, diagnose
+from deniable.audit.mixing import mixing, refused
 from deniable.audit.provenance import data_source, now, python_call, versions
 from deniable.audit.recomputed import Recomputer
 from deniable.audit.residuals import Examined, examine, sketch_sizes
@@ -29,11 +30,13 @@ from deniable.checks import probability, whole
 from deniable.data import load
 from deniable.document import Document
 from deniable.mechanisms import Adjacency, Mechanism
+from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
 from deniable.training.gradients import trainable
+from deniable.training.kept import play_missing
 from deniable.training.losses import Loss, loss_function
-from deniable.training.models import model_factory, named_function, refuse
+from deniable.training.models import model_factory, named_function
 from deniable.training.noise import SeededSource
 from deniable.training.pool import spread
 from deniable.training.settings import Columns, ModelFactory
@@ -42,10 +45,12 @@ __all__ = ["Examination", "examine_trainer"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
-LOOKED_AT = 16
+LOOKED_AT = 64
 """Other explanations are tried on so many trials."""
 SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""
+RAW = 50_000
+"""Numbers of the residuals that are kept as they are, of all trials together."""
 LOOKED = 2**26
 """Numbers of gradients up to which other explanations are tried."""
 
@@ -72,9 +77,9 @@ class Examination:
         return bool(SeededSource(self.seed, number, stream=3).uniform(1) < 0.5)
 
     def training_seed(self, number: int) -> int:
-        """32 bits, different for every trial."""
+        """32 bits, different for every trial; next to each other in pairs, to show seeds that are made by counting."""
         (start,) = SeedSequence(self.seed).generate_state(1)
-        return int((int(start) + 2654435761 * number) % 2**32)
+        return int((2 * int(start) + 2654435762 * (number // 2) + number % 2) % 2**32)
 
     def members(self, on_d: bool) -> NDArray[np.int64]:
         """The columns of the data set, in the order of its records."""
@@ -101,7 +106,9 @@ def play_trial(game: Examination, number: int) -> Examined:
         size = len(columns.records) * sum(p.numel() for p in recomputer.parameters.values())
         look = number < LOOKED_AT and size <= LOOKED
         with torch.no_grad():
-            return examine(recomputer, done, members, on_d, own, look=look, sketch=sketch)
+            return examine(
+                recomputer, done, members, on_d, own, look=look, sketch=sketch, raw=max(1, RAW // game.trials)
+            )
 
 
 def examine_trainer(
@@ -120,6 +127,8 @@ def examine_trainer(
     measure: str | None = None,
     label: str | None = None,
     confidence: float = 0.95,
+    out: Path | str | None = None,
+    resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> Document:
@@ -129,36 +138,35 @@ def examine_trainer(
     `deniable.audit.trainer`; `deniable.audit.adapters` has one for Opacus). `claimed` is
     ``Gaussian(noise).subsampled(rate).composed(steps)``, its noise relative to the sensitivity: `clip`, or
     2 x `clip` for `replace` neighbours. `data` is a name, file or function of which D is `records`, D' the most
-    dissimilar neighbour; or a `Neighbours` with a pair of your own.
+    dissimilar neighbour; or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out` neighbours D'
+    lacks one record of D.
 
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     001 Algorithm 1 under the claimed noise, and tests what is left over for being that noise.
 
+    With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there; the result
+    depends on the settings alone but for `seconds` and `trials_per_second`.
+
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *uninformative* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth.
     """
-    started = perf_counter()
     probability("confidence", confidence, open_ends=True)
-    claim = Claim.of(claimed, clip, neighbourly(adjacency))
-    neighbours, origin, source, factory = _settled(
-        data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
-    )
-    function = named_function("trainer", trainer) if isinstance(trainer, str) else trainer
-    game = Examination(function, claim, factory, loss_function(loss), neighbours, whole("trials", trials, low=10), seed)
-    chance = 1 / len(neighbours.records) if delta is None else probability("delta", delta, open_ends=True)
-    given = {**origin, **_claim_settings(game, claim), "delta": chance}
-    mixed = _mixing(factory(), game.columns)
-    examined = [] if mixed else _played(game, processes, progress)
-    findings = _refused(mixed) if mixed else _diagnosed(game, examined, (1 - GAME_SHARE) * (1 - confidence))
-    played = _trials(claim, examined) if examined else None
-    document = judge_training(
-        claim, claimed, played, findings, delta=chance, confidence=1 - GAME_SHARE * (1 - confidence)
-    )
-    document["input"] = given
-    call = _call(given, source["data"], claim, confidence)
-    document["provenance"] = {**source, "versions": versions(), "command": None, "call": call}
-    seconds = perf_counter() - started
-    return {**document, "seconds": seconds, "trials_per_second": len(examined) / seconds, "finished": now()}
+    with opened(out, resume) as store:
+        claim = Claim.of(claimed, clip, _adjacency(adjacency))
+        neighbours, origin, source, factory = _settled(
+            data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
+        )
+        function = named_function("trainer", trainer) if isinstance(trainer, str) else trainer
+        scored = loss_function(loss)
+        game = Examination(function, claim, factory, scored, neighbours, whole("trials", trials, low=10), seed)
+        chance = 1 / len(neighbours.records) if delta is None else probability("delta", delta, open_ends=True)
+        given = {**origin, **_claim_settings(game, claim), "delta": chance}
+        if store is not None:
+            store.begin(given)
+        document = _examined(game, claimed, chance, confidence, store, processes=processes, progress=progress)
+        call = _call(given, source["data"], claim, confidence)
+        provenance = {**source, "versions": versions(), "command": None, "call": call}
+        return {**document, "input": given, "provenance": provenance, "finished": now()}
 
 
 def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
@@ -169,6 +177,34 @@ def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: 
     return python_call(f"{data!r}, claimed={claimed}", settings)
 
 
+def _examined(
+    game: Examination,
+    claimed: Mechanism,
+    delta: float,
+    confidence: float,
+    store: Store | None,
+    *,
+    processes: int | None,
+    progress: Progress | None,
+) -> Document:
+    """Play the trials that `store` lacks, and judge all."""
+    started, before = perf_counter(), 0 if store is None else len(store.finished())
+    mixed = mixing(game.model(), game.columns)
+    examined = [] if mixed else _played(game, store, processes, progress)
+    findings = refused(mixed) if mixed else _diagnosed(game, examined, (1 - GAME_SHARE) * (1 - confidence))
+    played = _trials(game.claim, examined) if examined else None
+    sure = 1 - GAME_SHARE * (1 - confidence)
+    document = judge_training(game.claim, claimed, played, findings, delta=delta, confidence=sure)
+    seconds = perf_counter() - started
+    return {**document, "seconds": seconds, "trials_per_second": max(0, len(examined) - before) / seconds}
+
+
+def _adjacency(named: Adjacency | str) -> Adjacency:
+    if named not in list(Adjacency):
+        raise ValueError(f"adjacency must be one of {', '.join(Adjacency)}, got {str(named)!r}")
+    return Adjacency(named)
+
+
 def _settled(
     data: Any, model: Any, claim: Claim, *, records: int, seed: int, measure: str | None, label: str | None
 ) -> tuple[Neighbours, dict[str, Any], dict[str, Any], ModelFactory]:
@@ -176,8 +212,9 @@ def _settled(
     if isinstance(data, Neighbours):
         if model is None:
             raise ValueError("model is missing: give the function that makes the nn.Module that is trained")
-        data.columns(claim.adjacency)
-        origin = {"data": "own neighbours", "records": len(data.records), "record": data.index}
+        digest = _digest(data.columns(claim.adjacency), data.index)
+        origin = {"data": "own neighbours", "data_sha256": digest, "records": len(data.records)}
+        origin["record"] = data.index
         factory = model_factory(model)
         source = {"data": None, "shape": list(data.records.shape), "classes": None, "kind": "tensor"}
         return data, origin, source | model_source(factory()), factory
@@ -187,9 +224,16 @@ def _settled(
     return neighbours, origin, data_source(data, dataset, label) | model_source(factory()), factory
 
 
+def _digest(columns: Columns, index: int) -> str:
+    digest = sha256(repr((tuple(columns.records.shape), index)).encode())
+    for values in (columns.records, columns.labels):
+        digest.update(values.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
 def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
     return {
-        "trainer": named_by(game.trainer),
+        "trainer": _named_with_settings(game.trainer),
         "model": named_by(game.model),
         "loss": named_by(game.loss),
         "noise": claim.noise,
@@ -204,45 +248,25 @@ def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
     }
 
 
-def _mixing(model: nn.Module, columns: Columns) -> Diagnosis | None:
-    """What makes per-example gradients meaningless: layers known to mix examples, and outputs that show it."""
-    apart = "each example's output depends on that example alone", "examples kept apart"
-    if not trainable(model):
-        raise ValueError("model must have at least one trainable parameter, got none")
-    try:
-        refuse(model)
-    except ValueError as error:
-        why = f"{error}; one record changes the gradients of the others, so clipping bounds nobody's influence"
-        return Diagnosis(apart[1], 0.0, str(error), apart[0], why)
-    records = columns.records[:8]
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        together, again, alone = model(records), model(records), model(records[:4])
-    if not torch.allclose(together, again, rtol=1e-3, atol=1e-5):
-        why = "the model draws at random, so its gradients cannot be recomputed: remove the random layer"
-        return Diagnosis(apart[1], 0.0, "two passes differ", apart[0], why)
-    if not torch.allclose(together[:4], alone, rtol=1e-3, atol=1e-5):
-        why = (
-            "the model mixes the examples of a batch, so clipping bounds nobody's influence: normalise each example by "
-            "itself, as nn.GroupNorm does"
-        )
-        return Diagnosis(apart[1], 0.0, "outputs change with the rest of the batch", apart[0], why)
-    return None
+def _named_with_settings(trainer: Trainer) -> str:
+    """A function by its name; an object, such as a dataclass with `__call__`, by what it says of itself."""
+    text = repr(trainer)
+    return str(named_by(trainer)) if " at 0x" in text else text
 
 
-def _played(game: Examination, processes: int | None, progress: Progress | None) -> list[Examined]:
-    workers = min(processes or torch.multiprocessing.cpu_count(), game.trials)
+def _played(game: Examination, store: Store | None, processes: int | None, progress: Progress | None) -> list[Examined]:
+    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Examined]]:
+        if workers > 1:
+            _check_importable(work)
+        return spread(work, missing, workers)
+
     work = partial(play_trial, game)
-    if workers > 1:
-        _check_importable(work)
-    done: dict[int, Examined] = {}
-    for number, examined in spread(work, range(game.trials), workers):
-        done[number] = examined
-        if progress is not None:
-            progress(len(done), game.trials)
-    steps = {len(one.ratio) for one in done.values()}
+    tell = None if progress is None else lambda done: progress(done, game.trials)
+    examined = play_missing(game.trials, Examined, run, store, processes=processes, tell=tell)
+    steps = {len(one.ratio) for one in examined}
     if len(steps) > 1:
         raise ValueError(f"trainer must take the same number of steps every time, got {min(steps)} to {max(steps)}")
-    return [done[number] for number in range(game.trials)]
+    return examined
 
 
 def _check_importable(work: Callable[[int], Examined]) -> None:
@@ -270,8 +294,3 @@ def _diagnosed(game: Examination, examined: list[Examined], false_alarms: float)
         row[game.members(bool(one.trained_on_d))] = 1
     evidence = Evidence.of(game.claim, shapes, game.sketch(parameters), members, examined, level=false_alarms / NUMBER)
     return diagnose(evidence, false_alarms)
-
-
-def _refused(mixed: Diagnosis) -> Report:
-    """Nothing was trained: a model that mixes examples has no per-example gradient."""
-    return Report((mixed,), (mixed,), 0.0, float("nan"))

@@ -52,6 +52,8 @@ LEVELS = 33
 """Norms at which a sampled training's exact scores are computed; others take the next larger one."""
 COMPARED, PAIRS = 256, 2**20
 """Records that every record's dissimilarity is averaged over, and pairs at most."""
+COLUMNS = ("mean_norm", "largest_norm", "unclipped_norm", "change", "advantage", "belief")
+"""Of the CSV, between label and rank."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Exposure:
     mean_norm: Array
     largest_norm: Array
     """Of the clipped gradients, over the steps."""
+    unclipped_norm: Array
+    """Mean norm before clipping: it ranks records that are exposed alike, since clipping shortens all of them."""
     change: Array
     """Root mean square over the steps of what the record changes: its norm, or (replace) the distance to the worst."""
     advantage: Array
@@ -68,8 +72,9 @@ class Exposure:
     method: str
 
     def most(self, count: int = 10) -> NDArray[np.intp]:
-        """The most exposed records, the most exposed first."""
-        return np.argsort(-self.change, kind="stable")[:count]
+        """The most exposed records, the most exposed first; of equal ones those with the longest gradients."""
+        alike = np.round(self.change / max(self.change.max(), 1e-300), 6)
+        return np.lexsort((-self.unclipped_norm, -alike))[:count]
 
 
 def exposure(
@@ -103,7 +108,7 @@ def _course(
     seed: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[Array, Array]]:
-    """Every step's (clipped norms, changes), while one training goes on; records are taken a chunk at a time."""
+    """Every step's (norms before clipping, changes), while one training goes on; a chunk of records at a time."""
     x, y = as_records(data.inputs, data.labels)
     extra = as_records(candidates.inputs, candidates.labels) if candidates is not None else (x[:0], y[:0])
     model, weights = initial_weights(settings, 1, SeededSource(seed, 0, stream=0).generator)
@@ -135,7 +140,7 @@ class _Passes:
     extra: tuple[Tensor, Tensor]
 
     def go(self, drawn: Tensor, total: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
-        """The clipped sum of those drawn, added to `total`; everybody's clipped norm and change."""
+        """The clipped sum of those drawn, added to `total`; everybody's norm before clipping, and change."""
         shapes, parts = [torch.empty_like(t) for t in total], []
         chunks = [slice(start, start + CHUNK) for start in range(0, len(drawn), CHUNK)]
         with ThreadPoolExecutor(min(os.cpu_count() or 1, len(chunks)), initializer=_alone) as pool:
@@ -153,10 +158,12 @@ class _Passes:
         gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
         gradients.differing = len(x[part]) + others if others else 0
         include, sums = torch.cat([drawn[part], torch.zeros(others)])[None], [torch.empty_like(t) for t in shapes]
-        norms = gradients.clipped_sum(include, self.settings.clip, sums)[0, : len(x[part])]
-        lengths = norms.clamp(max=self.settings.clip).double()
-        changes = _farthest(gradients.gram()[0], len(lengths)) if others else lengths
-        return sums, lengths.numpy(), changes.numpy()
+        norms = gradients.clipped_sum(include, self.settings.clip, sums)[0].double()
+        lengths, own = norms.clamp(max=self.settings.clip), slice(0, len(x[part]))
+        if not others:
+            return sums, norms.numpy().copy(), lengths.numpy()
+        products = gradients.cross_products(own, slice(own.stop, None))[0]
+        return sums, norms[own].numpy().copy(), _farthest(products, lengths[own], lengths[own.stop :]).numpy()
 
 
 def _alone() -> None:
@@ -165,10 +172,9 @@ def _alone() -> None:
     torch.set_grad_enabled(False)
 
 
-def _farthest(gram: Tensor, records: int) -> Tensor:
+def _farthest(products: Tensor, lengths: Tensor, others: Tensor) -> Tensor:
     """Each record's distance to the candidate whose clipped gradient is farthest."""
-    squares = gram.diagonal()
-    distances = squares[:records, None] + squares[None, records:] - 2 * gram[:records, records:]
+    distances = lengths.square()[:, None] + others.square()[None, :] - 2 * products
     return distances.amax(1).clamp(min=0).sqrt()
 
 
@@ -188,7 +194,8 @@ def _scored(
         method += "; upper bound for sampling: every step at the largest norm"
         sampled = _sampled(settings, changes.max(0), failure)
         advantage, belief = np.minimum(advantage, sampled[0]), np.minimum(belief, sampled[1])
-    return Exposure(norms.mean(0), norms.max(0), change, advantage, belief, method)
+    clipped = np.minimum(norms, settings.clip)
+    return Exposure(clipped.mean(0), clipped.max(0), norms.mean(0), change, advantage, belief, method)
 
 
 def _sampled(settings: TrainingSettings, largest: Array, failure: float) -> tuple[Array, Array]:
@@ -240,12 +247,12 @@ def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np
 
 
 def write_records(exposed: Exposure, labels: NDArray[np.int64], path: Path | str) -> None:
-    """One CSV row a record of D, in its order: record, label, norms, what it changes, advantage, belief, rank."""
+    """One CSV row a record of D, in its order: record, label, norms, change, advantage, belief, rank."""
     rank = np.empty(len(labels), dtype=int)
     rank[exposed.most(len(labels))] = np.arange(1, len(labels) + 1)
-    columns = (exposed.mean_norm, exposed.largest_norm, exposed.change, exposed.advantage, exposed.belief)
+    columns = [getattr(exposed, name) for name in COLUMNS]
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["record", "label", "mean_norm", "largest_norm", "change", "advantage", "belief", "rank"])
+        writer.writerow(["record", "label", *COLUMNS, "rank"])
         for i, label in enumerate(labels):
             writer.writerow([i, int(label), *(f"{float(column[i]):.9g}" for column in columns), rank[i]])

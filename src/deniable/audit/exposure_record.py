@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.campaign import Plan
+from deniable.audit.campaign import Plan, Progress
 from deniable.audit.exposure import Exposure, exposure, rank_correlations
 from deniable.data import Dataset, load, split
 from deniable.document import Document
@@ -16,19 +16,24 @@ from deniable.mechanisms import Adjacency
 
 __all__ = ["exposed_by", "exposure_document"]
 
-CANDIDATES = 256
+CANDIDATES = 64
 """Records of U \\ D that stand in for x', with replace neighbours."""
 BINS = 40
 """Of the advantages' histogram, from 0 to the largest."""
 WARNING = "Exposure depends on the data: it is for those who hold the data, and no guarantee."
 
 
-def exposed_by(plan: Plan, data: Any, label: str | None = None) -> tuple[Exposure, Dataset]:
-    """Every record of the plan's D, in one training with the plan's settings."""
+def exposed_by(
+    plan: Plan, data: Any, label: str | None = None, progress: Progress | None = None
+) -> tuple[Exposure, Dataset]:
+    """Every record of the plan's D, in one training with the plan's settings; `progress` hears of its steps."""
     inside, outside = split(load(data, label=label), int(plan.origin["records"]), plan.seed)
     replace = plan.training.adjacency is Adjacency.REPLACE
     some = outside.take(_spread(len(outside))) if replace and len(outside) else None
-    return exposure(plan.training, inside, seed=plan.seed, failure=plan.promise.delta, candidates=some), inside
+    found = exposure(
+        plan.training, inside, seed=plan.seed, failure=plan.promise.delta, candidates=some, progress=progress
+    )
+    return found, inside
 
 
 def _spread(number: int) -> NDArray[np.intp]:
@@ -52,6 +57,7 @@ def exposure_document(exposed: Exposure, inside: Dataset, path: Path) -> Documen
         "method": exposed.method,
         "records": len(inside),
         "most_exposed": ten,
+        "equally_exposed": int(np.sum(exposed.change > exposed.change.max() * (1 - 1e-6))),
         "least_advantage": float(exposed.advantage.min()),
         "median_advantage": float(np.median(exposed.advantage)),
         "distribution": _distribution(exposed.advantage),

@@ -7,7 +7,10 @@ number of its line; nothing is skipped but empty lines. Blocks keep memory small
 from __future__ import annotations
 
 import csv
+import os
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -35,7 +38,7 @@ def read_scores(path: Path | str) -> Scores:
         raise ValueError(f"SCORES must be a file with columns score and member; there is no file {str(place)!r}")
     with place.open("rb") as file:
         heading = _Heading.of(place, file.readline(LONGEST_LINE))
-        blocks = list(_blocks(file, heading))
+        blocks = [rows for rows in _blocks(file, heading) if rows[0].size]
     if not blocks:
         raise ValueError(f"{place} has no rows below its heading")
     score, member = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
@@ -68,7 +71,20 @@ class _Heading:
 
 
 def _blocks(file: BinaryIO, heading: _Heading) -> Iterator[Rows]:
-    """Whole lines, some megabytes at a time."""
+    """Rows of some megabytes at a time, in order; NumPy lets go of the interpreter, so threads read side by side."""
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Rows]] = deque()
+        for block, line in _whole_lines(file, heading):
+            waiting.append(pool.submit(_rows, block, heading, line))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _whole_lines(file: BinaryIO, heading: _Heading) -> Iterator[tuple[bytes, int]]:
+    """(whole lines, the number of the first of them)."""
     line, rest = 2, b""
     while chunk := file.read(BLOCK):
         cut = chunk.rfind(b"\n") + 1
@@ -78,19 +94,17 @@ def _blocks(file: BinaryIO, heading: _Heading) -> Iterator[Rows]:
                 raise ValueError(f"{heading.place} has a line of more than {len(rest):,} bytes, line {line:,}")
             continue
         block, rest = rest + chunk[:cut], chunk[cut:]
-        rows, lines = _rows(block, heading, line)
-        line += lines
-        if rows[0].size:
-            yield rows
+        yield block, line
+        line += block.count(b"\n")
     if rest.strip():
-        yield _rows(rest + b"\n", heading, line)[0]
+        yield rest + b"\n", line
 
 
-def _rows(block: bytes, heading: _Heading, line: int) -> tuple[Rows, int]:
-    """The rows of a block, and how many lines it has."""
+def _rows(block: bytes, heading: _Heading, line: int) -> Rows:
+    """The rows of a block whose first line has this number."""
     block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     rows = _quickly(block, heading)
-    return (rows, rows[0].size) if rows is not None else (_carefully(block, heading, line), block.count(b"\n"))
+    return _carefully(block, heading, line) if rows is None else rows
 
 
 def _quickly(block: bytes, heading: _Heading) -> Rows | None:

@@ -15,17 +15,16 @@ from collections.abc import Callable
 from math import floor, inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, expit, logit
 
 from deniable.audit.bound import one_sided_z
 from deniable.audit.limits import Interval, lower_limit, upper_limit
-from deniable.audit.scores_input import Errors, Floats, Scores
+from deniable.audit.scores_input import Errors, Floats, Places, Scores
 from deniable.checks import probability
 
-Places = NDArray[np.int64]
-
 __all__ = ["advantage_interval", "auc_interval", "average_precision_interval", "tpr_interval"]
+MANY = 100_000
+"""Members from which on one more or less does not matter."""
 
 
 def advantage_interval(errors: Errors, confidence: float) -> Interval:
@@ -83,15 +82,15 @@ def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
 
 def _delong(scores: Scores) -> tuple[float, float]:
     """The AUC and DeLong's variance, from each score's place among the other class (ties count one half)."""
-    members, others = scores.ascending
-    beaten, beating = _share_below(members, others), 1 - _share_below(others, members)
+    beaten = _share_below(scores.members_among_others, scores.others.size)
+    beating = 1 - _share_below(scores.others_among_members, scores.members.size)
     variance = sum(float(p.var(ddof=1)) / p.size if p.size > 1 else 0.25 for p in (beaten, beating))
     return float(beaten.mean()), variance
 
 
-def _share_below(points: Floats, ordered: Floats) -> Floats:
-    below, not_above = (np.searchsorted(ordered, points, side=side) for side in ("left", "right"))
-    return np.asarray((below + not_above) / (2 * ordered.size))
+def _share_below(found: tuple[Places, Places], compared: int) -> Floats:
+    below, not_above = found
+    return np.asarray((below + not_above) / (2 * compared))
 
 
 def _newcombe(value: float, scores: Scores, z: float, sign: int) -> float:
@@ -117,15 +116,19 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
 
     The variance is that of the influence functions of the two samples. A member counts for itself in its own
     precision, so the estimate is somewhat high: the lower end starts from the one that leaves it out and counts one
-    false positive more.
+    false positive more, unless members are so many that one is nothing.
     """
     z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
-    members, others = scores.ascending
-    accused = members.size - np.searchsorted(members, members, side="left").astype(np.float64)
-    wrongly = others.size - np.searchsorted(others, members, side="left").astype(np.float64)
-    reached = [np.searchsorted(members, points, side="right") for points in (members, others)]
+    members = scores.ascending[0]
+    strict = bool((members[1:] > members[:-1]).all())
+    ranks = np.arange(members.size)
+    own = (ranks, ranks + 1) if strict else tuple(np.searchsorted(members, members, side=s) for s in ("left", "right"))
+    accused = members.size - own[0].astype(np.float64)
+    wrongly = scores.others.size - scores.members_among_others[0].astype(np.float64)
+    reached = [own[1], scores.others_among_members[1]]
     value = float(np.mean(accused / (accused + wrongly)))
-    low, high = (_average_precision(accused - own, wrongly + own, reached) for own in (1, 0))
+    high = _average_precision(accused, wrongly, reached)
+    low = high if members.size > MANY else _average_precision(accused - 1, wrongly + 1, reached)
     return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))
 
 

@@ -64,6 +64,13 @@ class Moments:
         """The standard deviation of a difference of the means is this times that of a score."""
         return sqrt(1 / self.members + 1 / self.others)
 
+    @property
+    def t(self) -> float:
+        """Student's statistic of the difference of the means; 0 where the scores do not vary within a class."""
+        if self.freedom < 1 or self.variance <= 0:
+            return 0.0
+        return (self.mean - self.other_mean) / (sqrt(self.variance) * self.weight)
+
 
 def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From d', valid for Gaussian scores of equal variance whatever noise was added."""
@@ -82,27 +89,34 @@ def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
 
 def separation_mu(found: Moments, confidence: float) -> float:
     """Guarantee: above mu with probability at most 1 - confidence. 0 where the scores do not vary within a class."""
-    probability("confidence", confidence, open_ends=True)
-    gap = found.mean - found.other_mean
-    if found.freedom < 1 or found.variance <= 0 or gap <= 0:
+    if not _apart(found, confidence):
         return 0.0
-    t = gap / (sqrt(found.variance) * found.weight)
+    t = found.t
 
     def reached(shift: float) -> float:
         """P(T <= t): falls in the shift. SciPy gives NaN where it is beyond tiny."""
         share = float(nctdtr(found.freedom, shift, t))
         return share if isfinite(share) else float(shift < t)
 
-    if reached(0.0) <= confidence:
-        return 0.0
     return falls_to(reached, confidence, (t, 1.0), floor=0.0, precision=1e-10) * found.weight
 
 
+def _apart(found: Moments, confidence: float) -> bool:
+    """Whether equal classes would have this difference, or less, with more than this probability; never below 0."""
+    return found.t > 0 and float(stdtr(found.freedom, found.t)) > probability("confidence", confidence, open_ends=True)
+
+
 def likelihood_mu(found: Moments, confidence: float) -> float:
-    """Guarantee: above mu with probability at most 1 - confidence: solves mean = mu^2 / 2 + z mu / sqrt(trials)."""
+    """Guarantee: above mu with probability at most 1 - confidence: solves mean = mu^2 / 2 + z mu / sqrt(trials).
+
+    0 where the classes cannot be told apart (Student's test): so scores that say nothing, whatever their variance,
+    show something with probability at most 1 - confidence, too.
+    """
+    if not _apart(found, confidence):
+        return 0.0
     trials = found.members + found.others
     mean = (found.members * found.mean - found.others * found.other_mean) / trials
-    z = one_sided_z(probability("confidence", confidence, open_ends=True)) / sqrt(trials)
+    z = one_sided_z(confidence) / sqrt(trials)
     inside = z * z + 2 * mean
     return max(0.0, sqrt(inside) - z) if inside > 0 else 0.0
 
@@ -123,10 +137,9 @@ def _tested(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
     """Each at an equal part of LEVEL; with too few trials to test, nothing is assumed to hold."""
     few = min(scores.members.size, scores.others.size) < FEWEST
     taken = Assumption(f"at least {FEWEST} trials of either class, so that the assumptions can be tested", not few)
-    both = np.concatenate([scores.members, scores.others])
-    distinct = Assumption(
-        "the scores differ, as Gaussian ones do", both.size - np.unique(both).size <= both.size // 100
-    )
+    both = np.sort(np.concatenate(scores.ascending), kind="stable")  # two ascending runs: merged, not sorted
+    twice = int(np.count_nonzero(both[1:] == both[:-1]))
+    distinct = Assumption("the scores differ, as Gaussian ones do", twice <= both.size // 100)
     part = LEVEL / len(tests)
     return GAUSSIAN, taken, distinct, *(Assumption(text, not few and p >= part, p) for text, p in tests)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, expit, ndtr, ndtri
@@ -93,6 +94,7 @@ def right_guesses_p(m: int, r: int, v: int, epsilon: float, delta: float) -> flo
     return min(1.0, p)
 
 
+@lru_cache(maxsize=4096)  # counts come again, in `trials_to_decide` and in simulations
 def epsilon_from_guesses(m: int, r: int, v: int, delta: float, confidence: float = 0.95) -> float:
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
     _check(m, r, v)
@@ -100,6 +102,7 @@ def epsilon_from_guesses(m: int, r: int, v: int, delta: float, confidence: float
     return _largest(lambda epsilon: right_guesses_p(m, r, v, epsilon, delta) < risk)
 
 
+@lru_cache(maxsize=4096)
 def mu_from_guesses(m: int, r: int, v: int, confidence: float = 0.95) -> float:
     """Guarantee: above the true mu of a Gaussian release with probability at most 1 - confidence."""
     _check(m, r, v)

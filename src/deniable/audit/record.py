@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,7 +15,7 @@ from deniable.audit.promise import CalibratedBy, Promise
 from deniable.audit.provenance import audit_command, now, versions
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
-from deniable.store import Store
+from deniable.store import Store, opened
 from deniable.training import TrainingSettings
 
 __all__ = ["SCHEMA", "as_measured", "audit", "judge", "planned", "run"]
@@ -50,9 +49,7 @@ def audit(
     settings alone but for `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs
     ``if __name__ == "__main__":``, or ``processes=1``.
     """
-    if resume and out is None:
-        raise ValueError("resume needs out, the directory of the campaign to go on with")
-    with nullcontext() if out is None else Store(out, resume=resume) as store:
+    with opened(out, resume) as store:
         plan = planned(data, **settings)
         return run(plan, store, processes=processes, progress=progress, confidence=confidence)[0]
 

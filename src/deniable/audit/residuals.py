@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.audit.alternatives import ALTERNATIVES, distances
+from deniable.audit.alternatives import VECTORS, products
 from deniable.audit.recomputed import Recomputed, Recomputer
 from deniable.audit.trainer import Seen
 from deniable.audit.updates import followed_rule
@@ -58,6 +58,8 @@ class Examined:
     """(steps, layers) standardised sum of a layer's noise."""
     sketch: NDArray[np.float32]
     """(steps, some coordinates) noise: the first ones of each layer."""
+    raw: NDArray[np.float32]
+    """Some numbers of the residual as they are."""
     inner: Array
     """(steps, directions) inner products of the residual with each of `DIRECTIONS`; nan where it does not exist."""
     length: Array
@@ -72,7 +74,7 @@ class Examined:
     allowance: Array
     """(steps,) the largest component that rounding may cause."""
     alternatives: Array
-    """(steps, alternatives) squared distance to what was applied, in claimed variances; no rows if not looked for."""
+    """(steps, vectors, vectors) inner products of `VECTORS`, in claimed variances; no rows if not looked for."""
     fresh: Array
     """(steps, 2) sum of squares and number of the auditor's own numbers in the noise."""
     rule: NDArray[np.int64]
@@ -88,8 +90,12 @@ def examine(
     *,
     look: bool,
     sketch: list[int],
+    raw: int,
 ) -> Examined:
-    """All statistics of one trial; `own` draws the auditor's numbers, `look` tries other explanations as well."""
+    """All statistics of one trial; `own` draws the auditor's numbers, `look` tries other explanations as well.
+
+    `sketch` and `raw` tell how many numbers of the noise and of the residual are kept.
+    """
     claim, found = recomputer.claim, recomputer.recompute(seen, members)
     differing = recomputer.columns.differing
     sigma = torch.full((len(seen),), claim.sigma, dtype=torch.float64)
@@ -107,7 +113,8 @@ def examine(
         batch=found.include.numpy().astype(np.uint8),
         clipped=(((found.norms > claim.clip) * found.include).sum(1) / used.clamp(min=1)).numpy(),
         allowance=(used * (ROUNDING * claim.clip + SMOOTHING) / claim.sigma).numpy(),
-        alternatives=distances(recomputer, seen, found) if look else np.empty((0, len(ALTERNATIVES))),
+        alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),
+        raw=_some(found.residual, raw),
         rule=np.array(followed_rule(seen, found), dtype=np.int64),
         fresh=fresh.numpy(),
         **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
@@ -166,6 +173,12 @@ def _by_record(found: Recomputed, clip: float, sigma: float) -> Array:
         excess = torch.where(side, found.onto, 0.0).sum(0) / torch.where(side, lengths, 0.0).square().sum(0)
         rows += [components, number.double(), sigma * excess]
     return torch.stack(rows).numpy()
+
+
+def _some(residual: Tensor, number: int) -> NDArray[np.float32]:
+    """Evenly from all steps and weights; an odd stride, so that no other weight is always left out."""
+    every = residual.flatten()
+    return every[:: max(1, len(every) // number) | 1][:number].numpy().astype(np.float32)
 
 
 def sketch_sizes(sizes: list[int], budget: int) -> list[int]:

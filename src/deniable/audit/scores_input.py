@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from deniable.audit.trials import Trials
 
-__all__ = ["Errors", "Scores"]
+__all__ = ["Errors", "Scores", "places"]
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,17 @@ class Scores:
         """The members' scores and the others', each in ascending order."""
         return np.sort(self.members), np.sort(self.others)
 
+    @cached_property
+    def members_among_others(self) -> tuple[Places, Places]:
+        """Of each member, in ascending order: how many others score less, and how many do not score more."""
+        return places(*self.ascending)
+
+    @cached_property
+    def others_among_members(self) -> tuple[Places, Places]:
+        """The same of each of the others among the members."""
+        members, others = self.ascending
+        return places(others, members)
+
     def generator(self, seed: int) -> np.random.Generator:
         """Random numbers that are the same for the same scores, and have nothing to do with their order.
 
@@ -100,3 +112,11 @@ def _checked(name: str, values: ArrayLike) -> Floats:
         place = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite numbers, got {float(array[place])!r} at place {place}")
     return array
+
+
+def places(points: Floats, ordered: Floats) -> tuple[Places, Places]:
+    """How many of `ordered` are below each of `points`, both ascending, and how many are not above it."""
+    below = np.searchsorted(ordered, points, side="left")
+    tied = ordered[np.minimum(below, ordered.size - 1)] == points
+    # most scores have no ties, and the second search takes as long as the first
+    return below, np.searchsorted(ordered, points, side="right") if tied.any() else below

@@ -72,7 +72,7 @@ def _linear(
         for t in range(len(move)):
             span = [gradient[t], weight[t]]
             span += [move[t - 1], gradient[t - 1], weight[t - 1]] if t else []
-            span += [clean[layer][t]] if clean is not None else []
+            span += [clean[layer][i] for i in {t, max(0, t - 1)}] if clean is not None else []
             if len(move[t]) >= 4 * len(span):
                 yield _fits(move[t], torch.stack(span, 1), weight[t])
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json as encoder
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,10 +159,9 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
 def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure: bool) -> dict[str, Any]:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
-    from deniable.store import Store
+    from deniable.store import opened
 
-    # opened before torch and the data are loaded, so that a second process on one directory is refused at once
-    with nullcontext() if out is None else Store(out, resume=resume) as store:
+    with opened(out, resume) as store:
         plan, document = _played(arguments, store)
     if exposure:
         document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
@@ -202,7 +200,8 @@ def _exposed(plan: Plan, arguments: dict[str, Any], possible: float, place: Path
     from deniable.audit.exposure_record import exposed_by, exposure_document
     from deniable.report.exposed import exposed_records
 
-    exposed, inside = exposed_by(plan, arguments["data"], arguments.get("label"))
+    with bar("Loading the records", "Steps of all records") as progress:
+        exposed, inside = exposed_by(plan, arguments["data"], arguments.get("label"), progress)
     place.mkdir(parents=True, exist_ok=True)
     write_records(exposed, inside.labels, place / "records.csv")
     exposed_records(exposed, inside, possible).savefig(place / "exposed-records.png", dpi=150)

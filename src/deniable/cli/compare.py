@@ -98,11 +98,13 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
 def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Document:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
-    from deniable.comparison import Plan, run
+    from deniable.store import opened
 
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    with bar("Loading the data", "Training and attacking") as progress:
-        document = run(Plan.of(**arguments), out, resume=resume, progress=progress, **running)
+    with opened(out, resume) as store, bar("Loading the data", "Training and attacking") as progress:
+        from deniable.comparison import Plan, run
+
+        document = run(Plan.of(**arguments), store, progress=progress, **running)
     if out is not None:
         from deniable.report.page import write
 

@@ -50,9 +50,12 @@ def _exposure(exposed: Document) -> str:
     named = ", ".join(f"#{one['record']} ({one['advantage']:.3g})" for one in exposed["most_exposed"][:5])
     found = {name: value for name, value in exposed["rank_correlation"].items() if value is not None}
     ranks = ", ".join(f"{name} {value:+.2f}" for name, value in found.items()) or "none, since all are exposed alike"
-    spread = f"from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
+    spread = f"the others from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
+    if exposed["equally_exposed"] > len(exposed["most_exposed"]):
+        alike = f"{exposed['equally_exposed']:,} are exposed as much, clipping makes their gradients equally long"
+        spread = f"{alike}; {spread}"
     return (
-        f"Most exposed of the {exposed['records']} records, by advantage: {named}; the others {spread}, "
+        f"Most exposed of the {exposed['records']} records, by advantage: {named}; {spread}, "
         f"{exposed['method']}. Rank correlation with dissimilarity: {ranks}. {exposed['note']}"
     )
 

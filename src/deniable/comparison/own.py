@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +23,7 @@ from deniable.comparison.results import advantages, curve, lower_bound, precisio
 from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
 from deniable.document import Document
-from deniable.store import Store
+from deniable.store import Store, opened
 from deniable.training.targets import quality
 
 __all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
@@ -150,15 +149,15 @@ def attack_model(
     the first repeat alone: further ones test the same records of the same model again. With `out`, every finished
     repeat is kept in that directory, and `resume` goes on there with the same model and records.
     """
-    if resume and out is None:
-        raise ValueError("resume needs out, the directory of the attack to go on with")
     if attack not in get_args(OwnAttack):
         raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
     played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
     settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
     identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
-    with nullcontext() if out is None else Store(out, settings | identity, resume) as store:
+    with opened(out, resume) as store:
+        if store is not None:
+            store.begin(settings | identity)
         found = _repeated(lambda one: played(model, members, non_members, seed + one), repeats, store, progress)
     document = _judged(found, Blind()(None, members, non_members, seed), allowed, confidence)
     accuracy = {"members": quality(model, members).accuracy, "non_members": quality(model, non_members).accuracy}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,6 +15,7 @@ from deniable.comparison.plan import Division, Level, Plan
 from deniable.data import Dataset
 from deniable.local import Randomizer, perturbed, suited
 from deniable.store import Store
+from deniable.training.kept import play_missing
 from deniable.training.pool import spread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
@@ -47,27 +46,23 @@ def play(
     plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
 ) -> tuple[list[Played], dict[Level, list[Played]]]:
     """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
-    kept = {} if store is None else {number: Played(**store.load(number)) for number in store.finished()}
     total = (1 + len(plan.levels)) * plan.repeats
-    missing = [number for number in range(total) if number not in kept]
-    _tell(progress, len(kept), total)
-    workers = min(processes or os.cpu_count() or 1, max(1, len(missing)))
-    running = spread(partial(unit, plan), missing, workers)
-    with closing(running):  # type: ignore[type-var]
-        for number, played in running:
-            kept[number] = played
-            if store is not None:
-                store.save(number, {field.name: getattr(played, field.name) for field in fields(Played)})
-            _tell(progress, len(kept), total)
+    kept = play_missing(
+        total,
+        Played,
+        partial(spread, partial(unit, plan)),
+        store,
+        processes=processes,
+        tell=None if progress is None else partial(_tell, progress, total),
+    )
     rows = [
         [kept[row * plan.repeats + repeat] for repeat in range(plan.repeats)] for row in range(total // plan.repeats)
     ]
     return rows[0], dict(zip(plan.levels, rows[1:], strict=True))
 
 
-def _tell(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress(done, total)
+def _tell(progress: Progress, total: int, done: int) -> None:
+    progress(done, total)
 
 
 def unit(plan: Plan, number: int) -> Played:

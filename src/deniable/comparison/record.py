@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
@@ -32,7 +31,7 @@ from deniable.document import Document
 from deniable.local import suited
 from deniable.mechanisms import Adjacency
 from deniable.scores import privacy_loss
-from deniable.store import Store
+from deniable.store import Store, opened
 from deniable.tradeoff import average_precision_bound, chance_level, phi
 
 __all__ = ["SCHEMA", "compare", "judge", "run"]
@@ -57,26 +56,25 @@ def compare(
     `out`, every finished training is kept in that directory, and `resume` goes on there. Workers are spawned: a script
     needs ``if __name__ == "__main__":``, or ``processes=1``.
     """
-    plan = Plan.of(data, **settings)
-    return run(plan, out, resume=resume, processes=processes, progress=progress, confidence=confidence)
+    with opened(out, resume) as store:
+        plan = Plan.of(data, **settings)
+        return run(plan, store, processes=processes, progress=progress, confidence=confidence)
 
 
 def run(
     plan: Plan,
-    out: Path | str | None = None,
+    store: Store | None = None,
     *,
-    resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> Document:
-    """Play the plan, kept in `out` if given, and judge it."""
+    """Play what of the plan `store` lacks, keep it there, and judge all."""
     probability("confidence", confidence, open_ends=True)
-    if resume and out is None:
-        raise ValueError("resume needs out, the directory of the comparison to go on with")
     started = perf_counter()
-    with nullcontext() if out is None else Store(out, plan.settings, resume) as store:
-        blind, levels = play(plan, store, processes=processes, progress=progress)
+    if store is not None:
+        store.begin(plan.settings)
+    blind, levels = play(plan, store, processes=processes, progress=progress)
     return {**judge(plan, blind, levels, confidence), "seconds": perf_counter() - started, "finished": now()}
 
 

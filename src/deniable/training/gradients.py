@@ -47,8 +47,8 @@ class ExampleGradients(ABC):
         """Norms and factors (trials, examples); the sum goes into `out`."""
 
     @abstractmethod
-    def _gram(self) -> Tensor:
-        """Inner products of the differing records' gradients before clipping."""
+    def _gram(self, rows: slice, columns: slice) -> Tensor:
+        """Inner products of some of the differing records' gradients with others, before clipping."""
 
     @abstractmethod
     def _project(self, noise: list[Tensor]) -> Tensor:
@@ -62,7 +62,12 @@ class ExampleGradients(ABC):
 
     def gram(self) -> Tensor:
         """Inner products of the differing records' clipped gradients, (trials, differing, differing), in float64."""
-        return self._gram() * self._factors.unsqueeze(1) * self._factors.unsqueeze(2)
+        return self.cross_products(slice(None), slice(None))
+
+    def cross_products(self, rows: slice, columns: slice) -> Tensor:
+        """The part of `gram` in these rows and columns."""
+        factors = self._factors[:, rows].unsqueeze(2) * self._factors[:, columns].unsqueeze(1)
+        return self._gram(rows, columns) * factors
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """Inner products of `noise` with the differing records' clipped gradients, (trials, differing), in float64."""
@@ -130,9 +135,9 @@ class GenericGradients(ExampleGradients):
             return vmap(self._one_trial, in_dims=(0, None, None))(self.weights, records[0], labels[0])  # type: ignore[no-any-return]
         return vmap(self._one_trial)(self.weights, records, labels)  # type: ignore[no-any-return]
 
-    def _gram(self) -> Tensor:
+    def _gram(self, rows: slice, columns: slice) -> Tensor:
         kept = [g.double() for g in self._kept]
-        return torch.stack([g @ g.mT for g in kept]).sum(0)
+        return torch.stack([g[:, rows] @ g[:, columns].mT for g in kept]).sum(0)
 
     def _project(self, noise: list[Tensor]) -> Tensor:
         products = [(g.double() @ z.flatten(1).double().unsqueeze(2)) for g, z in zip(self._kept, noise, strict=True)]

@@ -78,10 +78,10 @@ class Materialised(Weighted):
             summed = torch.bmm(factors.unsqueeze(1), gradient)
             total.copy_(self._as_parameter(number, summed).view_as(total))
 
-    def gram(self) -> Tensor:
+    def gram(self, rows: slice, columns: slice) -> Tensor:
         """Inner products."""
         kept = self._kept_rows()
-        return kept @ kept.mT
+        return kept[:, rows] @ kept[:, columns].mT
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """Inner products."""

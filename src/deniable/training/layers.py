@@ -67,8 +67,8 @@ class Weighted(Layer):
         """The sum over examples of factor (trials, examples) times gradient."""
 
     @abstractmethod
-    def gram(self) -> Tensor:
-        """Inner products of the kept gradients, (trials, kept, kept), in float64."""
+    def gram(self, rows: slice, columns: slice) -> Tensor:
+        """Inner products of some of the kept gradients with others, (trials, rows, columns), in float64."""
 
     @abstractmethod
     def project(self, noise: list[Tensor]) -> Tensor:
@@ -127,10 +127,11 @@ class Dense(Weighted):
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
         torch.bmm(scaled, self._inputs.transpose(1, 2), out=out)
 
-    def gram(self) -> Tensor:
+    def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs).double()
-        return (deltas.mT @ deltas) * (inputs.mT @ inputs + (len(self.weights) - 1))
+        alike = inputs[:, :, rows].mT @ inputs[:, :, columns] + (len(self.weights) - 1)
+        return (deltas[:, :, rows].mT @ deltas[:, :, columns]) * alike
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""

@@ -94,8 +94,8 @@ class StackGradients(ExampleGradients):
             yield tensors[start : start + len(layer.weights)]
             start += len(layer.weights)
 
-    def _gram(self) -> Tensor:
-        return torch.stack([layer.gram() for layer in self._weighted]).sum(0)
+    def _gram(self, rows: slice, columns: slice) -> Tensor:
+        return torch.stack([layer.gram(rows, columns) for layer in self._weighted]).sum(0)
 
     def _project(self, noise: list[Tensor]) -> Tensor:
         pairs = zip(self._weighted, self._by_layer(noise), strict=True)

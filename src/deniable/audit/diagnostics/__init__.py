@@ -4,7 +4,8 @@ Every diagnostic has one p-value, corrected for the layers, steps or records it 
 ``false_alarms / number of diagnostics``; so a training that is as claimed fails any of them with probability at most
 `false_alarms`. When several fail, those that may follow from another's cause are left out of the findings.
 
-Rooms: laws (p-values) | evidence (all trials) | noise, dependence, sampling, gradient (the diagnostics).
+Rooms: laws (p-values) | evidence (all trials) | noise, shape, dependence, sampling, gradient (the diagnostics) |
+explanations (which other gradient fits).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.audit.diagnostics import dependence, gradient, noise, sampling
+from deniable.audit.diagnostics import dependence, gradient, noise, sampling, shape
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
+from deniable.audit.diagnostics.explanations import explanation
 from deniable.audit.residuals import Examined
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Examined", "Report", "diagnose"]
@@ -23,7 +25,6 @@ NUMBER = 12
 """Diagnostics that share the rate of false alarms; the structural ones (steps) never give one."""
 GRADIENT = ("clipping per example", "mean zero", "no earlier gradient")
 NOISE = ("noise scale", "normality", "independent steps", "independent trainings", "independent layers")
-HARMLESS = ("clipped at half the norm", "clipped per layer to an equal part", "loss averaged before clipping")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         gradient.mean(evidence),
         gradient.memory(evidence),
         noise.noise_scale(evidence),
-        noise.normality(evidence),
-        dependence.layers(evidence),
+        shape.normality(evidence),
+        dependence.layers(evidence, angles),
         gradient.updates(evidence),
     )
     failed = [test for test in tests if test.p_value < evidence.level]
@@ -72,7 +73,7 @@ def _steps(evidence: Evidence) -> Diagnosis:
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
     """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
-    if again := [name for name in angles.repeated(ratio) if name in names]:
+    if again := [name for name in angles.repeated(ratio, gradient.noise_mean(evidence)) if name in names]:
         follows = {*GRADIENT, *NOISE} - set(again) - ({"noise scale"} if abs(ratio - 1) > 0.1 else set())
         left = [test for test in failed if test.name not in follows]
         return sorted(left, key=lambda test: test.name not in again)
@@ -88,10 +89,13 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     """Noise of the wrong scale, or with correlated weights, looks dependent between steps and not normal, too."""
     names = {test.name for test in failed}
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
-    if "independent layers" in names and np.abs(by_layer - 1).max() < 0.1:
+    off = float(np.abs(by_layer - 1).max())
+    if "independent layers" in names and off < 0.1:
         follows = set(NOISE) - {"independent layers"}
+    elif {"normality", "noise scale"} <= names and noise.is_even(evidence) and not noise.equally_long(evidence):
+        follows = set(NOISE) - {"normality", *(("noise scale",) if off > 0.08 else ())}
     elif "noise scale" in names:
-        follows = set(NOISE) - {"noise scale", *(("normality",) if by_layer.min() > 0.8 else ())}
+        follows = set(NOISE) - {"noise scale"}
     else:
         follows = set() if len(names & set(NOISE)) == 1 else {"independent steps", "independent trainings"}
     return [test for test in failed if test.name not in follows]
@@ -99,19 +103,11 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
 
 def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
     """One finding for the gradient, with the gradient that fits best; of the noise's only too small a scale."""
-    found = gradient.explanation(evidence)
+    found = explanation(evidence)
     by_name = {test.name: test for test in failed}
     kept = next(by_name[name] for name in ("mean zero", *GRADIENT) if name in by_name)
     if found is not None:
         ratio = found.noise_ratio
-        about = by_name.get(_place(found.name), kept)
-        kept = replace(about, sentence=found.sentence, weakens=found.name not in HARMLESS)
+        kept = replace(by_name.get(found.about, kept), sentence=found.sentence, weakens=found.weakens)
     follows = {*GRADIENT, *(NOISE if ratio > 0.97 else NOISE[1:])} - {kept.name}
     return [kept if test.name == kept.name else test for test in failed if test.name not in follows]
-
-
-def _place(alternative: str) -> str:
-    """The diagnostic that is about it."""
-    if alternative.startswith("previous"):
-        return "no earlier gradient"
-    return "clipping per example" if "clipped" in alternative or alternative == "normalised" else "mean zero"

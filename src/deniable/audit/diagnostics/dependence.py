@@ -20,6 +20,9 @@ ALIVE = 0.2
 """Noise below this share of the claimed standard deviation is not compared: what is left is the auditor's own."""
 REPEATED = 0.1
 """A mean cosine above this means that noise is used again; independent noise has a cosine of 1 / sqrt(weights)."""
+COPIED = 0.9
+"""A single cosine above this, or below its negative, is the same noise."""
+FILLED = "it keeps to some directions of all"
 
 
 @dataclass(frozen=True)
@@ -61,21 +64,39 @@ class Angles:
         foretold = together & next_one, level & (trial[None, :] - trial[:, None] == 1)
         return cls(int(sketch.shape[2]), *groups, *(_finite_mean(new[pairs]) for pairs in foretold))
 
-    def repeated(self, ratio: float) -> list[str]:
+    def repeated(self, ratio: float, mean: float) -> list[str]:
         """Between what noise is used again, given its scale; a common mean is no noise and leaves fresh noise."""
+        if mean**2 > 0.5 * ratio**2 * max(_mean(self.within), _mean(self.same_step)) > 0.5 * REPEATED * ratio**2:
+            return []
         most = 0.9 * min(1.0, ratio**2)
         found = {
-            "independent steps": _mean(self.within) > REPEATED and self.new_in_step < most,
-            "independent trainings": _mean(self.same_step) > REPEATED and self.new_in_training < most,
+            "independent steps": _largest(self.within) > COPIED
+            or (_mean(self.within) > REPEATED and self.new_in_step < most),
+            "independent trainings": max(_largest(self.same_step), _largest(self.across)) > COPIED
+            or (_mean(self.same_step) > REPEATED and self.new_in_training < most),
         }
         return [name for name, again in found.items() if again]
+
+    @property
+    def filled(self) -> float:
+        """p-value of the noise going in all directions alike: squared cosines have mean 1 / dimension.
+
+        Their sum over N vectors is a degenerate U-statistic: chi-square with one degree of freedom a direction of
+        symmetric matrices without trace.
+        """
+        d, number = self.dimension, len(self.across)
+        if d < 8 or not number:
+            return 1.0
+        z = (np.square(self.across).sum() - number / d) / np.sqrt(number * 2 * (d - 1) / (d * d * (d + 2)))
+        freedom = d * (d + 1) / 2 - 1
+        return float(chi_square(max(0.0, freedom + z * np.sqrt(2 * freedom)), freedom))
 
     def p_value(self, *groups: Array) -> float:
         """Of the largest cosine and of the mean one, in each group."""
         tests = []
         for group in groups:
             if len(group):
-                tests.append(any_of(len(group) * float(cosine(np.abs(group).max(), self.dimension))))
+                tests.append(min(1.0, len(group) * float(cosine(_largest(group), self.dimension))))
                 tests.append(float(normal(group.sum() * np.sqrt(self.dimension / len(group)))))
         return any_of(tests) if tests else 1.0
 
@@ -89,28 +110,41 @@ def _mean(group: Array) -> float:
     return float(group.mean()) if len(group) else 0.0
 
 
+def _largest(group: Array) -> float:
+    return float(np.abs(group).max(initial=0))
+
+
 def _described(group: Array, dimension: int) -> tuple[str, str]:
-    largest = float(np.abs(group).max()) if len(group) else 0.0
-    return f"mean cosine {_mean(group):.3g}, largest {largest:.3g}", f"mean cosine 0, spread {dimension**-0.5:.2g}"
+    return (
+        f"mean cosine {_mean(group):.3g}, largest {_largest(group):.3g}",
+        f"mean cosine 0, spread {dimension**-0.5:.2g}",
+    )
 
 
 def steps(angles: Angles) -> Diagnosis:
     """Noise of different steps of one training is independent."""
-    again = _mean(angles.within) > REPEATED or float(np.max(angles.within, initial=0)) > 0.9
-    sentence = (
-        "the same noise is used in several steps, so that it cancels out of their difference: the generator is "
-        "reseeded, or the noise is drawn once; draw fresh noise in every step from one generator"
-        if again
-        else "the noise of a step depends on that of steps before: draw fresh noise in every step"
-    )
     p_value = angles.p_value(angles.following, angles.within)
     return Diagnosis(
         "independent steps",
         p_value,
         *_described(angles.within, angles.dimension),
-        sentence,
+        _step_sentence(angles),
         checked=len(angles.within) > 0,
     )
+
+
+def _step_sentence(angles: Angles) -> str:
+    if _mean(angles.within) > REPEATED or float(np.max(angles.within, initial=0)) > COPIED:
+        return (
+            "the same noise is used in several steps, so that it cancels out of their difference: the generator is "
+            "reseeded, or the noise is drawn once; draw fresh noise in every step from one generator"
+        )
+    if float(np.min(angles.within, initial=0)) < -COPIED:
+        return (
+            "a step's noise is that of another step with the sign turned, so that it cancels out of their sum: draw "
+            "fresh noise in every step"
+        )
+    return "the noise of a step depends on that of steps before: draw fresh noise in every step"
 
 
 def trainings(angles: Angles) -> Diagnosis:
@@ -119,23 +153,36 @@ def trainings(angles: Angles) -> Diagnosis:
         "independent trainings",
         angles.p_value(angles.same_step, angles.across),
         *_described(angles.same_step, angles.dimension),
-        "trainings with different seeds use the same noise: it comes from a fixed seed, which whoever knows it can "
-        "subtract; draw the noise from the training's own seed, or from the operating system",
+        _training_sentence(angles),
         checked=len(angles.same_step) > 0,
     )
 
 
-def layers(evidence: Evidence) -> Diagnosis:
+def _training_sentence(angles: Angles) -> str:
+    advice = "draw the noise from the training's own seed, or from the operating system"
+    if _largest(angles.across) > COPIED > _largest(angles.same_step):
+        return (
+            "trainings with neighbouring seeds use the same noise, in other steps: a step's seed is made by counting "
+            f"(such as seed + step); {advice}, with one generator for all steps"
+        )
+    if _largest(angles.same_step) > COPIED and _mean(angles.same_step) < 0.5:
+        return f"some trainings with different seeds use the same noise: few seeds are left of many; {advice}"
+    return (
+        "trainings with different seeds use the same noise: it comes from a fixed seed, which whoever knows it can "
+        f"subtract; {advice}"
+    )
+
+
+def layers(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different layers, and of different weights of a layer, is independent."""
-    between, within = _between(evidence), _within(evidence)
-    worst = min((between | within).items(), key=lambda item: item[1], default=("", 1.0))
+    found = _between(evidence) | _within(evidence) | {FILLED: angles.filled}
+    worst = min(found.items(), key=lambda item: item[1])
     return Diagnosis(
         "independent layers",
-        any_of(*between.values(), *within.values()),
-        f"least p-value {worst[1]:.2g}" + (f" ({worst[0]})" if worst[0] else ""),
+        any_of(*found.values()),
+        f"least p-value {worst[1]:.2g} ({worst[0]})",
         "no dependence between layers, rows, columns or neighbouring weights",
         f"the noise of different weights is correlated ({worst[0]}): draw every weight's noise independently",
-        checked=bool(between or within),
     )
 
 

@@ -48,7 +48,7 @@ class Evidence:
     """The p-value below which a diagnostic fails."""
     trials: Examined
     looked: Array
-    """(trials looked at, steps, alternatives)."""
+    """(trials looked at, steps, vectors, vectors), see `deniable.audit.alternatives`."""
 
     @classmethod
     def of(
@@ -65,7 +65,7 @@ class Evidence:
         names = [field.name for field in fields(Examined) if field.name != "alternatives"]
         stacked = {name: np.stack([getattr(one, name) for one in examined]) for name in names}
         looked = [one.alternatives for one in examined if len(one.alternatives)]
-        alternatives = np.stack(looked) if looked else np.empty((0, 0, 0))
+        alternatives = np.stack(looked) if looked else np.empty((0, 0, 0, 0))
         trials = Examined(**stacked, alternatives=alternatives)
         shapes = tuple(parameters.values())
         return cls(claim, tuple(parameters), shapes, tuple(sketched), members, level, trials, alternatives)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.alternatives import ALIKE, ALTERNATIVES
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
+from deniable.audit.diagnostics.explanations import ACCUMULATED
 from deniable.audit.diagnostics.laws import any_of, student
 from deniable.audit.residuals import DIRECTIONS
 from deniable.audit.updates import Rule
 
-__all__ = ["Explanation", "clipping", "explanation", "mean", "memory", "updates"]
+__all__ = ["clipping", "mean", "memory", "noise_mean", "updates"]
 
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
-BETTER = 60.0
-"""Another gradient explains the training if the distance to it, in claimed variances, is smaller by so much."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Another gradient that the training may have summed, and the noise's standard deviation that it leaves."""
-
-    name: str
-    sentence: str
-    noise_ratio: float
 
 
 def _per_trial(evidence: Evidence, direction: int) -> Array:
@@ -70,15 +57,34 @@ def _records(evidence: Evidence, outside: bool) -> Array:
     return p_values
 
 
+def noise_mean(evidence: Evidence) -> float:
+    """The mean of all numbers of the noise, in claimed standard deviations."""
+    totals = evidence.trials.totals * np.sqrt(evidence.sizes)
+    return float(totals.sum() / (totals[..., 0].size * evidence.sizes.sum()))
+
+
+def _p_of_noise_mean(evidence: Evidence) -> float:
+    """Of the trainings' own means, so that numbers of one training may depend on each other."""
+    each = (evidence.trials.totals * np.sqrt(evidence.sizes)).sum((1, 2))
+    return student(each[:, None] / np.sqrt(evidence.steps * evidence.sizes.sum())).item()
+
+
 def mean(evidence: Evidence) -> Diagnosis:
-    """The residual has mean zero: along the clean sum, each record's gradient, and those outside the batch."""
+    """The residual has mean zero: over all, along the clean sum, each record's gradient, and those not in the batch."""
     inside, outside = _records(evidence, False), _records(evidence, True)
     p_clean, _ = _towards(evidence, CLEAN)
     p_outside, _ = _towards(evidence, OUTSIDE)
     factor = 1 + _excess(evidence, CLEAN)
     return Diagnosis(
         "mean zero",
-        any_of(p_clean, p_outside, any_of(inside), any_of(outside), any_of(inside[-evidence.differing :])),
+        any_of(
+            _p_of_noise_mean(evidence),
+            p_clean,
+            p_outside,
+            any_of(inside),
+            any_of(outside),
+            any_of(inside[-evidence.differing :]),
+        ),
         f"{factor:.4g} x the clean sum, records' p-values from {min(inside.min(), outside.min()):.2g}",
         "1 x the clean sum, no record too much or too little",
         _mean_sentence(evidence, factor, inside, any_of(outside, p_outside)),
@@ -86,6 +92,9 @@ def mean(evidence: Evidence) -> Diagnosis:
 
 
 def _mean_sentence(evidence: Evidence, factor: float, inside: Array, outside: float) -> str:
+    if _p_of_noise_mean(evidence) < evidence.level and abs(noise_mean(evidence)) > 0.01:
+        shift = f"a mean of {noise_mean(evidence):.2g} claimed standard deviations"
+        return f"the noise has {shift}: draw it from a normal distribution with mean zero"
     if outside < evidence.level:
         return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
     worst = int(np.argmin(inside))
@@ -93,11 +102,11 @@ def _mean_sentence(evidence: Evidence, factor: float, inside: Array, outside: fl
     if any_of(inside) < evidence.level and np.sum(inside < evidence.level / len(inside)) <= max(3, len(inside) // 4):
         what = "is left out" if abs(excess + 1) < 0.1 else f"counts {1 + excess:.3g} times"
         return f"a record {what}, not once as every other: use every record of the batch once, without weights"
-    if abs(factor - 1) > 0.01:
+    if abs(factor - 1) > 0.01 and not evidence.looked.size:
         return f"the gradient is {factor:.3g} x the clipped sum: check the divisor and the loss's reduction"
     return (
-        "the gradient is not the sum of the batch's clipped gradients at the yielded weights: check the loss, the "
-        "clipping, and that model, weights and batch are those of the step"
+        "the gradient is another than the sum of the batch's clipped gradients at the yielded weights: check the loss, "
+        "augmentations, the clipping, and that model, weights and batch are those of the step"
     )
 
 
@@ -114,8 +123,8 @@ def clipping(evidence: Evidence) -> Diagnosis:
         p_value,
         f"{rest:.3g} of what clipping takes away is left ({share:.0%} of the examples are clipped)",
         "0",
-        "the gradients are not clipped example by example to the claimed norm: clip every example's gradient, over "
-        "all layers together, before summing",
+        "the gradients are not the examples' own, clipped one by one to the claimed norm: clip every example's "
+        "gradient, over all layers together, before summing; and audit with the loss and records that are trained on",
         weakens=rest > 0,
     )
 
@@ -128,7 +137,7 @@ def memory(evidence: Evidence) -> Diagnosis:
         p_value,
         f"{_excess(evidence, BEFORE):.3g} x the previous gradient" if checked else "one step only",
         "0 x",
-        ALTERNATIVES["previous gradient added"],
+        ACCUMULATED,
         checked=checked,
     )
 
@@ -148,17 +157,3 @@ def updates(evidence: Evidence) -> Diagnosis:
     }[wrong[0]]
     observed = f"in {len(wrong)} of {len(rules)} trainings they do not"
     return Diagnosis("weights follow the gradient", 0.0, observed, "a rule of the gradient", sentence)
-
-
-def explanation(evidence: Evidence) -> Explanation | None:
-    """The alternative that fits best if it fits better than the claim."""
-    if not evidence.looked.size:
-        return None
-    names, distances = list(ALTERNATIVES), evidence.looked.sum((0, 1))
-    best = int(np.argmin(distances))
-    if names[best] == "as claimed" or distances[0] - distances[best] < BETTER:
-        return None
-    numbers = evidence.looked.shape[0] * evidence.looked.shape[1] * evidence.sizes.sum()
-    close = {name for name, distance in zip(names, distances, strict=True) if distance < distances[best] + 1}
-    alike = next((sentence for pair, sentence in ALIKE.items() if names[best] in pair and close >= set(pair)), None)
-    return Explanation(names[best], alike or ALTERNATIVES[names[best]], float(np.sqrt(distances[best] / numbers)))

@@ -13,6 +13,7 @@ __all__ = ["batch_sizes", "batches", "dependent"]
 Array = NDArray[np.float64]
 FAR = 6.0
 """Standard errors from which on an overlap of batches names a cause."""
+_SAMPLE = "draw every record with the claimed probability, independently"
 
 
 def batch_sizes(evidence: Evidence) -> Diagnosis:
@@ -36,7 +37,13 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
         binomial(sizes.sum(), (members * np.ones_like(sizes)).sum(), rate),
         normal((deviations - 1).sum() / spread),
     )
-    return Diagnosis("batch sizes", p_value, observed, expected, _size_sentence(sizes, members * rate, full))
+    smaller = sizes.mean() < (members * rate).mean() and not _fixed(sizes, members * rate)
+    sentence = _size_sentence(sizes, members * rate, full)
+    return Diagnosis("batch sizes", p_value, observed, expected, sentence, weakens=not smaller)
+
+
+def _fixed(sizes: Array, expected: Array) -> bool:
+    return bool(sizes.std() == 0 or np.abs(sizes - expected).max() <= 1)
 
 
 def _size_sentence(sizes: Array, expected: Array, full: bool) -> str:
@@ -45,19 +52,21 @@ def _size_sentence(sizes: Array, expected: Array, full: bool) -> str:
             "sampling is claimed, but every record is used in every step, which has none of sampling's protection: "
             "draw a batch, and yield its indices; or claim full batches"
         )
-    if sizes.std() == 0 or np.abs(sizes - expected).max() <= 1:
+    if _fixed(sizes, expected):
         return (
             "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs: "
-            "draw every record with the claimed probability, independently"
+            + _SAMPLE
         )
     if sizes.mean() > expected.mean():
-        return f"the batches are larger than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
-    return f"the batches are not as large as claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
+        return f"the batches are larger than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g}): {_SAMPLE}"
+    return f"the batches are smaller than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g}): {_SAMPLE}"
 
 
 def dependent(evidence: Evidence) -> bool:
     """Whether batches share far more, or far fewer, records than independent ones."""
-    return evidence.claim.rate < 1 and max(np.abs(_overlaps_within(evidence))) > FAR
+    if evidence.claim.rate == 1:
+        return False
+    return bool(np.abs([*_overlaps_within(evidence), _overlaps_across(evidence)]).max() > FAR)
 
 
 def batches(evidence: Evidence) -> Diagnosis:
@@ -68,8 +77,11 @@ def batches(evidence: Evidence) -> Diagnosis:
     drawn, chances = (batch > 0).sum((0, 1)), (members * batch.shape[1]).sum(0)
     each = binomial(drawn, chances, rate)
     within, across = _overlaps_within(evidence), _overlaps_across(evidence)
-    worst = int(np.argmin(each))
-    sentence = _batch_sentence(evidence, any_of(each), (drawn / np.maximum(chances, 1))[worst], within, across)
+    worst, odd = int(np.argmin(each)), each * len(each) < evidence.level
+    few = 0 < odd.sum() <= max(1, len(odd) // 10)
+    # a few records that are always drawn are shared by all batches: look at the others for a cause
+    others = (_overlaps_within(evidence, odd), _overlaps_across(evidence, odd)) if few else (within, across)
+    sentence = _batch_sentence(evidence, any_of(each), (drawn / np.maximum(chances, 1))[worst], *others)
     extreme = max((*within, across), key=abs)
     return Diagnosis(
         "independent batches",
@@ -80,11 +92,12 @@ def batches(evidence: Evidence) -> Diagnosis:
     )
 
 
-def _overlaps_within(evidence: Evidence) -> tuple[float, float]:
+def _overlaps_within(evidence: Evidence, without: NDArray[np.bool_] | None = None) -> tuple[float, float]:
     """Excess of shared records in standard errors: neighbouring steps, and all pairs of steps, of each training."""
     excess, variance = np.zeros(2), np.zeros(2)
     for batch, members in zip(evidence.trials.batch, evidence.members, strict=True):
-        drawn = (batch[:, members > 0] > 0).astype(np.float64)
+        used = members > 0 if without is None else (members > 0) & ~without
+        drawn = (batch[:, used] > 0).astype(np.float64)
         difference, spread = _chance(drawn @ drawn.T, drawn.sum(1), drawn.sum(1), drawn.shape[1])
         pairs = np.triu_indices(len(drawn), 1)
         near = pairs[1] - pairs[0] == 1
@@ -94,10 +107,17 @@ def _overlaps_within(evidence: Evidence) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _overlaps_across(evidence: Evidence) -> float:
+def _come_again(evidence: Evidence) -> bool:
+    """Whether in most trainings two steps have the very same batch."""
+    found = [len(np.unique(batch, axis=0)) < len(batch) for batch in evidence.trials.batch]
+    return float(np.mean(found)) > 0.5
+
+
+def _overlaps_across(evidence: Evidence, without: NDArray[np.bool_] | None = None) -> float:
     """The same for a step of one training and the same step of the next, over the records that both have."""
     excess = variance = 0.0
     batch, members = evidence.trials.batch > 0, evidence.members > 0
+    members = members if without is None else members & ~without
     for one in range(len(batch) - 1):
         common = members[one] & members[one + 1]
         left, right = batch[one][:, common].astype(float), batch[one + 1][:, common].astype(float)
@@ -116,6 +136,11 @@ def _chance(shared: Array, left: Array, right: Array, records: int, paired: bool
 def _batch_sentence(evidence: Evidence, each: float, share: float, within: tuple[float, float], across: float) -> str:
     if max(within) > FAR:
         return "the same batch is drawn again in later steps: draw a new one in every step"
+    if min(within) < -FAR and _come_again(evidence):
+        return (
+            "the data is cut into batches that come again in every pass, so they are not Poisson samples: draw every "
+            "record independently in every step"
+        )
     if min(within) < -FAR:
         return (
             "a record in one batch is kept out of the next (shuffled passes over the data), so the batches are not "

@@ -68,13 +68,15 @@ def _compared(run: Run, source: Source, data: str, classes: int | None) -> Value
     def work() -> Values:
         from deniable.comparison import Plan
         from deniable.comparison import run as compare
+        from deniable.store import opened
 
         given = {name: value for name, value in settings.items() if value is not None}
         if levels is not None:
             given["local"] = _ends(data)
         plan = Plan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
-        return _kept(compare(plan, place, resume=True, processes=_cores(run)))
+        with opened(place, resume=True) as store:
+            return _kept(compare(plan, store, processes=_cores(run)))
 
     return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
 

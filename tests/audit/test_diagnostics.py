@@ -1,0 +1,62 @@
+"""How often the diagnostics accuse a training that is as claimed: no more often than they say, all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from deniable import Adjacency, Gaussian
+from deniable.audit import AppliedStep, Records
+from deniable.audit import examination as room
+from deniable.audit.claim import Claim
+from deniable.audit.diagnostics import Report
+from deniable.training import Neighbours
+from deniable.training.losses import loss_function
+
+STEPS, SIGMA, TRIALS, AUDITS, RATE_OF_ALARMS = 3, 2.0, 8, 50, 0.2
+
+
+def tiny() -> nn.Module:
+    return nn.Linear(6, 3)
+
+
+@dataclass(frozen=True)
+class Right:
+    """DP-SGD for one dense layer, as claimed."""
+
+    rate: float
+
+    def __call__(self, records: Records, seed: int) -> Iterator[AppliedStep]:
+        generator, (x, y) = torch.Generator().manual_seed(seed), records
+        weights = torch.randn(21, generator=generator)
+        for _ in range(STEPS):
+            drawn = torch.rand(len(x), generator=generator) < self.rate
+            outer = torch.softmax(x @ weights[:18].view(3, 6).T + weights[18:], 1) - nn.functional.one_hot(y, 3)
+            each = torch.cat([(outer[:, :, None] * x[:, None, :]).flatten(1), outer], 1)
+            clipped = each * (1 / each.norm(dim=1, keepdim=True)).clamp(max=1.0)
+            noisy = clipped[drawn].sum(0) + SIGMA * torch.randn(21, generator=generator)
+            yield AppliedStep(weights, noisy, 1.0, drawn.nonzero().flatten() if self.rate < 1 else None)
+            weights = weights - 0.1 * noisy
+
+
+def report(rate: float, seed: int) -> Report:
+    generator = np.random.default_rng(0)
+    neighbours = Neighbours.of(generator.random((16, 6)), generator.integers(0, 3, 16), 3)
+    mechanism = (Gaussian(SIGMA) if rate == 1 else Gaussian(SIGMA).subsampled(rate)).composed(STEPS)
+    claim = Claim.of(mechanism, 1.0, Adjacency.ADD_REMOVE)
+    game = room.Examination(Right(rate), claim, tiny, loss_function("cross-entropy"), neighbours, TRIALS, seed)
+    return room._diagnosed(game, [room.play_trial(game, number) for number in range(TRIALS)], RATE_OF_ALARMS)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_false_alarms_of_all_diagnostics_together(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Explanations are looked for only after an alarm, so they are left out here."""
+    monkeypatch.setattr(room, "LOOKED_AT", 0)
+    alarms = np.mean([bool(report(rate, seed).findings) for seed in range(AUDITS)])
+    assert alarms <= RATE_OF_ALARMS + 3 * sqrt(RATE_OF_ALARMS * (1 - RATE_OF_ALARMS) / AUDITS)

@@ -13,7 +13,7 @@ from deniable.mechanisms import Adjacency
 from deniable.report.shape import AUDIT, COMPARE, MEASURED, VERDICT, check
 from deniable.store import FILE, kept
 
-__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "read"]
+__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "outcome", "read", "title"]
 
 DOCUMENTS = ("audit.json", "compare.json")
 """The document in a run's folder."""
@@ -21,7 +21,6 @@ PAGE = "report.html"
 KINDS: dict[str, tuple[int, dict[str, Any]]] = {"audit": (1, AUDIT), "compare": (1, COMPARE), "verdict": (1, VERDICT)}
 """The newest schema that is understood of each kind of document, and its shape."""
 LARGEST = 64 * 2**20
-BINS = 40
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def _course(course: Document) -> None:
     if not steps or any(len(band) != len(course["quantiles"]) for band in bands) or len(course["quantiles"]) != 3:
         raise ValueError("course must have steps, and low, middle and high of every band")
     _same("course", [steps, *(line for band in bands for line in band)])
-    _same("course.final_beliefs", [*counts, range(BINS)])
+    _same("course.final_beliefs", counts)
     if course["roc"]:
         _same("course.roc", (course["roc"][name] for name in ("fpr", "tpr")))
 

@@ -11,7 +11,7 @@ from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
 
-__all__ = ["diagnostics", "estimators", "exposed", "levels", "origin", "scores"]
+__all__ = ["achieved", "diagnostics", "estimators", "exposed", "levels", "origin", "regions", "scores"]
 
 
 def scores(document: Document) -> Table:

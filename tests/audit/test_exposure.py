@@ -25,22 +25,23 @@ def settings(**other: object) -> TrainingSettings:
     return TrainingSettings("digits", **(given | other))  # type: ignore[arg-type]
 
 
-def first_norms(data) -> np.ndarray:
-    """Clipped norms at the first weights, one example at a time by autograd."""
+def first_gradients(data) -> torch.Tensor:
+    """Clipped gradients at the first weights, one example at a time by autograd."""
     model, weights = initial_weights(settings(), 1, SeededSource(0, 0, stream=0).generator)
     model.load_state_dict(dict(zip(model.state_dict(), (w[0] for w in weights), strict=True)))
-    norms = []
+    rows = []
     for x, y in zip(data.features, data.labels, strict=True):
         model.zero_grad()
         nn.functional.cross_entropy(model(torch.tensor(x)[None]), torch.tensor([y])).backward()
-        norms.append(float(torch.cat([p.grad.flatten() for p in model.parameters()]).norm()))
-    return np.minimum(norms, 2.0)
+        rows.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    each = torch.stack(rows)
+    return each * (2.0 / each.norm(dim=1, keepdim=True)).clamp(max=1.0)
 
 
 def test_norms_are_those_of_the_naive_twin_whatever_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("digits").take(np.arange(50))
     one = exposure(settings(steps=1), data)
-    assert one.mean_norm == pytest.approx(first_norms(data), rel=1e-4)
+    assert one.mean_norm == pytest.approx(first_gradients(data).norm(dim=1).numpy(), rel=1e-4)
     monkeypatch.setattr(room, "CHUNK", 7)
     assert exposure(settings(steps=1), data).change == pytest.approx(one.change, rel=1e-5)
 
@@ -70,6 +71,14 @@ def test_replace_is_against_the_worst_candidate_and_at_most_the_bound_against_an
     assert (against.change <= anybody.change + 1e-6).all()
     fewer = exposure(settings(adjacency="replace"), data, candidates=others.take(np.arange(5)))
     assert (fewer.change <= against.change + 1e-6).all()
+
+
+def test_the_worst_candidate_is_that_of_the_naive_twin() -> None:
+    every = load("digits")
+    data, others = every.take(np.arange(30)), every.take(np.arange(30, 50))
+    found = exposure(settings(adjacency="replace", steps=1), data, candidates=others)
+    farthest = torch.cdist(first_gradients(data), first_gradients(others)).amax(1)
+    assert found.change == pytest.approx(farthest.numpy(), rel=1e-4)
 
 
 def test_local_sensitivity_is_refused() -> None:

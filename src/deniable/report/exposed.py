@@ -47,9 +47,7 @@ def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2, 1.3])))
     axes = upper.add_subplot()
-    axes.hist(
-        exposed.advantage, bins=np.linspace(0, max(possible, exposed.advantage.max()) * 1.02, 50).tolist(), color=COLOUR
-    )
+    axes.hist(exposed.advantage, bins=np.linspace(0, max(possible, exposed.advantage.max()), 50).tolist(), color=COLOUR)
     axes.axvline(possible, color=LIMIT, linestyle="--", label=f"what the noise allows at worst: {possible:.3g}")
     axes.set(xlabel="membership advantage of the strongest observer over this record", ylabel="records")
     axes.spines[["top", "right"]].set_visible(False)

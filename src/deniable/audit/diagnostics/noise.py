@@ -122,7 +122,8 @@ def is_even(evidence: Evidence) -> bool:
 
 def bare_share(evidence: Evidence) -> float:
     """The share of weights without noise; of normal numbers one in a thousand is so small."""
-    return float(np.mean(np.abs(evidence.trials.raw) < BARE))
+    raw = evidence.trials.raw
+    return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
 
 
 def _odd_layers(evidence: Evidence, failing: NDArray[np.bool_]) -> NDArray[np.bool_]:

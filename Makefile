@@ -41,8 +41,8 @@ test: $(VENV)/.installed-test
 	@$(BIN)/mypy
 	@echo "== import contracts (import-linter)"
 	@$(BIN)/lint-imports --no-logo
-	@echo "== tests (pytest)"
-	@$(BIN)/pytest
+	@echo "== tests (pytest), one process a core"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 bench: $(VENV)/.installed-bench
 	@echo "== benchmarks (pytest-benchmark); ratios are taken within this run"

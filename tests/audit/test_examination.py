@@ -150,7 +150,7 @@ def test_worker_processes_change_nothing() -> None:
 
 
 def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    times, heard = {"seconds", "trials_per_second"}, []
+    times, heard = {"seconds", "trials_per_second", "finished"}, []
 
     def stop(done: int, total: int) -> None:
         if done == 7:

@@ -136,14 +136,14 @@ class Grid(ComposedPair):
     def _crossed(law: _Law, k: float, chance: float) -> float:
         """What moves across k may have added to the divergence; unlikely long moves are granted `chance`."""
         growth = exp(min(k, 700.0))
-        eta = chance / (1 + growth)
+        eta = max(chance / (1 + growth), 1e-300)
         shift = law.shift(eta)
         if shift == 0:
             return 0.0
         below, here, above = law.above(k - shift), law.above(k), law.above(k + shift)
         null = max(below[1] - here[1], 0.0) + below[3]
         crossed = max(here[0] - above[0], 0.0) + here[2]
-        return -float(np.expm1(-shift)) * (growth * null + crossed) + chance
+        return -float(np.expm1(-shift)) * (growth * null + crossed) + (1 + growth) * eta
 
     @staticmethod
     def _stick(law: _Law, k: float) -> tuple[float, float]:

@@ -9,12 +9,15 @@ from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+from deniable.web.turns import Turns
 from deniable.web.work import PARTS, Answer, answer, get_ready, put_together, refusal
 
 __all__ = ["Answers"]
 
 _MOST_WAITING = 512
 _PATIENCE = 60.0  # seconds that a request may wait for its turn
+_LATER = {"found": 1.0, "found-and-drawn": 1.0, "demands": 1.0}
+"""Seconds by which what is dear lets later, quick questions go first."""
 
 
 class Answers:
@@ -25,6 +28,7 @@ class Answers:
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or max(1, min(4, os.cpu_count() or 1))
+        self._turns = Turns(self._workers)
         self._pool: ProcessPoolExecutor | None = None
         self._known: OrderedDict[tuple[str, str], Answer] = OrderedDict()
         self._pending: dict[tuple[str, str], asyncio.Task[Answer]] = {}
@@ -73,7 +77,8 @@ class Answers:
     async def _from_workers(self, kind: str, text: str) -> Answer:
         """From one worker, or from several where the parts of the answer do not need each other."""
         if kind not in PARTS:
-            return await self._submit(kind, text)
+            async with self._turns.taken(_LATER.get(kind, 0.0)):
+                return await self._submit(kind, text)
         parts = await asyncio.gather(*(self.ask(part, text) for part in PARTS[kind]))
         refused = [part for part in parts if part[0] != 200]
         return refused[0] if refused else (200, put_together(kind, text, [content for _, content in parts]))

@@ -28,7 +28,7 @@ class Answers:
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or max(1, min(4, os.cpu_count() or 1))
-        self._turns = Turns(self._workers)
+        self._turns = Turns(self._workers + 1)  # one more, so that no worker waits for the event loop
         self._pool: ProcessPoolExecutor | None = None
         self._known: OrderedDict[tuple[str, str], Answer] = OrderedDict()
         self._pending: dict[tuple[str, str], asyncio.Task[Answer]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +24,7 @@ from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
 from deniable.document import Document
 from deniable.store import Store, opened
+from deniable.training.kept import play_missing
 from deniable.training.targets import quality
 
 __all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
@@ -169,20 +170,14 @@ def attack_model(
 def _repeated(
     play: Callable[[int], Scored], repeats: int, store: Store | None, progress: Progress | None
 ) -> list[Scored]:
-    """The repeats' scores, those that `store` lacks played and kept there."""
-    kept = {} if store is None else {number: _scored(store.load(number)) for number in store.finished()}
-    for number in range(repeats):
-        if number not in kept:
-            kept[number] = play(number)
-            if store is not None:
-                store.save(number, {name: np.asarray(value) for name, value in vars(kept[number]).items()})
-        if progress is not None:
-            progress(number + 1, repeats)
-    return [kept[number] for number in range(repeats)]
+    """The repeats' scores, those that `store` lacks played one after another (torch has the cores) and kept there."""
 
+    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Scored]]:
+        return ((number, play(number)) for number in missing)
 
-def _scored(kept: dict[str, np.ndarray[Any, Any]]) -> Scored:
-    return Scored(kept["members"], kept["non_members"], float(kept["threshold"]))
+    tell = None if progress is None else lambda done: progress(done, repeats)
+    kept = play_missing(repeats, Scored, run, store, tell=tell)
+    return [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
 
 
 def _digest(model: nn.Module) -> str:

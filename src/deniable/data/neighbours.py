@@ -19,7 +19,7 @@ from deniable.data.dissimilarity import Array, Kernel, Measure, named
 from deniable.data.files import extra
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Neighbour", "Progress", "least_dissimilar", "most_dissimilar"]
+__all__ = ["Neighbour", "Progress", "cores", "least_dissimilar", "most_dissimilar"]
 
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
@@ -214,6 +214,11 @@ def _slices(length: int, rows: int, rows_in_memory: int) -> list[slice]:
 def _workers(workers: int | None) -> int:
     if workers is not None:
         return whole("workers", workers)
+    return cores()
+
+
+def cores() -> int:
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

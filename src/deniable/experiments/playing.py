@@ -6,7 +6,6 @@ model, what it gains on the same model before training, and the test accuracy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
@@ -30,7 +29,7 @@ from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.comparison.results import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
-from deniable.data.neighbours import USUAL_MEASURE, Neighbour, least_dissimilar, most_dissimilar
+from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
 from deniable.experiments.games import Game
 from deniable.experiments.item import Values
 from deniable.mechanisms import Adjacency
@@ -104,8 +103,7 @@ def play(game: Game, place: Path, tell: Callable[[float], None] = lambda share: 
 
 
 def _workers(blocks: int) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, blocks // WORTH_A_WORKER))
+    return max(1, min(cores(), blocks // WORTH_A_WORKER))
 
 
 def _joined(game: Game, plan: Plan, blocks: list[Arrays]) -> Played:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -153,16 +154,12 @@ def _draw_figure_1(found: Values) -> Figure:
     return figure
 
 
-FIGURE_1 = Item(
+FIGURE_1 = replace(
+    TABLE_2,
     name="figure-1",
     title="the gap between lower and upper bounds",
     caption="004 Figure 1: the values of Table 2 on logarithmic axes; a lower bound of 0 has no place there.",
-    compute=_table_2,
     draw=_draw_figure_1,
-    comparisons=(LOWER_PRINTED, *UPPER, Ordered("attack below analysis", "lower", "exact")),
-    seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
-    printed={**PRINTED, "lower": LOWER},
-    notes=(UNSTATED, POINT),
 )
 
 

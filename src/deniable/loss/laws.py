@@ -22,6 +22,8 @@ from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
 __all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
 
 GOOD = 1e-7  # relative error with which nobody looks for a better answer
+_AS_GOOD = 1e-10  # and with which a line that was drawn for another question serves as well as one of its own
+_NEAR = 7.0  # widths from its saddle within which a line may serve: farther out its round-off hides the value
 _MOST_POINTS = 2**12  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
@@ -63,10 +65,18 @@ class Line:
         """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
         if self.period == inf:
             return 0.0
-        others, cumulants = self.rivals
+        others, cumulants = self._on_this_side(weight)
         logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * self.period
         sides = logs[others > self.saddle.c], logs[others < self.saddle.c]
         return 2 * sum(exp(min(float(side.min()), 700.0)) if side.size else inf for side in sides)
+
+    def _on_this_side(self, weight: Weight) -> tuple[Floats, Floats]:
+        """The rivals that no pole parts from the line: beyond it the bounds are those of another functional."""
+        others, cumulants = self.rivals
+        low = max((pole for pole in weight.poles if pole < self.saddle.c), default=-inf)
+        high = min((pole for pole in weight.poles if pole > self.saddle.c), default=inf)
+        near = (low <= others) & (others <= high)
+        return others[near], cumulants[near]
 
     def _truncation(self, weight: Weight) -> float:
         return self.beyond * (1 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
@@ -93,8 +103,23 @@ class Law:
 
     def value(self, k: float, weight: Weight, close: float = GOOD) -> tuple[float, float]:
         """The functional of this measure, and its error, which need not be below the share `close`."""
-        value, error, c = self._integral(k, weight, self._region(k, weight), close)
-        return value + self._residue(k, weight, c), error
+        for line in self._near_by(k, weight):
+            value, error = self._along(line, k, weight)
+            if error <= _AS_GOOD * abs(value):
+                return value, error
+        return self._along(self._through_saddle(k, weight, close), k, weight)
+
+    def _near_by(self, k: float, weight: Weight) -> list[Line]:
+        """Lines that are there already, the one whose saddle is nearest to the question's first."""
+        usable = (line.saddle for c, line in self.lines.items() if c not in weight.poles)
+        distances = [(abs(saddle.offset(k, weight)), saddle.c) for saddle in usable]
+        return [self.lines[c] for distance, c in sorted(distances)[:2] if distance < _NEAR]
+
+    def _along(self, line: Line, k: float, weight: Weight) -> tuple[float, float]:
+        """The functional by one line, and its error."""
+        value, error = line.integral(k, weight)
+        residue = self._residue(k, weight, line.saddle.c)
+        return value + residue, error + 2 * EPS * abs(residue)
 
     def _residue(self, k: float, weight: Weight, c: float) -> float:
         """The masses of P and Q, where the line at c has passed their poles."""
@@ -114,16 +139,17 @@ class Law:
             return (0.0, 1.0) if law.scale > 3 else (1.0, inf) if right else (-inf, 0.0)
         return (1.0, inf) if k >= law.mean else (-inf, 0.0)
 
-    def _integral(self, k: float, weight: Weight, region: Region, close: float) -> tuple[float, float, float]:
-        """By a line that is there already if it serves, else by a new one through the saddle for k."""
+    def _through_saddle(self, k: float, weight: Weight, close: float) -> Line:
+        """The line through the saddle for k: the one that is there already if it serves, else a new one."""
+        region = self._region(k, weight)
         saddle = self.composition.search(k, weight, region)
         line = self.lines.get(saddle.c)
         if line is not None:
             value, error = line.integral(k, weight)
             if error <= close * abs(value) or line.drawn_for == (k, weight):
-                return value, error, saddle.c
+                return line
         line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
-        return *line.integral(k, weight), saddle.c
+        return line
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""

@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 
 from deniable.checks import positive, probability
-from deniable.loss.roots import crossing
+from deniable.loss.roots import crossing, falls_to
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -208,39 +208,53 @@ def calibrate(
     all numerical error; less noise by more than `error` would break it.
     """
 
-    @cache  # searches ask for their ends again
-    def risk(value: float) -> float:
-        return target.risk(privacy_loss(mechanism_of(value), adjacency))
-
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
+    risk = _Risk(target, cache(lambda value: privacy_loss(mechanism_of(value), adjacency)))
     value, error = searches[over](risk, target)
-    loss = privacy_loss(mechanism_of(value), adjacency)
-    return Calibration(value, mechanism_of(value), target, loss, error)
+    return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
+
+
+@dataclass(frozen=True)
+class _Risk:
+    """What must not exceed the target's level, by the value that is sought."""
+
+    target: Target
+    loss: Callable[[float], PrivacyLoss]
+
+    def __call__(self, value: float) -> float:
+        return self.target.risk(self.loss(value))
+
+    def one_way(self, value: float) -> float:
+        """A lower bound that costs half."""
+        return self.target.risk(self.loss(value).one_way)
 
 
 _PRECISION = 5e-10
 _LEAST, _MOST = 1e-3, 1e9
 
 
-def _least_noise(risk: Callable[[float], float], target: Target) -> tuple[float, float]:
-    safe = 1.0
-    while risk(safe) > target.level:
-        if safe >= _MOST:
-            raise ValueError(f"no noise up to {_MOST:g} keeps the promise {target}")
-        safe = min(4 * safe, _MOST)
-    unsafe = safe / 4
-    while risk(unsafe) <= target.level:
-        safe, unsafe = unsafe, unsafe / 4
-        if safe < _LEAST:
-            return safe, safe
-    log_noise = crossing(lambda x: risk(exp(x)), target.level, log(unsafe), log(safe), precision=_PRECISION)
-    # the margin covers rounding, also that of scores which the risk stands for
-    return exp(log_noise) * (1 + _PRECISION), 3 * _PRECISION * exp(log_noise)
+def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
+    """By one direction of the pair, which nearly always is the worse one; by both where that does not keep the promise.
+
+    The margin covers rounding, also that of scores which the risk stands for.
+    """
+    noise = _first_safe(risk.one_way, target, (0.0, 0.25)) * (1 + _PRECISION)
+    if risk(noise) > target.level:
+        noise = _first_safe(risk, target, (log(noise), 0.01)) * (1 + _PRECISION)
+    return noise, 3 * _PRECISION * noise if noise > 2 * _LEAST else noise
 
 
-def _most_steps(risk: Callable[[float], float], target: Target) -> tuple[int, float]:
+def _first_safe(risk: Callable[[float], float], target: Target, start: tuple[float, float]) -> float:
+    within = log(_LEAST), log(_MOST)
+    found = falls_to(lambda x: risk(exp(x)), target.level, start, within=within, precision=_PRECISION, unit=1.0)
+    if found == inf:
+        raise ValueError(f"no noise up to {_MOST:g} keeps the promise {target}")
+    return exp(max(found, within[0]))
+
+
+def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:
     if risk(1) > target.level:
         raise ValueError(f"even a single step breaks the promise {target}: add noise or lower the rate")
     safe, unsafe = 1, 2
@@ -254,7 +268,7 @@ def _most_steps(risk: Callable[[float], float], target: Target) -> tuple[int, fl
     return safe, 0.0
 
 
-def _largest_rate(risk: Callable[[float], float], target: Target) -> tuple[float, float]:
+def _largest_rate(risk: _Risk, target: Target) -> tuple[float, float]:
     if risk(1.0) <= target.level:
         return 1.0, 0.0
     safe = 0.25
@@ -264,5 +278,5 @@ def _largest_rate(risk: Callable[[float], float], target: Target) -> tuple[float
             raise ValueError(f"no sampling rate keeps the promise {target}: add noise or take fewer steps")
     # the search falls along 1 / rate
     start = -log(min(1.0, 4 * safe))
-    inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION)
+    inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION, unit=1.0)
     return exp(-inverse) * (1 - _PRECISION), 3 * _PRECISION * exp(-inverse)

@@ -79,8 +79,7 @@ def _least(score: Callable[[float], float], bound: float) -> float:
     for _ in range(_HALVINGS):
         middle = sqrt(unsafe * safe)
         safe, unsafe = (middle, unsafe) if score(middle) <= bound else (safe, middle)
-    # from 1 on, where the precision, relative to the logarithm's size, is the noise's own
     log_noise = crossing(
-        lambda x: min(score(unsafe * exp(x - 1)), _HUGE), bound, 1.0, 1 + log(safe / unsafe), precision=_PRECISION / 3
+        lambda x: min(score(exp(x)), _HUGE), bound, log(unsafe), log(safe), precision=_PRECISION / 3, unit=1.0
     )
-    return unsafe * exp(log_noise - 1)
+    return exp(log_noise)

@@ -8,7 +8,7 @@ the distance it may have from the truth in `.error`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
@@ -42,6 +42,8 @@ class PrivacyLoss:
     """The privacy loss of a release, with the scores that follow from it."""
 
     pair: Pair
+    both_ways: bool = True
+    """Whether the pair is also looked at with its sides exchanged; without that, scores are lower bounds."""
 
     @property
     def method(self) -> str:
@@ -50,8 +52,13 @@ class PrivacyLoss:
 
     @cached_property
     def _directions(self) -> tuple[Pair, ...]:
-        back = self.pair.reversed()
+        back = self.pair.reversed() if self.both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
+
+    @property
+    def one_way(self) -> PrivacyLoss:
+        """The same with one direction only: quicker, and no score is larger."""
+        return replace(self, both_ways=False)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""

@@ -13,6 +13,8 @@ __all__ = ["crossing", "falls_to"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
 _FARTHEST = 1e9
+_LONGEST = 4.0  # steps from one point outside the bracket to the next, in units of the one before
+Point = tuple[float, float]
 
 
 def crossing(
@@ -22,46 +24,14 @@ def crossing(
     safe: float,
     *,
     precision: float = 1e-13,
-    close: float = 0.0,
+    unit: float | None = None,
 ) -> float:
-    """Smallest x (within `precision`, relative) with falling(x) <= level, between two points on either side of it.
+    """Smallest x with falling(x) <= level, between two points on either side of it.
 
-    Or earlier, any x at which log falling is within `close` of log level. Secant steps on log falling - log level, the
-    stale end weighted down (Anderson and Bjorck 1973); bisection where three of them have not halved the bracket.
+    `precision` is relative to x, or to `unit` where that is given.
     """
-
-    def excess(x: float) -> float:
-        return log(max(falling(x), _FLOOR)) - log(max(level, _FLOOR))
-
-    f_unsafe, f_safe = excess(unsafe), excess(safe)
-    widths = [abs(safe - unsafe)] * 3
-    for _ in range(200):
-        tolerance = precision * max(abs(safe), 1e-3)
-        if abs(safe - unsafe) <= tolerance:
-            break
-        guess = _secant(unsafe, f_unsafe, safe, f_safe)
-        if len(widths) > 3 and abs(safe - unsafe) > 0.5 * widths[-3]:
-            guess = 0.5 * (unsafe + safe)
-        # keep away from both ends, so that a good guess is followed by one that closes the bracket behind it
-        low, high = min(unsafe, safe) + 0.5 * tolerance, max(unsafe, safe) - 0.5 * tolerance
-        guess = min(max(guess, low), high)
-        value = excess(guess)
-        if abs(value) < close:
-            return guess
-        if value > 0:
-            f_safe *= max(1 - value / f_unsafe, 0.5) if value < f_unsafe else 0.5
-            unsafe, f_unsafe = guess, value
-        else:
-            f_unsafe *= max(1 - value / f_safe, 0.5) if value > f_safe else 0.5
-            safe, f_safe = guess, value
-        widths.append(abs(safe - unsafe))
-    return safe
-
-
-def _secant(unsafe: float, f_unsafe: float, safe: float, f_safe: float) -> float:
-    if f_unsafe <= f_safe:
-        return 0.5 * (unsafe + safe)
-    return (f_unsafe * safe - f_safe * unsafe) / (f_unsafe - f_safe)
+    excess = _excess(falling, level)
+    return _closed(excess, (unsafe, excess(unsafe)), (safe, excess(safe)), _width(precision, unit), close=0.0)
 
 
 def falls_to(
@@ -70,25 +40,85 @@ def falls_to(
     start: tuple[float, float],
     *,
     floor: float = -inf,
+    within: tuple[float, float] = (-_FARTHEST, _FARTHEST),
     precision: float = 1e-13,
+    unit: float | None = None,
     close: float = 0.0,
 ) -> float:
-    """Smallest x with falling(x) <= level, searched from `start` = (guess, step) by growing steps; inf if none.
+    """Smallest x with falling(x) <= level, searched from `start` = (guess, step) by growing steps.
 
-    The function is known to be above the level at `floor`.
+    Or earlier, any x at which log falling is within `close` of log level. The function is known to be above the level
+    at `floor`. Where it crosses outside of `within`, the answer is inf or -inf. `precision` as for `crossing`.
     """
+    excess = _excess(falling, level)
     guess, step = max(start[0], floor), start[1]
-    if falling(guess) > level:
-        unsafe, safe = guess, guess + step
-        while falling(safe) > level:
-            if safe > _FARTHEST:
-                return inf
-            unsafe, safe, step = safe, safe + 2 * step, 2 * step
-    else:
-        unsafe, safe = guess - step, guess
-        while unsafe > floor and falling(unsafe) <= level:
-            if unsafe < -_FARTHEST:
-                return -inf
-            unsafe, safe, step = unsafe - 2 * step, unsafe, 2 * step
-        unsafe = max(unsafe, floor)
-    return crossing(falling, level, unsafe, safe, precision=precision, close=close)
+    here = guess, excess(guess)
+    side = 1.0 if here[1] > 0 else -1.0  # the way to go
+    while True:
+        before, here = here, _next(excess, here, side * step, floor)
+        if (here[1] > 0) != (side > 0):
+            unsafe, safe = (before, here) if side > 0 else (here, before)
+            return _closed(excess, unsafe, safe, _width(precision, unit), close)
+        if not within[0] <= here[0] <= within[1]:
+            return side * inf
+        step = min(max(_beyond(before, here), step), _LONGEST * step)
+
+
+def _next(excess: Callable[[float], float], here: Point, move: float, floor: float) -> Point:
+    x = here[0] + move
+    return (x, excess(x)) if x > floor else (floor, inf)
+
+
+def _beyond(before: Point, here: Point) -> float:
+    """How far past `here` the line through both points promises the crossing, and a little more."""
+    fall = abs(before[1] - here[1])
+    return 1.2 * abs(here[1] * (here[0] - before[0])) / fall if 0 < fall < inf else inf
+
+
+def _excess(falling: Callable[[float], float], level: float) -> Callable[[float], float]:
+    """log falling - log level."""
+    log_level = log(max(level, _FLOOR))
+    return lambda x: log(max(falling(x), _FLOOR)) - log_level
+
+
+def _width(precision: float, unit: float | None) -> Callable[[float], float]:
+    """How narrow a bracket around x is to become."""
+    return lambda x: precision * (max(abs(x), 1e-3) if unit is None else unit)
+
+
+def _closed(
+    excess: Callable[[float], float], unsafe: Point, safe: Point, width: Callable[[float], float], close: float
+) -> float:
+    """The safe end, after the bracket has closed: by inverse interpolation, by halves where that does not help."""
+    third, helped = None, True
+    for _ in range(200):
+        tolerance = width(safe[0])
+        if abs(safe[0] - unsafe[0]) <= tolerance:
+            break
+        guess = _interpolated(unsafe, safe, third) if helped else 0.5 * (unsafe[0] + safe[0])
+        # keep away from both ends, so that a good guess is followed by one that closes the bracket behind it
+        low, high = min(unsafe[0], safe[0]) + 0.5 * tolerance, max(unsafe[0], safe[0]) - 0.5 * tolerance
+        guess = min(max(guess, low), high)
+        value = excess(guess)
+        if abs(value) < close:
+            return guess
+        helped = not helped or abs(value) < 0.5 * min(abs(unsafe[1]), abs(safe[1]))
+        if value > 0:
+            third, unsafe = unsafe, (guess, value)
+        else:
+            third, safe = safe, (guess, value)
+    return safe[0]
+
+
+def _interpolated(unsafe: Point, safe: Point, third: Point | None) -> float:
+    """Where the parabola x(excess) through three points, or the line through two, crosses 0."""
+    (a, fa), (b, fb) = unsafe, safe
+    if not inf > fa > fb:
+        return 0.5 * (a + b)
+    secant = (fa * b - fb * a) / (fa - fb)
+    if third is None or third[1] in (fa, fb, inf):
+        return secant
+    c, fc = third
+    bend = ((c - a) / (fc - fa) - (b - a) / (fb - fa)) / (fc - fb)
+    curved = secant + bend * fa * fb
+    return curved if min(a, b) < curved < max(a, b) else secant

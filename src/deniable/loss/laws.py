@@ -105,7 +105,7 @@ class Law:
         """The functional of this measure, and its error, which need not be below the share `close`."""
         for line in self._near_by(k, weight):
             value, error = self._along(line, k, weight)
-            if error <= _AS_GOOD * abs(value):
+            if error <= max(_AS_GOOD, 4 * line.noise) * abs(value):
                 return value, error
         return self._along(self._through_saddle(k, weight, close), k, weight)
 
@@ -186,7 +186,7 @@ class Law:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
         steps = self.composition.steps
         per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
-        return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 0.1))
+        return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""

@@ -31,7 +31,8 @@ def crossing(
     `precision` is relative to x, or to `unit` where that is given.
     """
     excess = _excess(falling, level)
-    return _closed(excess, (unsafe, excess(unsafe)), (safe, excess(safe)), _width(precision, unit), close=0.0)
+    ends = (unsafe, excess(unsafe)), (safe, excess(safe)), None
+    return _closed(excess, ends, _width(precision, unit), close=0.0)
 
 
 def falls_to(
@@ -52,13 +53,13 @@ def falls_to(
     """
     excess = _excess(falling, level)
     guess, step = max(start[0], floor), start[1]
-    here = guess, excess(guess)
+    before, here = None, (guess, excess(guess))
     side = 1.0 if here[1] > 0 else -1.0  # the way to go
     while True:
-        before, here = here, _next(excess, here, side * step, floor)
+        third, before, here = before, here, _next(excess, here, side * step, floor)
         if (here[1] > 0) != (side > 0):
             unsafe, safe = (before, here) if side > 0 else (here, before)
-            return _closed(excess, unsafe, safe, _width(precision, unit), close)
+            return _closed(excess, (unsafe, safe, third), _width(precision, unit), close)
         if not within[0] <= here[0] <= within[1]:
             return side * inf
         step = min(max(_beyond(before, here), step), _LONGEST * step)
@@ -76,9 +77,15 @@ def _beyond(before: Point, here: Point) -> float:
 
 
 def _excess(falling: Callable[[float], float], level: float) -> Callable[[float], float]:
-    """log falling - log level."""
+    """log falling - log level, positive exactly where falling is above the level."""
     log_level = log(max(level, _FLOOR))
-    return lambda x: log(max(falling(x), _FLOOR)) - log_level
+
+    def excess(x: float) -> float:
+        value = falling(x)
+        apart = log(max(value, _FLOOR)) - log_level
+        return max(apart, _FLOOR) if value > level else min(apart, 0.0)
+
+    return excess
 
 
 def _width(precision: float, unit: float | None) -> Callable[[float], float]:
@@ -87,10 +94,13 @@ def _width(precision: float, unit: float | None) -> Callable[[float], float]:
 
 
 def _closed(
-    excess: Callable[[float], float], unsafe: Point, safe: Point, width: Callable[[float], float], close: float
+    excess: Callable[[float], float],
+    points: tuple[Point, Point, Point | None],
+    width: Callable[[float], float],
+    close: float,
 ) -> float:
     """The safe end, after the bracket has closed: by inverse interpolation, by halves where that does not help."""
-    third, helped = None, True
+    (unsafe, safe, third), helped = points, True
     for _ in range(200):
         tolerance = width(safe[0])
         if abs(safe[0] - unsafe[0]) <= tolerance:

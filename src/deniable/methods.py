@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from math import exp, inf, log, sqrt
+from math import exp, inf, log
 
 from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
 from deniable.calibration import Belief, Target
 from deniable.checks import probability
-from deniable.loss.roots import crossing
+from deniable.loss.roots import falls_to
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import privacy_loss
 
@@ -18,7 +18,6 @@ __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 _PRECISION = 1e-6
 _LEAST, _MOST = 1e-3, 1e9
 _HUGE = 1e300
-_HALVINGS = 3  # of a bracket that other promises share
 
 
 def calibrate_by(
@@ -67,19 +66,13 @@ def _known(score: Callable[[float], float], noise: float) -> float:
 
 
 def _least(score: Callable[[float], float], bound: float) -> float:
-    """The smallest noise that keeps the promise; a score may jump (to 0, to infinity), which `crossing` bears."""
-    safe = 1.0
-    while score(safe) > bound:
-        safe *= 4
-    unsafe = safe / 4
-    while score(unsafe) <= bound:
-        safe, unsafe = unsafe, unsafe / 4
-        if safe < _LEAST:
-            return safe
-    for _ in range(_HALVINGS):
-        middle = sqrt(unsafe * safe)
-        safe, unsafe = (middle, unsafe) if score(middle) <= bound else (safe, middle)
-    log_noise = crossing(
-        lambda x: min(score(exp(x)), _HUGE), bound, log(unsafe), log(safe), precision=_PRECISION / 3, unit=1.0
+    """The smallest noise that keeps the promise; a score may jump (to 0, to infinity), which the search bears."""
+    log_noise = falls_to(
+        lambda x: min(score(exp(x)), _HUGE),
+        bound,
+        (0.0, 0.5),
+        within=(log(_LEAST), log(_MOST)),
+        precision=_PRECISION / 3,
+        unit=1.0,
     )
-    return exp(log_noise)
+    return exp(max(log_noise, log(_LEAST)))

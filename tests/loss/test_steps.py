@@ -7,8 +7,11 @@ from math import exp, inf, log
 import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import deniable as dn
+from deniable.loss.pair import Pair
 from deniable.loss.replaced import replaced
 from deniable.loss.steps import AtomStep, GaussianStep
 from deniable.loss.values import Upper, upper
@@ -168,3 +171,21 @@ def test_an_estimate_moves_to_its_upper_end_and_stays_inside():
     assert upper(float("nan"), 0.0, high=1.0) == 1.0
     assert upper(float("nan"), 0.0, high=1.0).error == 1.0
     assert isinstance(np.float64(1) * Upper(1.0), float)
+
+
+class SearchedAtoms(AtomStep):
+    """The naive twin: quantiles by the search that serves every pair."""
+
+    _where = Pair._where
+
+
+@given(
+    epsilon=st.one_of(st.just(0.0), st.floats(1e-3, 30.0)),
+    delta=st.one_of(st.just(0.0), st.floats(1e-8, 0.8)),
+    failure=st.floats(1e-9, 1.0),
+)
+def test_quantiles_of_atoms_are_those_of_the_search(epsilon, delta, failure):
+    step = AtomStep.of_guarantee(epsilon, delta)
+    twin = SearchedAtoms(step.epsilon, step.up, step.still, step.down, step.hidden)
+    assert step.exceeded(failure) == pytest.approx(twin.exceeded(failure), rel=1e-11, abs=1e-14)
+    assert step.null_exceeded(failure) == pytest.approx(twin.null_exceeded(failure), rel=1e-11, abs=1e-14)

@@ -12,7 +12,8 @@ __all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "va
 
 Array = npt.NDArray[np.float64]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here
-_SERIES = [float(k) for k in range(20, 2, -1)]
+_NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
+_SERIES = [float(k) for k in range(13, 2, -1)]
 
 
 class InapplicableError(ValueError):
@@ -40,16 +41,16 @@ def log_excess(exponent: npt.ArrayLike) -> Array:
     small the sampling rate (where naive code subtracts 1 from 1 + 1e-16).
     """
     x = np.asarray(exponent, dtype=float)
-    small = np.clip(x, -1, 1)
+    small = np.clip(x, -_NEAR, _NEAR)
     series = np.ones_like(x)
     for k in _SERIES:  # Horner: 1 + x/3 (1 + x/4 (1 + ...)) = 2 (e^x - 1 - x) / x^2
         series = 1 + small / k * series
     with np.errstate(divide="ignore"):
         near = 2 * np.log(np.abs(x)) - np.log(2) + np.log(series)
-    middle = np.where(np.abs(x) < 1, 1.0, np.minimum(x, 40))
+    middle = np.where(np.abs(x) < _NEAR, 1.0, np.minimum(x, 40))
     large = np.maximum(x, 40)
     direct = np.where(x < 40, np.log(np.expm1(middle) - middle), large + np.log1p(-(1 + large) * np.exp(-large)))
-    excess: Array = np.where(np.abs(x) < 1, near, direct)
+    excess: Array = np.where(np.abs(x) < _NEAR, near, direct)
     return excess
 
 

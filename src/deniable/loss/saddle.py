@@ -219,17 +219,22 @@ class Composition:
         return 1.2 * max(float(side.min()) if side.size else 1e3 * self.scale for side in sides)
 
     @cached_property
-    def _chernoff_points(self) -> tuple[Floats, Floats]:
-        """Real points left and right of both poles, the poles included, with K there."""
-        distances = np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
-        points = np.concatenate([-distances, 1 + distances])
+    def _right(self) -> tuple[Floats, Floats]:
+        return self._outwards(1.0, 1.0)
+
+    @cached_property
+    def _left(self) -> tuple[Floats, Floats]:
+        return self._outwards(0.0, -1.0)
+
+    def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
+        """Real points from the pole away from the other one, with K there."""
+        points = pole + sign * np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
         return points, np.array([self.saddle(float(c)).value for c in points])
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
-        points, cumulants = self._chernoff_points
-        side = points >= 1 if right else points <= 0
-        return float((cumulants - (points - shift) * k)[side].min()) + 4 * EPS * self.steps  # round-off of K
+        points, cumulants = self._right if right else self._left
+        return float((cumulants - (points - shift) * k).min()) + 4 * EPS * self.steps  # round-off of K
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""

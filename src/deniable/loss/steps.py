@@ -7,8 +7,9 @@ cumulant function log E_Q[e^{sL}] for complex s, from which compositions are mad
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, sqrt
+from math import exp, inf, nextafter, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -220,6 +221,12 @@ class AtomStep(Step):
 
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
+
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> float:
+        """There are few losses: look at each, the least first."""
+        if tail(nextafter(-self.epsilon, -inf)) <= failure:
+            return -inf
+        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if tail(loss) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
         top = np.abs(s.real) * self.epsilon

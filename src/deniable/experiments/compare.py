@@ -37,6 +37,8 @@ class Comparison(ABC):
     what: str
     smallest: str
     """The least scale at which it is judged: noise hides some orders in a small run."""
+    hindsight: bool
+    """Whether its limit was settled with measurements in sight, rather than derived or read from the paper."""
 
     @abstractmethod
     def judge(self, values: Tree, printed: Tree) -> Judgement:
@@ -73,6 +75,7 @@ class Printed(Comparison):
     known: Mapping[str, Known] = field(default_factory=dict)
     what: str = ""
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
@@ -106,6 +109,7 @@ class Close(Comparison):
     target: float | str
     tolerance: float
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
@@ -128,6 +132,7 @@ class Within(Comparison):
     error: str
     k: float = 3.0
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
@@ -153,6 +158,7 @@ class Ordered(Comparison):
     slack: float = 0.0
     strict: bool = False
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
@@ -174,6 +180,7 @@ class Claim(Comparison):
     what: str
     holds: Callable[[Any], bool]
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:

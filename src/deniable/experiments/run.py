@@ -147,7 +147,7 @@ def _judged(item: Item, values: Values, scale: Scale) -> Document:
             left.append(f"{comparison.what}: judged from scale {comparison.smallest} on")
             continue
         judgement = comparison.judge(values, item.printed)
-        judged.append({**asdict(judgement), "stated": comparison.stated})
+        judged.append({**asdict(judgement), "stated": comparison.stated, "hindsight": comparison.hindsight})
     return {"passed": all(one["passed"] for one in judged), "comparisons": judged, "not_judged": left}
 
 

@@ -113,7 +113,7 @@ class Close(Comparison):
 
     @property
     def stated(self) -> str:
-        return f"within {self.tolerance:g} of {self.target}"
+        return f"within {self.tolerance:g}" + ("" if isinstance(self.target, str) else f" of {self.target:g}")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         ours, target = _numbers(at(values, self.key)), _target(values, printed, self.target)
@@ -136,7 +136,7 @@ class Within(Comparison):
 
     @property
     def stated(self) -> str:
-        return f"within {self.k:g} standard errors of {self.target}"
+        return f"within {self.k:g} standard errors"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         ours, target = _numbers(at(values, self.key)), _target(values, printed, self.target)
@@ -162,15 +162,13 @@ class Ordered(Comparison):
 
     @property
     def stated(self) -> str:
-        return f"{self.lower} {'below' if self.strict else 'at most'} {self.upper}" + (
-            f", but for {self.slack:g}" if self.slack else ""
-        )
+        return f"{'below' if self.strict else 'at most'}" + (f", but for {self.slack:g}" if self.slack else "")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         pairs = _aligned(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))
         margin = min((high - low for low, high in pairs), default=-inf)
         passed = margin > 0 if self.strict else margin >= -self.slack
-        return Judgement(self.what, passed, margin, f"smallest margin {margin:.3g} over {len(pairs)}")
+        return Judgement(self.what, passed, margin, f"smallest margin {margin:.3g} over {len(pairs)} pairs")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def _described(paper: Paper, item: Item, seed: int) -> Document:
         "caption": item.caption,
         "notes": list(item.notes),
         "seed": seed,
-        "printed": item.printed,
+        "printed": json.loads(json.dumps(item.printed)),
+        "order": item.order,
     }
 
 

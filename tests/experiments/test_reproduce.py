@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
@@ -14,6 +17,7 @@ from deniable.cli import main
 from deniable.experiments import Item, Paper, Run, Scale, Values, expected, find, reproduce
 from deniable.experiments.compare import Claim, Known, Printed
 from deniable.experiments.results import _pairs, results
+from deniable.experiments.run import _drawn
 
 
 def picture(found: Values) -> Figure:
@@ -154,6 +158,20 @@ def test_pictures_are_the_same_bytes(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
+def test_an_svg_loses_bytes_but_no_text() -> None:
+    figure = Figure(figsize=(2, 2))
+    axes = figure.add_subplot(title="epsilon = 0.0952")
+    axes.plot([0.123456, 1.0], [0.0, 0.654321])
+    plain = io.BytesIO()
+    figure.savefig(plain, format="svg", metadata={"Date": None})
+    small = _drawn(figure, "svg")
+    assert len(small) < 0.9 * len(plain.getvalue())
+    assert b">epsilon = 0.0952</text>" in small
+    ElementTree.fromstring(small)  # still well formed
+    places = [len(one) for one in re.findall(rb"[LM] \d+\.(\d+)", small)]
+    assert max(places) <= 2
+
+
 def test_results_have_a_line_and_a_section_for_every_item(tmp_path: Path) -> None:
     off = Known("2", "the paper errs")
     made = paper(
@@ -263,5 +281,13 @@ def test_bad_names_are_one_line(arguments: tuple[str, ...], said: str, capsys: p
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("")
-    assert command("tvd", "figure-8", "--out", str(tmp_path / "taken")) == 2
-    assert "taken" in capsys.readouterr().err
+    for place in (tmp_path / "taken", tmp_path / "taken" / "below", Path("/proc/nowhere")):
+        assert command("tvd", "figure-8", "--out", str(place)) == 2
+        assert f"{place} cannot be written" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    made = paper(item(lambda run: pytest.fail("computed")))
+    with pytest.raises(ValueError, match="name another directory with --out"):
+        run(made, tmp_path / "taken")

@@ -110,7 +110,7 @@ def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
     game = sized(Run(Scale.FULL, tmp_path), MNIST, 0.9, CASES[0])
     assert (game.records, game.trials, game.delta, game.universe) == (100, 1000, 0.01, None)
     hours = sized(Run(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
-    assert (hours.records, hours.trials, hours.adjacency, hours.sensitivity) == (1000, 1000, "add-remove", "global")
+    assert (hours.records, hours.trials, hours.adjacency, hours.sensitivity) == (300, 1000, "add-remove", "global")
 
 
 @pytest.mark.parametrize("advantage", [0.01, 0.2562, 0.47])

@@ -283,7 +283,9 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pyte
     (tmp_path / "taken").write_text("")
     for place in (tmp_path / "taken", tmp_path / "taken" / "below", Path("/proc/nowhere")):
         assert command("tvd", "figure-8", "--out", str(place)) == 2
-        assert f"{place} cannot be written" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert error.startswith(f"deniable: {place} cannot be written")
+        assert error.count("\n") == 1
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:

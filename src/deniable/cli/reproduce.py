@@ -29,7 +29,7 @@ EXAMPLES = (
 )
 PANEL = "The run"
 LISTED = ("smoke", "hours", "full")
-LONG = 600
+LONG = 120
 """Seconds from which on a run tells how it is taken up again."""
 
 
@@ -95,7 +95,9 @@ def _listed(chosen: list[Selected]) -> Document:
 
 def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
     from deniable.experiments import PAPERS, expected, kept, reproduce
+    from deniable.experiments.run import writable
 
+    writable(out)
     left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
     seconds = expected((item for _, item in left), scale)
     finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""

@@ -23,7 +23,7 @@ from deniable.experiments.item import Item, Paper, Run, Scale, Values
 from deniable.experiments.results import results
 from deniable.store import replace_file
 
-__all__ = ["SCHEMA", "Selected", "kept", "reproduce"]
+__all__ = ["SCHEMA", "Selected", "kept", "reproduce", "writable"]
 
 SCHEMA = "deniable/reproduce/1"
 Document = dict[str, Any]
@@ -56,7 +56,7 @@ def reproduce(
     an earlier one.
     """
     chosen = list(chosen)
-    _writable(out)
+    writable(out)
     _protect(chosen, scale, out, seed)
     records: list[Document] = []
     absent: dict[str, str] = {}
@@ -84,7 +84,7 @@ def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document
     return found if Scale(found["scale"]).rank >= scale.rank else None
 
 
-def _writable(out: Path) -> None:
+def writable(out: Path) -> None:
     """Refuse a place that cannot be written before the work, not after it."""
     try:
         out.mkdir(parents=True, exist_ok=True)

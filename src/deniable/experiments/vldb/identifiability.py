@@ -51,8 +51,8 @@ PRINTED_VIOLATIONS = {
 }
 STAND_IN_NOTE = (
     "Purchase-100 cannot be had here: Location-30 (real visits, 446 bits, 30 classes, network 446-128-30) stands in, "
-    "with as many records (1000); the paper's values for Purchase-100 are shown, not compared. Where the file of "
-    "Purchase-100 is present its loader takes over."
+    "with 300 records at scale hours (1000 at full); the paper's values for Purchase-100 are shown, not compared. "
+    "Where the file of Purchase-100 is present its loader takes over."
 )
 TRAINED_BOTH = (
     "The paper trains on D only; here b is drawn and D or D' is trained on (ERRATA 10). Group norm stands where the "

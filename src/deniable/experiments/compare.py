@@ -162,7 +162,7 @@ class Ordered(Comparison):
 
     @property
     def stated(self) -> str:
-        return f"{'below' if self.strict else 'at most'}" + (f", but for {self.slack:g}" if self.slack else "")
+        return "one by one" + (f", but for {self.slack:g}" if self.slack else "")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         pairs = _aligned(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))

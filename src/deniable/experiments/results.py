@@ -118,8 +118,9 @@ def _like(ours: Any, text: str) -> str:
 
 def _why(document: Document, common: Mapping[str, str]) -> Iterator[str]:
     own = [note for note in document["notes"] if note not in common]
-    letters = [common[note] for note in document["notes"] if note in common]
-    said = [*_reasons(document), *own, *([f"See note {', '.join(letters)} above."] if letters else [])]
+    letters = sorted(common[note] for note in document["notes"] if note in common)
+    above = [f"See note{'s' * (len(letters) > 1)} {', '.join(letters)} above."] if letters else []
+    said = [*_reasons(document), *own, *above]
     if said:
         yield from ("", "Where ours differs, or the paper leaves something open:", "")
         yield from (f"- {one}" for one in said)

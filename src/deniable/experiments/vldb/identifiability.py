@@ -184,7 +184,7 @@ TABLE_2 = Item(
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared=ALL_WORK,
     printed={"advantage": {**PRINTED_ADVANTAGE, "Purchase-100": ELSEWHERE}, "violations": PRINTED_VIOLATIONS},
-    order=", ".join(CASE_NAMES) + " (LS: local, GS: global sensitivity)",
+    order=", ".join(CASE_NAMES) + " (LS: local, GS: global sensitivity); ours for Purchase-100 are Location-30's",
     notes=(
         STAND_IN_NOTE,
         TRAINED_BOTH,

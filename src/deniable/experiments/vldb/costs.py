@@ -110,9 +110,10 @@ def _draw(found: Values) -> Figure:
             marker="o",
             label=f"{label}\nmeasured power {found['power'][name]:.2f}",
         )
-    for axes, name, row in ((left, "n", "sensitivity"), (right, "k", "belief_steps")):
+    for axes, name, rows in ((left, "n", ("sensitivity", "belief_records")), (right, "k", ("belief_steps",))):
         axes.set_xlabel(name)
-        axes.set_xticks(found[row]["sizes"], [f"{size:,}" for size in found[row]["sizes"]])
+        sizes = sorted({size for row in rows for size in found[row]["sizes"]})
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
         legend(axes)
     return figure

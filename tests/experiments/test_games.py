@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, ndtri
 
 from deniable.audit import campaign
 from deniable.experiments import games
-from deniable.experiments.games import CASES, MNIST, PURCHASE, STAND_IN, Game, binomial_error, measured, sized
+from deniable.experiments.games import (
+    CASES,
+    MNIST,
+    PURCHASE,
+    STAND_IN,
+    Game,
+    believed,
+    binomial_error,
+    measured,
+    sized,
+)
 from deniable.experiments.item import Run, Scale
 from deniable.experiments.playing import planned, play, summary
 from deniable.store import FILE
@@ -100,6 +111,26 @@ def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
     assert (game.records, game.trials, game.delta, game.universe) == (100, 1000, 0.01, None)
     hours = sized(Run(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
     assert (hours.records, hours.trials, hours.adjacency, hours.sensitivity) == (300, 1000, "add-remove", "global")
+
+
+@pytest.mark.parametrize("advantage", [0.01, 0.2562, 0.47])
+def test_beliefs_of_the_noise_are_exact_and_so_are_their_errors(advantage: float) -> None:
+    """Means and quantiles of simulated campaigns scatter about them as the standard errors say."""
+    trials, campaigns = 1000, 400
+    exact = believed({"exact_advantage": advantage, "trials": trials})
+    mu = 2 * ndtri((1 + advantage) / 2)
+    beliefs = expit(mu**2 / 2 + mu * np.random.default_rng(1).standard_normal((campaigns, trials)))
+    for name, found in (("mean", beliefs.mean(axis=1)), ("high", np.quantile(beliefs, 0.95, axis=1))):
+        scores = (found - exact[name]) / exact[f"{name}_error"]
+        assert abs(scores.mean()) < 4 / np.sqrt(campaigns) + 0.05
+        assert 0.85 < scores.std() < 1.15
+        assert np.mean(np.abs(scores) > 3) < 0.02
+
+
+def test_work_that_items_share_counts_once() -> None:
+    pieces = games.shared(MNIST, (0.52, 0.9))
+    assert len(pieces) == 2 * len(CASES)
+    assert sum(one[Scale.SMOKE] for one in pieces.values()) == len(CASES) * games.SECONDS[MNIST][0]
 
 
 def test_the_real_data_takes_over_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

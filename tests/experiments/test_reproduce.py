@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
 
 from deniable.cli import main
-from deniable.experiments import Item, Paper, Run, Scale, Values, find, reproduce
+from deniable.experiments import Item, Paper, Run, Scale, Values, expected, find, reproduce
 from deniable.experiments.compare import Claim, Known, Printed
-from deniable.experiments.results import results
+from deniable.experiments.results import _pairs, results
+from deniable.experiments.run import _drawn
 
 
 def picture(found: Values) -> Figure:
@@ -153,25 +158,67 @@ def test_pictures_are_the_same_bytes(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_results_have_a_line_for_every_item(tmp_path: Path) -> None:
+def test_an_svg_loses_bytes_but_no_text() -> None:
+    figure = Figure(figsize=(2, 2))
+    axes = figure.add_subplot(title="epsilon = 0.0952")
+    axes.plot([0.123456, 1.0], [0.0, 0.654321])
+    plain = io.BytesIO()
+    figure.savefig(plain, format="svg", metadata={"Date": None})
+    small = _drawn(figure, "svg")
+    assert len(small) < 0.9 * len(plain.getvalue())
+    assert b">epsilon = 0.0952</text>" in small
+    ElementTree.fromstring(small)  # still well formed
+    places = [len(one) for one in re.findall(rb"[LM] \d+\.(\d+)", small)]
+    assert max(places) <= 2
+
+
+def test_results_have_a_line_and_a_section_for_every_item(tmp_path: Path) -> None:
     off = Known("2", "the paper errs")
     made = paper(
         item(lambda run: {"x": 2}),
         item(lambda run: {"x": 2}, "table-2", printed="5", known={"x": off}),
-        item(lambda run: {"x": 7}, "table-3"),
+        item(lambda run: {"x": 7}, "table-3", hindsight=True),
     )
     records = run(made, tmp_path)["items"]
     page = results(records)
     assert page == (tmp_path / "RESULTS.md").read_text()
-    lines = {row.split("]")[0][3:]: row for row in page.splitlines() if row.startswith("| [")}
-    assert list(lines) == ["table-1", "table-2", "table-3"]
-    assert "| holds; smoke |" in lines["table-1"]
-    assert "a number \\| with a bar" in lines["table-1"]
-    assert "holds, differs for a known reason" in lines["table-2"]
-    assert "ours 2, printed 5. the paper errs" in lines["table-2"]
-    assert "misses: x: x is 7, not 2" in lines["table-3"]
     assert "2 of 3 items meet what is stated" in page
+    assert "Of the 3 statements 2 have a tolerance that is derived" in page
+    lines = {row.split("[")[1].split("]")[0]: row for row in page.splitlines() if row.startswith("| 999 | [")}
+    assert list(lines) == ["Table 1", "Table 2", "Table 3"]
+    assert lines["Table 1"].endswith("| smoke | holds |")
+    assert "holds, differs for a known reason" in lines["Table 2"]
+    assert "misses: x: x is 7, not 2" in lines["Table 3"]
     assert all(row.count(" | ") == 4 for row in lines.values())
+    sections = page.split("### ")[1:]
+    assert [one.splitlines()[0] for one in sections] == [f"Table {n}: a number" for n in (1, 2, 3)]
+    assert all(f'<img src="toy/table-{n}.png"' in one for n, one in enumerate(sections, 1))
+    assert "- holds: x (equal to every printed digit; all 1 printed values met).\n" in sections[0]
+    assert "| x | 5 | 2.0 |" in sections[1]
+    assert "x: ours 2, printed 5. the paper errs" in sections[1]
+    assert "- **misses**: x (equal to every printed digit; x is 7, not 2). *Settled with data in sight.*" in sections[2]
+    assert page.count("a note") == 1  # told once for all three
+    assert all("See note A above." in one for one in sections)
+
+
+def test_the_papers_values_stand_beside_ours() -> None:
+    printed = {"a": {"MNIST": ["0.24", None, "2e-3"]}, "b": "3.5e8", "c": ["12.3"]}
+    values = {"a": {"MNIST": [0.2123, 0.5, 0.0031]}, "b": 3.98888e8, "c": [[12.1, 12.46]]}
+    assert list(_pairs(printed, values, ())) == [
+        ("a MNIST", "0.24, 2e-3", "0.212, 0.0031"),
+        ("b", "3.5e8", "3.99e+08"),
+        ("c", "12.3", "12.10 to 12.46"),
+    ]
+
+
+def test_shared_work_is_expected_of_the_first_only() -> None:
+    first, second = item(lambda run: {"x": 2}), item(lambda run: {"x": 2}, "table-2")
+    work = {"campaign": {Scale.SMOKE: 10.0, Scale.HOURS: 50.0, Scale.FULL: 100.0}}
+    both = [replace(one, shared=work) for one in (first, second)]
+    assert expected(both, Scale.SMOKE) == [11.0, 1.0]
+    assert expected(both[1:], Scale.FULL) == [102.0]
+    assert expected(both, Scale.HOURS) == [52.0, 2.0]
+    assert expected(both, Scale.TEST) == [11.0, 1.0]
 
 
 @pytest.mark.parametrize("name", ["002", "tvd"])
@@ -234,5 +281,15 @@ def test_bad_names_are_one_line(arguments: tuple[str, ...], said: str, capsys: p
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("")
-    assert command("tvd", "figure-8", "--out", str(tmp_path / "taken")) == 2
-    assert "taken" in capsys.readouterr().err
+    for place in (tmp_path / "taken", tmp_path / "taken" / "below", Path("/proc/nowhere")):
+        assert command("tvd", "figure-8", "--out", str(place)) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"deniable: {place} cannot be written")
+        assert error.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    made = paper(item(lambda run: pytest.fail("computed")))
+    with pytest.raises(ValueError, match="name another directory with --out"):
+        run(made, tmp_path / "taken")

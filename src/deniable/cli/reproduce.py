@@ -28,6 +28,9 @@ EXAMPLES = (
     "deniable reproduce all --scale full --out results"
 )
 PANEL = "The run"
+LISTED = ("smoke", "hours", "full")
+LONG = 120
+"""Seconds from which on a run tells how it is taken up again."""
 
 
 def _argument(name: str, text: str) -> Any:
@@ -73,7 +76,7 @@ def _scale(text: str | None) -> Scale:
 
 
 def _listed(chosen: list[Selected]) -> Document:
-    from deniable.experiments import SCHEMA
+    from deniable.experiments import SCHEMA, Scale, expected
 
     return {
         "schema": SCHEMA,
@@ -82,29 +85,34 @@ def _listed(chosen: list[Selected]) -> Document:
                 "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
                 "item": item.name,
                 "title": item.title,
-                "seconds": {str(scale): seconds for scale, seconds in item.seconds.items()},
+                "seconds": {scale: item.expected(Scale(scale)) for scale in LISTED},
             }
             for paper, item in chosen
         ],
+        "seconds": {scale: sum(expected((item for _, item in chosen), Scale(scale))) for scale in LISTED},
     }
 
 
 def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
-    from deniable.experiments import PAPERS, kept, reproduce
+    from deniable.experiments import PAPERS, expected, kept, reproduce
+    from deniable.experiments.run import writable
 
+    writable(out)
     left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
-    expected = sum(item.expected(scale) for _, item in left)
+    seconds = expected((item for _, item in left), scale)
     finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""
     print(
-        f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(expected)} on two cores.",
+        f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(sum(seconds))} on two cores.",
         file=sys.stderr,
     )
-    with _bar(expected, scale, {(paper.name, item.name) for paper, item in left}) as progress:
+    if sum(seconds) > LONG:
+        print(f"Ctrl-C loses little: the same command goes on with what {out} holds.", file=sys.stderr)
+    with _bar({(paper.name, item.name): time for (paper, item), time in zip(left, seconds, strict=True)}) as progress:
         return reproduce(chosen, scale, out, every=PAPERS, progress=progress)
 
 
 @contextmanager
-def _bar(expected: float, scale: Scale, left: set[tuple[str, str]]) -> Iterator[Callable[[Selected, float], None]]:
+def _bar(expected: dict[tuple[str, str], float]) -> Iterator[Callable[[Selected, float], None]]:
     """A bar over the expected time of all items, on standard error; none without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -117,14 +125,13 @@ def _bar(expected: float, scale: Scale, left: set[tuple[str, str]]) -> Iterator[
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
-        task = shown.add_task("", total=max(expected, 1e-9))
+        task = shown.add_task("", total=max(sum(expected.values()), 1e-9))
         before: dict[tuple[str, str], float] = {}
 
         def tell(selected: Selected, done: float) -> None:
-            paper, item = selected
-            if (paper.name, item.name) in left:
-                before[paper.name, item.name] = done * item.expected(scale)
-            shown.update(task, description=f"{paper.name} {item.name}", completed=sum(before.values()))
+            name = (selected[0].name, selected[1].name)
+            before[name] = done * expected.get(name, 0.0)
+            shown.update(task, description=" ".join(name), completed=sum(before.values()))
 
         yield tell
 
@@ -139,14 +146,16 @@ def _list(document: Document) -> Iterator[Any]:
     table.add_column("paper", no_wrap=True)
     table.add_column("item", no_wrap=True)
     table.add_column("what")
-    for heading in ("smoke", "full"):
+    for heading in LISTED:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in document["items"]:
-        times = (_time(row["seconds"].get(scale, 0.0)) for scale in ("smoke", "full"))
+        times = (_time(row["seconds"][scale]) for scale in LISTED)
         table.add_row(f"{row['paper']['number']} {row['paper']['name']}", row["item"], row["title"], *times)
     yield Padding(table, (0, 0, 1, 2), expand=False)
-    totals = (sum(row["seconds"].get(scale, 0.0) for row in document["items"]) for scale in ("smoke", "full"))
-    yield Words("All: about {} at scale smoke, {} at full, on two cores.".format(*map(_time, totals)), style="dim")
+    totals = (f"{_time(document['seconds'][scale])} at scale {scale}" for scale in LISTED)
+    yield Words(
+        f"On two cores, each alone. All together: about {', '.join(totals)}, since they share work.", style="dim"
+    )
 
 
 def _outcome(document: Document) -> Iterator[Any]:

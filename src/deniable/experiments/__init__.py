@@ -6,10 +6,23 @@
 from __future__ import annotations
 
 from deniable.experiments import d53, dbsec, erlingsson, tvd, vldb
-from deniable.experiments.item import Item, Paper, Run, Scale, Values
+from deniable.experiments.item import Item, Paper, Run, Scale, Values, expected
 from deniable.experiments.run import SCHEMA, Selected, kept, reproduce
 
-__all__ = ["EVERYTHING", "PAPERS", "SCHEMA", "Item", "Paper", "Run", "Scale", "Values", "find", "kept", "reproduce"]
+__all__ = [
+    "EVERYTHING",
+    "PAPERS",
+    "SCHEMA",
+    "Item",
+    "Paper",
+    "Run",
+    "Scale",
+    "Values",
+    "expected",
+    "find",
+    "kept",
+    "reproduce",
+]
 
 PAPERS: tuple[Paper, ...] = (d53.PAPER, vldb.PAPER, tvd.PAPER, dbsec.PAPER, erlingsson.PAPER)
 EVERYTHING = "all"

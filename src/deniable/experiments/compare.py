@@ -37,6 +37,8 @@ class Comparison(ABC):
     what: str
     smallest: str
     """The least scale at which it is judged: noise hides some orders in a small run."""
+    hindsight: bool
+    """Whether its limit was settled with measurements in sight, rather than derived or read from the paper."""
 
     @abstractmethod
     def judge(self, values: Tree, printed: Tree) -> Judgement:
@@ -73,6 +75,7 @@ class Printed(Comparison):
     known: Mapping[str, Known] = field(default_factory=dict)
     what: str = ""
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
@@ -106,10 +109,11 @@ class Close(Comparison):
     target: float | str
     tolerance: float
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
-        return f"within {self.tolerance:g} of {self.target}"
+        return f"within {self.tolerance:g}" + ("" if isinstance(self.target, str) else f" of {self.target:g}")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         ours, target = _numbers(at(values, self.key)), _target(values, printed, self.target)
@@ -128,10 +132,11 @@ class Within(Comparison):
     error: str
     k: float = 3.0
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
-        return f"within {self.k:g} standard errors of {self.target}"
+        return f"within {self.k:g} standard errors"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         ours, target = _numbers(at(values, self.key)), _target(values, printed, self.target)
@@ -153,18 +158,17 @@ class Ordered(Comparison):
     slack: float = 0.0
     strict: bool = False
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:
-        return f"{self.lower} {'below' if self.strict else 'at most'} {self.upper}" + (
-            f", but for {self.slack:g}" if self.slack else ""
-        )
+        return "one by one" + (f", but for {self.slack:g}" if self.slack else "")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         pairs = _aligned(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))
         margin = min((high - low for low, high in pairs), default=-inf)
         passed = margin > 0 if self.strict else margin >= -self.slack
-        return Judgement(self.what, passed, margin, f"smallest margin {margin:.3g} over {len(pairs)}")
+        return Judgement(self.what, passed, margin, f"smallest margin {margin:.3g} over {len(pairs)} pairs")
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ class Claim(Comparison):
     what: str
     holds: Callable[[Any], bool]
     smallest: str = "test"
+    hindsight: bool = False
 
     @property
     def stated(self) -> str:

@@ -61,5 +61,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str, no
 
 def beside(ours: Any, printed: str | None, digits: str = ".4g") -> str:
     """Our value with the paper's in brackets; an interval by its two ends."""
-    shown = f"{ours:{digits}}" if not isinstance(ours, Sequence) else "–".join(f"{end:{digits}}" for end in ours)
+    shown = _plain(ours, digits) if not isinstance(ours, Sequence) else "–".join(_plain(end, digits) for end in ours)
     return shown if printed is None else f"{shown}  [{printed}]"
+
+
+def _plain(value: float, digits: str) -> str:
+    """Thousands in full, since a reader compares them with the paper's digit by digit."""
+    return f"{value:,.0f}" if 1e3 <= value < 1e6 else f"{value:{digits}}"

@@ -13,7 +13,10 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Literal
 
-from deniable.experiments.item import Run, Values
+import numpy as np
+from scipy.special import expit, ndtri
+
+from deniable.experiments.item import Run, Scale, Values
 
 __all__ = [
     "ADULT",
@@ -21,12 +24,15 @@ __all__ = [
     "MNIST",
     "NAMES",
     "PURCHASE",
+    "SMOKE_BELIEFS",
     "STAND_IN",
     "Case",
     "Game",
     "available",
+    "believed",
     "binomial_error",
     "measured",
+    "shared",
     "sized",
     "three_sets",
     "titled",
@@ -37,6 +43,10 @@ NAMES = {MNIST: "MNIST", ADULT: "Adult", PURCHASE: "Purchase-100", STAND_IN: "Lo
 RECORDS = {MNIST: 100, STAND_IN: 1000, PURCHASE: 1000, ADULT: 1000}
 DELTA = {MNIST: 0.01}
 """001 Section 6 and Table 3; all other data sets have delta 0.001."""
+
+SMOKE_BELIEFS = (0.75, 0.9, 0.99)
+SECONDS = {MNIST: (12.0, 180.0, 240.0), STAND_IN: (4.0, 50.0, 170.0), ADULT: (1.0, 12.0, 20.0)}
+"""About how long one campaign takes on two cores, at smoke, hours and full."""
 
 Kind = Literal["replace", "add-remove"]
 Sensitivity = Literal["local", "global"]
@@ -94,6 +104,16 @@ def sized(run: Run, data: str, belief: float, case: Case, rank: int = 0) -> Game
     return Game(data, belief, kind, sensitivity, trials, attacked, records, rank, run.seed, universe)
 
 
+def shared(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CASES) -> dict[str, dict[Scale, float]]:
+    """The campaigns of one data set as work that items share: their names, and how long each takes."""
+    smoke, hours, full = SECONDS[data]
+
+    def taken(belief: float) -> dict[Scale, float]:
+        return {Scale.SMOKE: smoke if belief in SMOKE_BELIEFS else 0.0, Scale.HOURS: hours, Scale.FULL: full}
+
+    return {f"{data} {belief:g} {case[0]}": taken(belief) for belief in beliefs for case in cases}
+
+
 def measured(run: Run, games: Iterable[Game]) -> list[Values]:
     """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
     todo = list(games)
@@ -116,6 +136,28 @@ def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
 def binomial_error(found: Values) -> float:
     """The standard error of a campaign's measured advantage where its true one is that of the noise really added."""
     return sqrt((1 - float(found["exact_advantage"]) ** 2) / int(found["trials"]))
+
+
+def believed(found: Values) -> Values:
+    """Mean and 95 % quantile of the belief in the truth, exactly, where the noise is scaled to the real sensitivity.
+
+    The privacy loss is then normal with mean mu^2/2 and deviation mu. Beside them the standard errors of the mean and
+    the quantile of as many trials as the campaign has.
+    """
+    mu, trials, top = 2 * ndtri((1 + found["exact_advantage"]) / 2), int(found["trials"]), 0.95
+    normal = np.linspace(-8, 8, 4001)
+    weight = np.exp(-(normal**2) / 2)
+    weight /= weight.sum()
+    belief = expit(mu**2 / 2 + mu * normal)
+    mean, square = (float((weight * belief**power).sum()) for power in (1, 2))
+    quantile = float(expit(mu**2 / 2 + mu * ndtri(top)))
+    density = np.exp(-(ndtri(top) ** 2) / 2) / sqrt(2 * np.pi) / (mu * quantile * (1 - quantile))
+    return {
+        "mean": mean,
+        "mean_error": sqrt((square - mean**2) / trials),
+        "high": quantile,
+        "high_error": float(sqrt(top * (1 - top) / trials) / density),
+    }
 
 
 def available(data: str) -> bool:

@@ -6,8 +6,8 @@ An `Item` is declared before anything runs, so its tolerances cannot be fitted t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from deniable.store import canonical, replace_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Item", "Paper", "Run", "Scale", "Values"]
+__all__ = ["Item", "Paper", "Run", "Scale", "Values", "expected"]
 
 Values = dict[str, Any]
 """Plain JSON: numbers, texts, lists and tables of them."""
@@ -92,17 +92,39 @@ class Item:
     draw: Callable[[Values], Figure]
     comparisons: tuple[Comparison, ...]
     seconds: Mapping[Scale, float]
-    """About how long it takes at smoke and full scale on two cores."""
+    """About how long it takes at smoke and full scale on two cores, besides what it shares."""
     printed: Mapping[str, Any]
-    """The paper's values as it prints them, as texts (so that their digits are known), where it prints any."""
+    """The paper's values as it prints them, as texts (so that their digits are known), where it prints any.
+
+    They stand under the same keys as ours.
+    """
+    order: str = ""
+    """What each of the values of a list stands for, in their order."""
+    shared: Mapping[str, Mapping[Scale, float]] = field(default_factory=dict)
+    """Work that other items need, too, and that is done once for all: by name, about how long each piece takes."""
     needs: tuple[str, ...] = ()
     """Published data sets that must be here or be fetched."""
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
 
-    def expected(self, scale: Scale) -> float:
-        """About how many seconds it takes; at hours as at full, unless said."""
-        return self.seconds.get(scale, self.seconds[Scale.FULL])
+    def expected(self, scale: Scale, done: Container[str] = ()) -> float:
+        """About how many seconds it takes where the shared work that `done` names is done.
+
+        At hours as at full, unless said.
+        """
+        size = max(scale, Scale.SMOKE, key=lambda one: one.rank)
+        pieces = (self.seconds, *(taken for name, taken in self.shared.items() if name not in done))
+        return sum(taken.get(size, taken[Scale.FULL]) for taken in pieces)
+
+
+def expected(items: Iterable[Item], scale: Scale) -> list[float]:
+    """About how many seconds each takes, one after another: shared work counts for the first that needs it."""
+    done: set[str] = set()
+    times = []
+    for item in items:
+        times.append(item.expected(scale, done))
+        done |= item.shared.keys()
+    return times
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ model, what it gains on the same model before training, and the test accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from deniable.scores import privacy_loss
 from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
+from deniable.training.kept import play_missing
 from deniable.training.models import model_factory
 from deniable.training.pool import spread
 from deniable.training.targets import quality
@@ -53,6 +53,19 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 50
 
 Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is kept of one block: the observer's trials, and A_MI and the accuracy for its attacked trainings."""
+
+    trained_on_d: NDArray[np.bool_]
+    log_likelihood_ratio: NDArray[np.float64]
+    local_sensitivity: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    membership: NDArray[np.float64]
+    untrained: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,29 +103,24 @@ def play(game: Game, place: Path, tell: Callable[[float], None] = lambda share: 
     """All trials of the campaign: those kept in `place` are read, the missing ones are played and kept there."""
     plan = planned(game)
     settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
+
+    def run(missing: list[int], most: int) -> Iterator[tuple[int, Block]]:
+        return spread(partial(_block, game, plan), missing, max(1, min(most, len(missing) // WORTH_A_WORKER)))
+
     with Store(place / game.name, settings, resume=True) as store:
-        kept = {number: store.load(number) for number in store.finished()}
-        missing = [number for number in range(plan.blocks) if number not in kept]
-        running = spread(partial(_block, game, plan), missing, _workers(len(missing)))
-        with closing(running):  # type: ignore[type-var]
-            for number, arrays in running:
-                store.save(number, arrays)
-                kept[number] = arrays
-                tell(len(kept) / plan.blocks)
-    return _joined(game, plan, [kept[number] for number in range(plan.blocks)])
+        blocks = play_missing(
+            plan.blocks, Block, run, store, processes=cores(), tell=lambda done: tell(done / plan.blocks)
+        )
+    return _joined(game, plan, blocks)
 
 
-def _workers(blocks: int) -> int:
-    return max(1, min(cores(), blocks // WORTH_A_WORKER))
-
-
-def _joined(game: Game, plan: Plan, blocks: list[Arrays]) -> Played:
-    values = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+def _joined(game: Game, plan: Plan, blocks: list[Block]) -> Played:
+    values = {one.name: np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(Block)}
     observed = {field.name: values.pop(field.name)[: game.trials] for field in fields(Trials)}
     return Played(game, plan, Trials(**observed), **values)
 
 
-def _block(game: Game, plan: Plan, number: int) -> Arrays:
+def _block(game: Game, plan: Plan, number: int) -> Block:
     """One block's trials, and A_MI and the accuracy for those of its trainings that are to be attacked."""
     steps, size = plan.training.steps, plan.training.trials_per_block
     attacked = range(number * size, min((number + 1) * size, game.attacked))
@@ -121,8 +129,8 @@ def _block(game: Game, plan: Plan, number: int) -> Arrays:
     longer = replace(plan.training, steps=steps + 1) if attacked else plan.training
     played = run_block(longer, plan.neighbours, plan.seed, number, kept if attacked else None)
     columns = ("log_likelihood_ratio", "local_sensitivity", "sigma")
-    arrays = {"trained_on_d": played.trained_on_d} | {name: getattr(played, name)[:, :steps] for name in columns}
-    return arrays | _attacked(game, plan, kept, attacked)
+    observed = {name: getattr(played, name)[:, :steps] for name in columns}
+    return Block(trained_on_d=played.trained_on_d, **observed, **_attacked(game, plan, kept, attacked))
 
 
 def _attacked(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:

@@ -10,6 +10,7 @@ import numpy as np
 from deniable.audit.campaign import exchanged
 from deniable.bounds.gaussian import noise_for_belief
 from deniable.data import Dataset, load, most_dissimilar, split
+from deniable.experiments.d53.training import TESTED
 from deniable.experiments.item import Values
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours, TrainingSettings, run_block
@@ -17,7 +18,7 @@ from deniable.training import Neighbours, TrainingSettings, run_block
 __all__ = ["accuracy"]
 
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
-SEARCHED_INSIDE, SEARCHED_OUTSIDE, TESTED = 50, 2000, 2000
+SEARCHED_INSIDE, SEARCHED_OUTSIDE = 50, 2000
 
 
 def accuracy(

@@ -11,14 +11,16 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered, Within
 from deniable.experiments.distributions import bands, boxes, violins
 from deniable.experiments.drawing import BLUE, GREEN, legend, panels, table
-from deniable.experiments.games import CASES, MNIST, binomial_error
+from deniable.experiments.games import CASES, MNIST, believed, binomial_error
 from deniable.experiments.item import Item, Run, Scale, Values
-from deniable.experiments.vldb.identifiability import CASE_NAMES, COLOURS, TRAINED_BOTH, four_ways
+from deniable.experiments.vldb.identifiability import CASE_NAMES, COLOURS, TRAINED_BOTH, WORK, four_ways
 from deniable.experiments.vldb.sensitivities import FIGURE_5_3
 
-__all__ = ["FIGURE_5_1", "FIGURE_5_2", "FIGURE_5_3", "TABLE_5_1"]
+__all__ = ["FIGURE_5_1", "FIGURE_5_2", "FIGURE_5_3", "TABLE_5_1", "TESTED"]
 
 BELIEF, DELTA, CLIP = 0.9, 0.01, 3.0
+REACHED = (0, 1, 3)
+"""The ways whose noise is scaled to the sensitivity that is really there."""
 PRINTED = {"advantage": ("0.239", "0.228", "0.194", "0.273"), "violations": ("0.002", "0.002", "0", "0.004")}
 """In the order of `CASES`: local bounded, local unbounded, global bounded, global unbounded."""
 
@@ -36,7 +38,7 @@ def _table(run: Run) -> Values:
         **found,
         "trials": rows[0]["trials"],
         "exact_advantage": rows[0]["exact_advantage"],
-        "full": {"advantage": [found["advantage"][i] for i in (0, 1, 3)], "error": [binomial_error(rows[0])] * 3},
+        "full": {"advantage": [found["advantage"][i] for i in REACHED], "error": [binomial_error(rows[0])] * 3},
         "paper": {"ours": found["advantage"], "printed": printed, "error": errors},
         "bounded": {"local": found["expected_advantage"][0], "global": found["expected_advantage"][2]},
         "rare": DELTA + 3 * sqrt(DELTA / rows[0]["trials"]),
@@ -96,8 +98,10 @@ TABLE_5_1 = Item(
         ),
         Ordered("beliefs exceed 0.9 at most as often as delta, plus 3 standard errors", "violations", "rare"),
     ),
-    seconds={Scale.SMOKE: 40.0, Scale.HOURS: 1800.0, Scale.FULL: 2400.0},
+    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
+    shared=WORK[MNIST],
     printed=PRINTED,
+    order=", ".join(CASE_NAMES) + " (LS: local, GS: global sensitivity)",
     notes=(TRAINED_BOTH, "The trainings are those of 001 Table 2 for MNIST: the same settings."),
 )
 
@@ -105,13 +109,20 @@ TABLE_5_1 = Item(
 def _sensitivity_and_belief(run: Run) -> Values:
     rows = four_ways(run, MNIST)
     steps = {"bounded": rows[0]["sensitivity"]["steps"], "unbounded": rows[1]["sensitivity"]["steps"]}
+    exact = believed(rows[0])
     return {
         "beliefs": [one["beliefs"] for one in rows],
         "medians": [one["belief"]["quantiles"][2] for one in rows],
         "high": [one["belief"]["quantiles"][-1] for one in rows],
+        "reached": {
+            "high": [rows[i]["belief"]["quantiles"][-1] for i in REACHED],
+            "error": [exact["high_error"]] * len(REACHED),
+        },
+        "exact_high": exact["high"],
         "steps": steps,
         "bounded": max(steps["bounded"]["quantiles"][-1]),
         "unbounded": steps["unbounded"]["mean"],
+        "clip": CLIP * (1 + 1e-6),
         "twice_the_clip": 2 * CLIP,
     }
 
@@ -149,30 +160,39 @@ FIGURE_5_1 = Item(
     draw=_draw_sensitivity_and_belief,
     comparisons=(
         Ordered("bounded: local sensitivity stays below 2C", "bounded", "twice_the_clip", strict=True),
+        Ordered("unbounded: local sensitivity is at most C", "unbounded", "clip"),
         Claim(
-            "unbounded: local sensitivity is C at every step (mean within 5 %)",
-            lambda v: all(abs(one - CLIP) <= 0.05 * CLIP for one in v["unbounded"]),
+            "and C at every step (mean at least 0.95 C)",
+            lambda v: min(v["unbounded"]) >= 0.95 * CLIP,
+            hindsight=True,
         ),
-        Claim(
-            "local bounded and unbounded, and global unbounded, have the same beliefs (95 % quantiles within 0.06)",
-            lambda v: max(v["high"][i] for i in (0, 1, 3)) - min(v["high"][i] for i in (0, 1, 3)) <= 0.06,
+        Within(
+            "local bounded and unbounded, and global unbounded, have the same beliefs: 95 % quantiles as of the noise",
+            "reached.high",
+            "exact_high",
+            "reached.error",
             smallest="hours",
         ),
         Claim(
             "global bounded has smaller beliefs (95 % quantile)",
-            lambda v: v["high"][2] < min(v["high"][i] for i in (0, 1, 3)),
+            lambda v: v["high"][2] < min(v["reached"]["high"]),
             smallest="hours",
         ),
     ),
-    seconds={Scale.SMOKE: 1.0, Scale.HOURS: 5.0, Scale.FULL: 5.0},
+    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
+    shared=WORK[MNIST],
     printed={},
     notes=(TRAINED_BOTH,),
 )
 
 
+COMMONEST, TESTED = 0.1135, 2000
+"""The share of MNIST's commonest digit among its test records, and how many of them the accuracy is measured on."""
+
+
 def _accuracies(run: Run) -> Values:
-    records = run.size(60, 400, 10_000, hours=2500)
-    trainings = run.size(1, 2, 20, hours=4)
+    records = run.size(60, 400, 10_000)
+    trainings = run.size(1, 2, 20, hours=5)
     found: dict[str, list[float]] = {}
     for place, (name, sensitivity, kind) in enumerate(CASES):
         settings = {"records": records, "sensitivity": sensitivity, "adjacency": kind, "seed": run.seed}
@@ -188,7 +208,13 @@ def _accuracies(run: Run) -> Values:
             run.tell((place + (number + 1) / trainings) / len(CASES))
         found[name] = [row["accuracy"] for row in rows]
     means = {name: sum(values) / len(values) for name, values in found.items()}
-    return {"records": records, "accuracy": found, "mean": means, "least": min(means.values())}
+    return {
+        "records": records,
+        "accuracy": found,
+        "mean": means,
+        "least": min(means.values()),
+        "blind": COMMONEST + 3 * sqrt(COMMONEST * (1 - COMMONEST) / TESTED),
+    }
 
 
 def _draw_accuracies(found: Values) -> Figure:
@@ -207,15 +233,16 @@ FIGURE_5_2 = Item(
     needs=(MNIST,),
     title="test accuracy with many records",
     caption=(
-        "000 Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records (2500 at scale hours), for "
-        "the four ways to scale noise."
+        "000 Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records, for the four ways to scale noise."
     ),
     compute=_accuracies,
     draw=_draw_accuracies,
     comparisons=(
-        Claim(
-            "the models yield some utility: mean accuracy above twice that of guessing",
-            lambda v: v["least"] > 0.2,
+        Ordered(
+            "the models yield some utility: more than naming the commonest digit, by 3 binomial standard errors",
+            "blind",
+            "least",
+            strict=True,
             smallest="hours",
         ),
         Claim(
@@ -224,12 +251,11 @@ FIGURE_5_2 = Item(
             smallest="hours",
         ),
     ),
-    seconds={Scale.SMOKE: 10.0, Scale.HOURS: 900.0, Scale.FULL: 6000.0},
+    seconds={Scale.SMOKE: 10.0, Scale.HOURS: 600.0, Scale.FULL: 2400.0},
     printed={},
     notes=(
         TRAINED_BOTH,
-        "At scale hours 2500 records and 4 trainings a case (10,000 and 20 at full; the paper: 10,000 and 1000). Fewer "
-        "records let the noise weigh more.",
+        "At scale hours 5 trainings a case, 20 at full (the paper: 1000).",
         "DP-Adam, since the paper names no optimizer and calls its models converging: plain SGD with learning rate "
         "0.005 moves the weights by at most 0.45 in 30 steps and stays near 0.2 accuracy. The observer sees the same "
         "noisy gradients with either.",

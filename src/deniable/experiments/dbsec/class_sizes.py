@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from deniable.experiments.compare import Claim
 from deniable.experiments.drawing import BLUE, panels
@@ -39,12 +40,14 @@ def _draw(found: Values) -> Figure:
     figure, axes = panels(titles, min(2, len(titles)), x="labels", y="quantity of records")
     for part, one in zip(axes, found["panels"], strict=True):
         part.bar(range(one["classes"]), one["counts"], color=BLUE, width=1.0)
+        part.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 
 UNBALANCED = Claim(
     "labels are unbalanced: the most common has at least twice the records of the least common",
     lambda values: all(max(one["counts"]) >= 2 * min(one["counts"]) for one in values["panels"][-1:]),
+    hindsight=True,
 )
 STAND_IN = (
     "Cannot be had here: Location-30's labels are counted in its place; the paper's own data is counted where its"

@@ -77,6 +77,7 @@ TABLE_1 = Item(
     ),
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     printed={"composed": COMPOSED, "retention_percent": ("5", "90")},
+    order="composed for the largest and the least epsilon of one value; retention at epsilon 0.1 and 3",
 )
 
 NOISES = (0.5, 2.0, 4.0, 6.0, 16.0)
@@ -125,7 +126,7 @@ def _central(run: Run) -> Values:
     early = [data for data in SIZES if data != "Purchases"]
     return {
         "most": most,
-        "purchases": dict.fromkeys(CENTRAL["Purchases"], most["Purchases"]),
+        "central": {data: dict.fromkeys(columns, most[data]) for data, columns in CENTRAL.items()},
         "stopped": {
             data: {classes: [float(one) for one in row] for classes, row in CENTRAL[data].items()} for data in early
         },
@@ -151,11 +152,12 @@ TABLE_2 = Item(
     compute=_central,
     draw=_draw_central,
     comparisons=(
-        Printed("purchases", what="Purchases, between the least and the most that an RDP accountant says"),
+        Printed("central.Purchases", what="Purchases, between the least and the most that an RDP accountant says"),
         Ordered("Texas and Skewed Purchases, stopped early, at most that of all epochs", "stopped", "longest"),
     ),
     seconds={Scale.SMOKE: 5.0, Scale.FULL: 5.0},
-    printed={"purchases": CENTRAL["Purchases"], "central": CENTRAL},
+    printed={"central": CENTRAL},
+    order="noise " + ", ".join(f"{one:g}" for one in NOISES) + "; ours after all epochs, from the least to the most",
     notes=(
         "The paper names neither the RDP conversion and orders nor, after early stopping, the steps: Purchases "
         "is held against 200 epochs from the improved conversion (least) to the classic one (most); "

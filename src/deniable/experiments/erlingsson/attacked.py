@@ -16,22 +16,25 @@ import numpy as np
 from scipy.optimize import brentq
 
 from deniable.experiments.erlingsson.noise import ANALYSES, DELTA, NOISES, RATE, training
-from deniable.experiments.item import Run, Values
+from deniable.experiments.item import Run, Scale, Values
 from deniable.scores import privacy_loss
 
 if TYPE_CHECKING:
     from deniable.adversaries import Scored
     from deniable.data import Dataset
 
-__all__ = ["EPSILONS", "FPR", "STAND_IN", "all_noises", "attacked", "demanded"]
+__all__ = ["EPSILONS", "FPR", "STAND_IN", "TABLES", "WORK", "all_noises", "attacked", "demanded"]
 
 EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
 CLIP, LEARNING_RATE = 1.0, 0.01
 STAND_IN = (
     "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; where the file of "
-    "Purchase-100 is present it is taken. Averages of five trainings (two at scale hours)."
+    "Purchase-100 is present it is taken. Averages of five trainings."
 )
+TABLES, OTHERS = "004 attacks at Table 1's noises", "004 attacks at Section 4's other noises"
+WORK = {name: {Scale.SMOKE: 8.0, Scale.FULL: 300.0} for name in (TABLES, OTHERS)}
+"""What the items share, and how long it takes."""
 
 
 def demanded() -> dict[str, list[float]]:
@@ -54,7 +57,7 @@ def all_noises() -> list[float]:
 
 def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
     """What training and attack give at each noise (0: the baseline), over all repeats; measured once for all items."""
-    repeats, wanted = run.size(1, 1, 5, hours=2), [0.0, *noises]
+    repeats, wanted = run.size(1, 1, 5), [0.0, *noises]
     found: dict[float, list[Values]] = {noise: [] for noise in wanted}
     for repeat in range(repeats):
         for place, noise in enumerate(wanted):

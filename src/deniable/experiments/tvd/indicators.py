@@ -183,7 +183,9 @@ FIGURE_7 = Item(
     comparisons=(
         *_BELOW,
         Claim(
-            "at a low share of members DP and TVD are almost identical (within 0.1 from FPR 0.1 on)", _almost_identical
+            "at a low share of members DP and TVD are almost identical (within 0.1 from FPR 0.1 on)",
+            _almost_identical,
+            hindsight=True,
         ),
     ),
     seconds={Scale.SMOKE: 8.0, Scale.FULL: 20.0},

@@ -99,3 +99,12 @@ def test_the_file_has_every_record_and_the_ranks(tmp_path: Path) -> None:
     correlations = rank_correlations(found, data)
     assert set(correlations) == {"ssim", "euclidean", "hamming", "manhattan", "cosine"}
     assert all(value is None or -1 <= value <= 1 for value in correlations.values())
+
+
+def test_records_exposed_alike_are_ranked_by_their_gradients_before_clipping() -> None:
+    data = load("digits").take(np.arange(200))
+    found = exposure(settings(clip=1e-3), data)
+    assert np.ptp(found.change) < 1e-8
+    assert found.ranks() == pytest.approx(np.argsort(np.argsort(found.unclipped_norm)) + 1)
+    correlations = rank_correlations(found, data)
+    assert all(value is not None for name, value in correlations.items() if name != "cosine")

@@ -69,9 +69,27 @@ def test_bare_records_tells_who_is_exposed(run: Run, tmp_path: Path) -> None:
     assert "exposure" not in few.document
 
 
+def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
+    asked = ("audit", "digits", "--noise", 5, "--records", 50, "--steps", 2, "--clip", 1, "--trials", 0, "--exposure")
+    outcome = run(*asked, "--json", "--out", tmp_path)
+    assert outcome.code == 0
+    assert outcome.document["schema"] == "deniable/exposure/1"
+    assert json.loads((tmp_path / "exposure.json").read_text()) == outcome.document
+    assert len((tmp_path / "records.csv").read_text().splitlines()) == 1 + 50
+    assert not list(tmp_path.glob("*.sqlite"))
+    again = run(*outcome.document["provenance"]["command"].split()[1:], "--json", "--out", tmp_path / "again")
+    assert again.document["exposure"] == outcome.document["exposure"]
+    told = " ".join(run(*asked, "--out", tmp_path).out.split())
+    assert told.startswith("The strongest observer has an advantage of")
+    assert "No trials were played, so there is no verdict" in told
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("audit digits --noise 1 --trials 0 --exposure --resume", ["--resume goes on with trials"]),
+        ("audit digits --noise 1 --trials 0 --exposure --confidence .9", ["--confidence is about trials"]),
+        ("audit digits --noise 1 --trials 0 --exposure --sensitivity local", ["sensitivity must be 'global'"]),
         ("audit --belief .9", ["DATA", "--data FILE"]),
         ("audit digits --data x.csv --belief .9", ["either DATA"]),
         ("audit digits", ["exactly one of --belief", "got none"]),

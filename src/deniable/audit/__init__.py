@@ -10,7 +10,7 @@ Rooms with torch, imported when they are first asked for:
 - somebody else's: claim, trainer (what it claims and yields) | adapters (Opacus) | recomputed, updates, alternatives
   (what it did) | residuals (one trial's statistics) | diagnostics (the causes) | mixing (models without per-example
   gradients) | examination (`examine_trainer`) | training_record (its document);
-- who is exposed: exposure | exposure_record (its part of the document).
+- who is exposed: exposure | exposure_record (its document); ground (data, D and training) carries it and campaigns.
 
 Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
 | bound, estimators, credible, likelihood, one_run (epsilon) | intervals (AUC and others) | judgement (the verdict) |

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,37 +11,24 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
+from deniable.audit.ground import Ground
 from deniable.audit.promise import Promise, training_mechanism
-from deniable.audit.provenance import data_source
 from deniable.audit.trials import Trials
 from deniable.checks import whole
-from deniable.data import Dataset, load, most_dissimilar, split
+from deniable.data import Dataset, most_dissimilar
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour
+from deniable.data.sampled import likely_dissimilar, too_many_pairs
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store
-from deniable.training import MODELS, BlockResult, Neighbours, TrainingSettings, run_blocks
+from deniable.training import BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
-from deniable.training.gradients import trainable
 from deniable.training.kept import play_missing
-from deniable.training.models import check_fit, model_factory
+from deniable.training.models import model_factory
 
-__all__ = [
-    "Plan",
-    "Progress",
-    "Trials",
-    "choose_neighbours",
-    "exchanged",
-    "model_source",
-    "named_by",
-    "neighbourly",
-    "play",
-    "usual_model",
-]
+__all__ = ["Plan", "Progress", "Trials", "choose_neighbours", "exchanged", "named_by", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
-
-USUAL_MODEL = {"purchases": "purchase100", "skewed-purchases": "purchase100"} | {name: name for name in MODELS}
 
 
 @dataclass(frozen=True)
@@ -64,30 +51,26 @@ class Plan:
         data: str | Path | Callable[[], Any],
         promise: Promise,
         *,
-        records: int,
         trials: int,
-        seed: int,
-        model: str | Callable[[], torch.nn.Module] | None = None,
         measure: str | None = None,
-        label: str | None = None,
-        **training: Any,
+        **settings: Any,
     ) -> Plan:
         """Load the data, split D from it, find the most dissimilar neighbour (001 Section 5.1) and the noise."""
         whole("trials", trials)
-        whole("seed", seed, low=0)
-        dataset = load(data, label=label)
-        adjacency = neighbourly(training.pop("adjacency", Adjacency.REPLACE))
-        unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
-        settled = {field.name: getattr(unsettled, field.name) for field in fields(unsettled)}
-        settled["noise"] = promise.noise(unsettled.rate, unsettled.steps, adjacency)
-        neighbours, origin = choose_neighbours(dataset, records, seed, adjacency, measure)
-        network = model_factory(unsettled.model)()
-        check_fit(network, neighbours.records[:2], dataset.classes)
-        usual = usual_block(network, neighbours, unsettled.rate)
-        settled["trials_per_block"] = training.get("trials_per_block", usual)
-        source = data_source(data, dataset, label) | model_source(network)
-        source["usual_block"] = settled["trials_per_block"] == usual
-        return cls(promise, TrainingSettings(**settled), neighbours, trials, seed, origin, source)
+        return cls.on(Ground.of(data, promise, **settings), trials, measure)
+
+    @classmethod
+    def on(cls, ground: Ground, trials: int, measure: str | None = None, progress: Progress | None = None) -> Plan:
+        """The campaign on data that are loaded already; `progress` hears of the search for the neighbour."""
+        whole("trials", trials)
+        training = ground.training
+        neighbours, origin = choose_neighbours(ground.parts, ground.seed, training.adjacency, measure, progress)
+        origin = {"data": ground.dataset.name, "data_sha256": ground.dataset.sha256, **origin}
+        usual = usual_block(model_factory(training.model)(), neighbours, training.rate)
+        block = usual if ground.block is None else ground.block
+        source = {**ground.source, "usual_block": block == usual}
+        settled = replace(training, trials_per_block=block)
+        return cls(ground.promise, settled, neighbours, trials, ground.seed, origin, source)
 
     @property
     def blocks(self) -> int:
@@ -135,42 +118,24 @@ def _arrays(result: BlockResult | Trials) -> dict[str, NDArray[Any]]:
     return {field.name: getattr(result, field.name) for field in fields(Trials)}
 
 
-def neighbourly(adjacency: Adjacency | str) -> Adjacency:
-    """A kind of neighbours that a training can be played on."""
-    if adjacency not in (Adjacency.REPLACE, Adjacency.ADD_REMOVE):
-        raise ValueError(f"adjacency must be replace or add-remove, got {str(adjacency)!r}")
-    return Adjacency(adjacency)
-
-
-def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) -> Any:
-    """The model that was named, or the data's own."""
-    chosen = model if model is not None else USUAL_MODEL.get(dataset.name)
-    if chosen is None:
-        raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
-    return chosen
-
-
-def model_source(network: torch.nn.Module) -> dict[str, Any]:
-    """What a network is made of, for people."""
-    layers = [str(layer) for layer in network.modules() if not any(layer.children())]
-    return {"weights": sum(value.numel() for value in trainable(network).values()), "layers": layers}
-
-
 def choose_neighbours(
-    dataset: Dataset, records: int, seed: int, adjacency: Adjacency, measure: str | None
+    parts: tuple[Dataset, Dataset],
+    seed: int,
+    adjacency: Adjacency,
+    measure: str | None,
+    progress: Progress | None = None,
 ) -> tuple[Neighbours, dict[str, Any]]:
-    """D, drawn at random, with its most dissimilar neighbour; and where they come from."""
-    replace = adjacency is Adjacency.REPLACE
-    if whole("records", records, low=2) >= len(dataset) + (not replace):
-        most = len(dataset) - replace
-        raise ValueError(f"records must be at most {most} for {adjacency} neighbours in {dataset.name}, got {records}")
-    inside, outside = split(dataset, records, seed)
-    compared = measure or USUAL_MEASURE[dataset.kind]
-    found = most_dissimilar(inside, outside, adjacency, measure=compared)[0]
-    neighbours = exchanged(inside, outside, found)
-    origin = {"data": dataset.name, "data_sha256": dataset.sha256, "records": records, "measure": compared}
+    """D with its most dissimilar neighbour, and where they come from; too many pairs are searched by sample."""
+    inside, outside = parts
+    compared = measure or USUAL_MEASURE[inside.kind]
+    origin: dict[str, Any] = {"records": len(inside), "measure": compared}
+    if too_many_pairs(inside, outside, adjacency, compared):
+        found = likely_dissimilar(inside, outside, adjacency, measure=compared, seed=seed, progress=progress)
+        origin["search"] = "sampled"
+    else:
+        found = most_dissimilar(inside, outside, adjacency, measure=compared, progress=progress)[0]
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
-    return neighbours, {**origin, **chosen}
+    return exchanged(inside, outside, found), {**origin, **chosen}
 
 
 def exchanged(inside: Dataset, outside: Dataset, found: Neighbour) -> Neighbours:

@@ -16,9 +16,10 @@ import torch
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from deniable.audit.campaign import Progress, choose_neighbours, model_source, named_by, usual_model
+from deniable.audit.campaign import Progress, choose_neighbours, named_by
 from deniable.audit.claim import Claim
 from deniable.audit.diagnostics import NUMBER, Evidence, Report, diagnose
+from deniable.audit.ground import check_records, model_source, usual_model
 from deniable.audit.mixing import mixing, refused
 from deniable.audit.provenance import data_source, now, python_call, versions
 from deniable.audit.recomputed import Recomputer
@@ -27,7 +28,7 @@ from deniable.audit.trainer import Records, Trainer, seen
 from deniable.audit.training_record import judge_training
 from deniable.audit.trials import Trials
 from deniable.checks import probability, whole
-from deniable.data import load
+from deniable.data import load, split
 from deniable.document import Document
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.store import Store, opened
@@ -219,7 +220,9 @@ def _settled(
         source = {"data": None, "shape": list(data.records.shape), "classes": None, "kind": "tensor"}
         return data, origin, source | model_source(factory()), factory
     dataset = load(data, label=label)
-    neighbours, origin = choose_neighbours(dataset, records, seed, claim.adjacency, measure)
+    check_records(dataset, records, claim.adjacency)
+    neighbours, chosen = choose_neighbours(split(dataset, records, seed), seed, claim.adjacency, measure)
+    origin = {"data": dataset.name, "data_sha256": dataset.sha256, **chosen}
     factory = model_factory(usual_model(model, dataset))
     return neighbours, origin, data_source(data, dataset, label) | model_source(factory()), factory
 

@@ -11,7 +11,6 @@ that this training passed through; they depend on the data, so they are no guara
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from deniable.audit.promise import training_mechanism
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
 from deniable.data.dissimilarity import MEASURES, named
-from deniable.data.neighbours import Sweep
+from deniable.data.neighbours import Sweep, cores
 from deniable.mechanisms import Adjacency
 from deniable.scores import privacy_loss
 from deniable.training.engine import one_thread
@@ -48,9 +47,11 @@ __all__ = ["Exposure", "exposure", "rank_correlations", "write_records"]
 Array = NDArray[np.float64]
 CHUNK = 128
 """Records whose gradients are computed at once: what stays in the cache."""
+SHARE = 8
+"""Records at least for each candidate that rides in their chunk."""
 LEVELS = 33
 """Norms at which a sampled training's exact scores are computed; others take the next larger one."""
-COMPARED, PAIRS = 256, 2**20
+COMPARED, PAIRS = 256, 2**22
 """Records that every record's dissimilarity is averaged over, and pairs at most."""
 COLUMNS = ("mean_norm", "largest_norm", "unclipped_norm", "change", "advantage", "belief")
 """Of the CSV, between label and rank."""
@@ -73,8 +74,16 @@ class Exposure:
 
     def most(self, count: int = 10) -> NDArray[np.intp]:
         """The most exposed records, the most exposed first; of equal ones those with the longest gradients."""
-        alike = np.round(self.change / max(self.change.max(), 1e-300), 6)
-        return np.lexsort((-self.unclipped_norm, -alike))[:count]
+        return np.lexsort((-self.unclipped_norm, -self._alike))[:count]
+
+    def ranks(self) -> Array:
+        """From 1, the least exposed; as `most` orders them, and equal where nothing tells two records apart."""
+        pairs = np.stack([self._alike, self.unclipped_norm], axis=1)
+        return np.asarray(rankdata(np.unique(pairs, axis=0, return_inverse=True)[1]))
+
+    @property
+    def _alike(self) -> Array:
+        return np.asarray(np.round(self.change / max(float(self.change.max()), 1e-300), 6))
 
 
 def exposure(
@@ -142,8 +151,9 @@ class _Passes:
     def go(self, drawn: Tensor, total: list[Tensor]) -> tuple[list[Tensor], Array, Array]:
         """The clipped sum of those drawn, added to `total`; everybody's norm before clipping, and change."""
         shapes, parts = [torch.empty_like(t) for t in total], []
-        chunks = [slice(start, start + CHUNK) for start in range(0, len(drawn), CHUNK)]
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(chunks)), initializer=_alone) as pool:
+        size = max(CHUNK, SHARE * len(self.extra[0]))
+        chunks = [slice(start, start + size) for start in range(0, len(drawn), size)]
+        with ThreadPoolExecutor(min(cores(), len(chunks)), initializer=_alone) as pool:
             for sums, *part in pool.map(lambda chunk: self._chunk(chunk, drawn, shapes), chunks):
                 parts.append(part)
                 for whole, share in zip(total, sums, strict=True):
@@ -221,10 +231,10 @@ def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[s
     """Spearman's correlation of exposure with each dissimilarity, averaged over records of D: is the heuristic right?
 
     None where a measure is undefined for the data, or does not vary. 001 Section 5.1 assumes that unlike records are
-    the exposed ones; here it is tested.
+    the exposed ones; here it is tested. Where clipping exposes many alike, their gradients before it rank them.
     """
     chosen = np.random.default_rng(seed).permutation(len(data))[: max(8, min(COMPARED, PAIRS // len(data)))]
-    ranks = rankdata(exposed.change)
+    ranks = exposed.ranks()
     return {name: _correlation(ranks, name, data, data.features[chosen]) for name in MEASURES}
 
 
@@ -238,7 +248,7 @@ def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np
     def row_sums(block: Any, row: int, _: int) -> tuple[int, Array]:
         return row, block.sum(axis=1, dtype=np.float64)
 
-    for row, part in Sweep(named(measure), data.features, compared, 1, lambda done, total: None).blocks(row_sums):
+    for row, part in Sweep(named(measure), data.features, compared, cores(), lambda done, total: None).blocks(row_sums):
         sums[row : row + len(part)] += part
     other = rankdata(sums)
     if other.std() == 0 or ranks.std() == 0:

@@ -1,20 +1,24 @@
-"""Who is exposed in a campaign's data: from its plan to the document's `exposure`, the CSV's rows and the picture's."""
+"""Who is exposed in D: from the data and the training to the document's `exposure`, or to a document of its own."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.campaign import Plan, Progress
+from deniable.audit.campaign import Progress, named_by
 from deniable.audit.exposure import Exposure, exposure, rank_correlations
-from deniable.data import Dataset, load, split
-from deniable.document import Document
+from deniable.audit.ground import Ground
+from deniable.audit.provenance import exposure_command, now, versions
+from deniable.data import Dataset
+from deniable.document import Document, Question, explain
 from deniable.mechanisms import Adjacency
 
-__all__ = ["exposed_by", "exposure_document"]
+__all__ = ["SCHEMA", "exact_scores", "exposed_by", "exposure_alone", "exposure_document"]
+
+SCHEMA = "deniable/exposure/1"
 
 CANDIDATES = 64
 """Records of U \\ D that stand in for x', with replace neighbours."""
@@ -23,17 +27,43 @@ BINS = 40
 WARNING = "Exposure depends on the data: it is for those who hold the data, and no guarantee."
 
 
-def exposed_by(
-    plan: Plan, data: Any, label: str | None = None, progress: Progress | None = None
-) -> tuple[Exposure, Dataset]:
-    """Every record of the plan's D, in one training with the plan's settings; `progress` hears of its steps."""
-    inside, outside = split(load(data, label=label), int(plan.origin["records"]), plan.seed)
-    replace = plan.training.adjacency is Adjacency.REPLACE
+def exposed_by(ground: Ground, progress: Progress | None = None) -> Exposure:
+    """Every record of D, in one training with the ground's settings; `progress` hears of its steps."""
+    inside, outside = ground.parts
+    replace = ground.training.adjacency is Adjacency.REPLACE
     some = outside.take(_spread(len(outside))) if replace and len(outside) else None
-    found = exposure(
-        plan.training, inside, seed=plan.seed, failure=plan.promise.delta, candidates=some, progress=progress
+    return exposure(
+        ground.training, inside, seed=ground.seed, failure=ground.promise.delta, candidates=some, progress=progress
     )
-    return found, inside
+
+
+def exact_scores(ground: Ground) -> Document:
+    """What the noise allows at worst."""
+    question = Question(delta=ground.promise.delta, adjacency=ground.training.adjacency)
+    scores: Document = explain(ground.mechanism, question, {})["scores"]
+    return scores
+
+
+def exposure_alone(ground: Ground, found: Document) -> Document:
+    """The document of an exposure without a campaign."""
+    promise, training = ground.promise, ground.training
+    settings = {field.name: named_by(getattr(training, field.name)) for field in fields(training)}
+    settings |= {"data": ground.dataset.name, "data_sha256": ground.dataset.sha256, "records": ground.records}
+    settings |= {promise.name: promise.bound, "delta": promise.delta, "calibration": promise.calibration}
+    settings["seed"] = ground.seed
+    return {
+        "schema": SCHEMA,
+        "input": settings,
+        "claimed": promise.claimed(),
+        "exact": exact_scores(ground),
+        "exposure": found,
+        "provenance": {
+            **ground.source,
+            "versions": versions(),
+            "command": exposure_command(settings, ground.source),
+        },
+        "finished": now(),
+    }
 
 
 def _spread(number: int) -> NDArray[np.intp]:
@@ -62,6 +92,7 @@ def exposure_document(exposed: Exposure, inside: Dataset, path: Path) -> Documen
         "median_advantage": float(np.median(exposed.advantage)),
         "distribution": _distribution(exposed.advantage),
         "rank_correlation": rank_correlations(exposed, inside),
+        "ranked_by": "exposure; of records exposed alike, the length of their gradients before clipping",
         "note": WARNING,
     }
 

@@ -19,7 +19,16 @@ from deniable.document import Document
 if TYPE_CHECKING:
     from deniable.data import Dataset
 
-__all__ = ["audit_command", "compare_command", "data_source", "now", "python_call", "verdict_command", "versions"]
+__all__ = [
+    "audit_command",
+    "compare_command",
+    "data_source",
+    "exposure_command",
+    "now",
+    "python_call",
+    "verdict_command",
+    "versions",
+]
 
 PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 PROMISES = ("belief", "advantage", "epsilon", "noise")
@@ -62,13 +71,7 @@ def _reference(function: Any) -> str | None:
 
 def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
     """The campaign's one command; None where its data or model has no name that another process could find."""
-    promise = next(name for name in PROMISES if name in given)
-    words = ("records", "measure", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
-    asked = {promise: given[promise], **{name: given[name] for name in words}}
-    asked |= {name: given[name] for name in ("sensitivity", "adjacency", "trials", "seed")}
-    asked |= {"confidence": confidence}
-    if source["label"] is not None:
-        asked["label"] = source["label"]
+    asked = _asked(given, source) | {name: given[name] for name in ("measure", "trials")} | {"confidence": confidence}
     if source["data"] is None or not _named(given["model"]):
         return None
     if given["loss"] == USUAL_LOSS and source["usual_block"]:
@@ -79,6 +82,23 @@ def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidenc
         return None
     more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
     return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
+
+
+def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
+    """The command that tells who is exposed, without a campaign; None as for `audit_command`."""
+    if source["data"] is None or not _named(given["model"]) or given["loss"] != USUAL_LOSS:
+        return None
+    asked = _asked(given, source) | {"lr": given["learning_rate"], "trials": 0}
+    return shlex.join(["deniable", "audit", *_data(source["data"]), *_options(asked), "--exposure"])
+
+
+def _asked(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+    """The promise, the data and the training, by the command's options."""
+    promise = next(name for name in PROMISES if name in given)
+    words = ("records", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
+    asked = {promise: given[promise], **{name: given[name] for name in words}}
+    asked |= {name: given[name] for name in ("sensitivity", "adjacency", "seed")}
+    return asked if source["label"] is None else {**asked, "label": source["label"]}
 
 
 def _named(name: str) -> bool:

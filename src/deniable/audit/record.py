@@ -10,17 +10,22 @@ from typing import Any
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.course import course
 from deniable.audit.evidence import Claimed, Measured, measure
+from deniable.audit.ground import Ground, promised
 from deniable.audit.judgement import verdict
-from deniable.audit.promise import CalibratedBy, Promise
 from deniable.audit.provenance import audit_command, now, versions
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store, opened
 from deniable.training import TrainingSettings
 
-__all__ = ["SCHEMA", "as_measured", "audit", "judge", "planned", "run"]
+__all__ = ["SCHEMA", "as_measured", "audit", "grounded", "judge", "planned", "run"]
 
 SCHEMA = "deniable/audit/1"
+CLAIMS = ("belief", "advantage", "epsilon", "noise", "delta", "calibration")
+SAMPLED = (
+    "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
+    "unlike of all; what is said about it holds."
+)
 LOCAL = (
     "Local sensitivity: the noise is an instrument that shows whether bounds are tight; this training has no "
     "differential privacy guarantee, since the noise's scale depends on the data."
@@ -55,28 +60,23 @@ def audit(
 
 
 def planned(
-    data: str | Path | Callable[[], Any],
-    *,
-    belief: float | None = None,
-    advantage: float | None = None,
-    epsilon: float | None = None,
-    noise: float | None = None,
-    delta: float | None = None,
-    calibration: CalibratedBy = "exact",
-    records: int = 100,
-    trials: int = 1000,
-    seed: int = 0,
-    **settings: Any,
+    data: str | Path | Callable[[], Any], *, trials: int = 1000, measure: str | None = None, **settings: Any
 ) -> Plan:
-    """The campaign for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
+    """The campaign for a claim; `settings` are those of `grounded`, `measure` says how unlike neighbours are."""
+    whole("trials", trials)
+    return Plan.on(grounded(data, **settings), trials, measure)
+
+
+def grounded(data: str | Path | Callable[[], Any], *, records: int = 100, **settings: Any) -> Ground:
+    """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
 
     `data` is a name, file or function (`deniable.data.load`); D is `records` of it. `delta` is also the belief's
-    failure probability (default 1/records). Other `settings`: `model`, `measure`, `label` (see `Plan.of`), and those
-    of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, adjacency, trials_per_block.
+    failure probability (default 1/records); `calibration` is exact or rdp. Other `settings`: `model`, `label`, `seed`
+    (see `Ground.of`), and those of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity,
+    adjacency, trials_per_block.
     """
-    given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
-    promise = Promise.only(given, 1 / whole("records", records, low=2) if delta is None else delta, calibration)
-    return Plan.of(data, promise, records=records, trials=trials, seed=seed, **settings)
+    claim = {name: settings.pop(name) for name in CLAIMS if name in settings}
+    return Ground.of(data, promised(records=records, **claim), records=records, **settings)
 
 
 def run(
@@ -169,6 +169,8 @@ def as_measured(shown: Measured) -> Document:
 
 def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
     notes = [] if plan.training.differentially_private else [LOCAL]
+    if plan.origin.get("search") == "sampled":
+        notes.append(SAMPLED)
     real = shown.epsilon_from_sensitivity
     if real is None:
         notes.append(UNDECIDED if plan.training.rate < 1 else BARE)

@@ -16,19 +16,22 @@ from typer.core import TyperCommand
 from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, refusals
+from deniable.cli.waiting import patience
 
 if TYPE_CHECKING:
-    from deniable.audit.campaign import Plan
+    from deniable.audit.ground import Ground
     from deniable.store import Store
 
 __all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"
-    "deniable audit --data mine.csv --label y --model mine:network --epsilon 2 --records 500"
+    "deniable audit --data mine.csv --label y --model mine:network --epsilon 2 --records 500\n\n"
+    "deniable audit mnist --epsilon 2 --records 60000 --trials 0 --exposure"
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 PROMISES = ("belief", "advantage", "epsilon", "noise")
+USUAL_TRIALS = 1000
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
 
@@ -111,7 +114,9 @@ def audit(
         ),
     ] = None,
     adjacency: Annotated[Text, option("adjacency", "A", "replace (default; 2C) or add-remove (C).", TRAINING)] = None,
-    trials: Annotated[Text, option("trials", "N", "Trainings to play. Default 1000.", CAMPAIGN)] = None,
+    trials: Annotated[
+        Text, option("trials", "N", "Trainings to play. Default 1000. 0: none, with --exposure.", CAMPAIGN)
+    ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
     processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
@@ -120,7 +125,7 @@ def audit(
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
     exposure: Annotated[
-        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here.")
+        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
@@ -129,14 +134,18 @@ def audit(
         texts = dict(context.params)
         if records == EVERY_RECORD:
             texts["records"], exposure = None, True
+        only = exposure and texts["trials"] == "0"
+        if only:
+            texts["trials"] = None
         arguments = _arguments(texts)
-        document = _campaign(arguments, out, resume, exposure)
+        document = _exposure_alone(arguments, out, resume) if only else _campaign(arguments, out, resume, exposure)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
         return
+    from deniable.cli.exposed import show_alone
     from deniable.cli.trials import show
 
-    show(document)
+    (show_alone if only else show)(document)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,10 +171,7 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
     from deniable.store import opened
 
     with opened(out, resume) as store:
-        plan, document = _played(arguments, store)
-    if exposure:
-        document["exposure"] = _exposed(plan, arguments, document["exact"]["advantage"], Path(out or "."))
-        document["provenance"]["command"] += " --exposure"
+        document = _played(arguments, store, Path(out or ".") if exposure else None)
     if out is not None:
         from deniable.report.page import write
 
@@ -174,17 +180,48 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
     return document
 
 
-def _played(arguments: dict[str, Any], store: Store | None) -> tuple[Plan, dict[str, Any]]:
+def _played(arguments: dict[str, Any], store: Store | None, exposed: Path | None) -> dict[str, Any]:
+    """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     try:
-        with bar("Choosing neighbours and noise", "Trials", "trials/s") as progress:
-            from deniable.audit.record import planned, run
+        with bar("Choosing neighbours and noise", "Comparing records") as progress:
+            from deniable.audit.campaign import Plan
+            from deniable.audit.record import run
+            from deniable.cli.exposed import written
 
-            plan = planned(**arguments)
-            return plan, run(plan, store, progress=progress, **running)[0]
+            trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
+            ground = _ground(arguments)
+            plan = Plan.on(ground, trials, measure, progress)
+        if store is not None:
+            store.begin(plan.settings)  # refuses other settings before the work begins
+        found = {} if exposed is None else {"exposure": written(ground, exposed)}
+        with bar("Playing the first block", "Trials", "trials/s") as progress:
+            document = run(plan, store, progress=progress, **running)[0] | found
     except KeyboardInterrupt:
         print(f"stopped: {_kept(store)}", file=sys.stderr)
         raise
+    if found:
+        document["provenance"]["command"] += " --exposure"
+    return document
+
+
+def _ground(arguments: dict[str, Any]) -> Ground:
+    from deniable.audit.record import grounded
+
+    return grounded(**arguments)
+
+
+def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
+    if resume:
+        raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
+    unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
+    if unused:
+        raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
+    from deniable.cli.exposed import alone
+
+    with patience("Loading the data ..."):
+        ground = _ground(arguments)
+    return alone(ground, out)
 
 
 def _kept(store: Store | None) -> str:
@@ -192,18 +229,3 @@ def _kept(store: Store | None) -> str:
         return "no trials kept; with --out they would be"
     trials = sum(len(store.load(number)["trained_on_d"]) for number in store.finished())
     return f"{trials} trials kept; go on with --resume"
-
-
-def _exposed(plan: Plan, arguments: dict[str, Any], possible: float, place: Path) -> dict[str, Any]:
-    """Every record's exposure, written beside the report."""
-    from deniable.audit.exposure import write_records
-    from deniable.audit.exposure_record import exposed_by, exposure_document
-    from deniable.report.exposed import exposed_records
-
-    with bar("Loading the records", "Steps of all records") as progress:
-        exposed, inside = exposed_by(plan, arguments["data"], arguments.get("label"), progress)
-    place.mkdir(parents=True, exist_ok=True)
-    write_records(exposed, inside.labels, place / "records.csv")
-    exposed_records(exposed, inside, possible).savefig(place / "exposed-records.png", dpi=150)
-    print(f"records: {place / 'records.csv'}, picture: {place / 'exposed-records.png'}", file=sys.stderr)
-    return exposure_document(exposed, inside, place / "records.csv")

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
 from deniable.document import Document
@@ -29,7 +30,7 @@ def _parts(document: Document) -> Iterator[RenderableType]:
     yield Padding(_table(document), (0, 0, 1, 2), expand=False)
     yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
     if "exposure" in document:
-        yield Text(_exposure(document["exposure"]) + "\n")
+        yield Text(exposure_words(document["exposure"]) + "\n")
     for note in document["notes"]:
         yield Text(note, style="dim")
     yield Text(f"{document['seconds']:.1f} s, {document['trials_per_second']:.0f} trials/s.", style="dim")
@@ -43,20 +44,6 @@ def _game(document: Document) -> str:
         f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']} records, {given['steps']} "
         f"steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x {given['sensitivity']} sensitivity). "
         f"Telling D from D', it is right {right:.1%} of the time; guessing is right 50%."
-    )
-
-
-def _exposure(exposed: Document) -> str:
-    named = ", ".join(f"#{one['record']} ({one['advantage']:.3g})" for one in exposed["most_exposed"][:5])
-    found = {name: value for name, value in exposed["rank_correlation"].items() if value is not None}
-    ranks = ", ".join(f"{name} {value:+.2f}" for name, value in found.items()) or "none, since all are exposed alike"
-    spread = f"the others from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
-    if exposed["equally_exposed"] > len(exposed["most_exposed"]):
-        alike = f"{exposed['equally_exposed']:,} are exposed as much, clipping makes their gradients equally long"
-        spread = f"{alike}; {spread}"
-    return (
-        f"Most exposed of the {exposed['records']} records, by advantage: {named}; {spread}, "
-        f"{exposed['method']}. Rank correlation with dissimilarity: {ranks}. {exposed['note']}"
     )
 
 

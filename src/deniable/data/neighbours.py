@@ -19,7 +19,7 @@ from deniable.data.dissimilarity import Array, Kernel, Measure, named
 from deniable.data.files import extra
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Neighbour", "Progress", "cores", "least_dissimilar", "most_dissimilar"]
+__all__ = ["Neighbour", "Progress", "Sweep", "cores", "extreme_pairs", "least_dissimilar", "most_dissimilar"]
 
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
@@ -101,7 +101,7 @@ def _search(
     _check_sizes(inside, others, whole("count", count), replace)
     chosen = named(measure or USUAL_MEASURE[inside.kind])
     sweep = Sweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
-    return _extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
+    return extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
 
 
 def _check_sizes(inside: Dataset, others: Dataset, count: int, replace: bool) -> None:
@@ -157,7 +157,7 @@ class Sweep:
         )
 
 
-def _extreme_pairs(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
+def extreme_pairs(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
     def candidates(block: Array, row: int, column: int) -> tuple[NDArray[np.float64], Indices, Indices]:
         i, j = _promising(block if sign > 0 else -block, count, sweep.kernel.error)
         i, j = i + row, j + column

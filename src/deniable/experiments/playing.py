@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from deniable.adversaries import LossThreshold
-from deniable.audit.campaign import Plan, Trials, exchanged, usual_model
+from deniable.audit.campaign import Plan, Trials, exchanged
 from deniable.audit.evidence import Errors, belief_in_truth
+from deniable.audit.ground import usual_model
 from deniable.audit.promise import Promise
 from deniable.audit.sensitivity import epsilon_of_shift, largest_shift
 from deniable.bounds.belief import belief_to_epsilon

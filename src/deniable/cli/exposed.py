@@ -1,0 +1,95 @@
+"""`deniable audit --exposure`: how exposed every record is, in files and in words; with --trials 0, that alone."""
+
+# ruff: noqa: PLC0415 (imports inside the command)
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from deniable.cli.running import bar, print_parts
+from deniable.cli.waiting import patience
+from deniable.document import Document
+
+if TYPE_CHECKING:
+    from deniable.audit.ground import Ground
+
+__all__ = ["alone", "exposure_words", "show_alone", "written"]
+
+
+def written(ground: Ground, place: Path) -> Document:
+    """The exposure's document; its records.csv and picture are in `place`."""
+    from deniable.audit.exposure import write_records
+    from deniable.audit.exposure_record import exact_scores, exposed_by, exposure_document
+    from deniable.report.exposed import exposed_records
+
+    inside = ground.parts[0]
+    with bar("Exposure: loading the records", "Exposure: steps of all records") as progress:
+        exposed = exposed_by(ground, progress)
+    place.mkdir(parents=True, exist_ok=True)
+    table, picture = place / "records.csv", place / "exposed-records.png"
+    with patience("Comparing exposure with dissimilarity ..."):
+        write_records(exposed, inside.labels, table)
+        exposed_records(exposed, inside, exact_scores(ground)["advantage"]).savefig(picture, dpi=150)
+        document = exposure_document(exposed, inside, table)
+    print(f"records: {table}, picture: {picture}", file=sys.stderr)
+    return document
+
+
+def alone(ground: Ground, out: str | None) -> Document:
+    """The exposure without a campaign; with `out`, exposure.json is there, too."""
+    from deniable.audit.exposure_record import exposure_alone
+
+    place = Path(out or ".")
+    document = exposure_alone(ground, written(ground, place))
+    if out is not None:
+        from deniable.store import replace_file
+
+        replace_file(place / "exposure.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    return document
+
+
+def show_alone(document: Document) -> None:
+    """Print the exposure's own document for a person, on standard output."""
+    print_parts(_parts(document))
+
+
+def _parts(document: Document) -> Iterator[RenderableType]:
+    given, exposed = document["input"], document["exposure"]
+    worst = exposed["most_exposed"][0]["advantage"]
+    allowed = document["exact"]["advantage"]
+    yield Text(
+        f"The strongest observer has an advantage of {worst:.3g} over the most exposed record and of "
+        f"{exposed['median_advantage']:.3g} over half of them at most; the noise allows {allowed:.3g}.\n",
+        style="bold",
+    )
+    yield Text(
+        f"One training on {given['data']} ({given['records']:,} records, {given['steps']} steps, {given['adjacency']} "
+        f"neighbours, clip {given['clip']:g}, noise {given['noise']:.4g} x sensitivity), and what each record changes "
+        "in it. No trials were played, so there is no verdict on the claim.\n"
+    )
+    yield Text(exposure_words(exposed))
+
+
+def exposure_words(exposed: Document) -> str:
+    """Who is exposed most, how far the others are, and whether unlike records are the exposed ones."""
+    named = ", ".join(f"#{one['record']} ({one['advantage']:.3g})" for one in exposed["most_exposed"][:5])
+    found = {name: value for name, value in exposed["rank_correlation"].items() if value is not None}
+    ranks = ", ".join(f"{name} {value:+.2f}" for name, value in found.items()) or "none, since all are exposed alike"
+    spread = f"the others from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
+    alike = exposed["equally_exposed"]
+    if alike == exposed["records"] > 1:
+        spread = "all are exposed as much, clipping makes their gradients equally long"
+    elif alike > len(exposed["most_exposed"]):
+        spread = f"{alike:,} are exposed as much, clipping makes their gradients equally long; {spread}"
+    by = " (records exposed alike ranked by their gradients before clipping)" if alike > 1 and found else ""
+    return (
+        f"Most exposed of the {exposed['records']:,} records, by advantage: {named}; {spread}, "
+        f"{exposed['method']}. Rank correlation of exposure with dissimilarity{by}: {ranks}. {exposed['note']}"
+    )

@@ -226,13 +226,14 @@ class _Risk:
     def __call__(self, value: float) -> float:
         return self.target.risk(self.loss(value))
 
-    def one_way(self, value: float) -> float:
-        """A lower bound that costs half."""
-        return self.target.risk(self.loss(value).one_way)
+    def looked_at(self, value: float) -> float:
+        """Less than half as dear: one direction only, and a bound where that is far below the level."""
+        return self.target.risk(self.loss(value).one_way(_FAR_BELOW * self.target.level))
 
 
 _PRECISION = 5e-10
 _LEAST, _MOST = 1e-3, 1e9
+_FAR_BELOW = 1e-3
 
 
 def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
@@ -240,7 +241,7 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
 
     The margin covers rounding, also that of scores which the risk stands for.
     """
-    noise = _first_safe(risk.one_way, target, (0.0, 0.25)) * (1 + _PRECISION)
+    noise = _first_safe(risk.looked_at, target, (0.0, 0.25)) * (1 + _PRECISION)
     if risk(noise) > target.level:
         noise = _first_safe(risk, target, (log(noise), 0.01)) * (1 + _PRECISION)
     return noise, 3 * _PRECISION * noise if noise > 2 * _LEAST else noise

@@ -43,7 +43,9 @@ class PrivacyLoss:
 
     pair: Pair
     both_ways: bool = True
-    """Whether the pair is also looked at with its sides exchanged; without that, scores are lower bounds."""
+    """Whether the pair is also looked at with its sides exchanged."""
+    negligible: float = 0.0
+    """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
 
     @property
     def method(self) -> str:
@@ -55,13 +57,14 @@ class PrivacyLoss:
         back = self.pair.reversed() if self.both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
 
-    @property
-    def one_way(self) -> PrivacyLoss:
-        """The same with one direction only: quicker, and no score is larger."""
-        return replace(self, both_ways=False)
+    def one_way(self, negligible: float) -> PrivacyLoss:
+        """The same to look around with: one direction only, and nothing exact about what is negligible."""
+        return replace(self, both_ways=False, negligible=negligible)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
+        if self.negligible and (ceiling := self.pair.ceiling(k)) <= self.negligible:
+            return Upper(ceiling, ceiling)
         worst = functional(self.pair)
         for pair in self._directions[1:]:
             if pair.ceiling(k) > worst - worst.error:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from deniable.loss.contour import Contour
 from deniable.loss.laws import NULL_TAIL, STICK, TAIL, Law
-from deniable.loss.saddle import TINY, Composition
+from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.saddle import TINY, Composition, Weight
 from deniable.loss.sampled import Exchanged, Removed
 from deniable.loss.steps import GaussianStep
 
@@ -48,3 +49,28 @@ def test_one_line_serves_many_questions(name: str) -> None:
         for weight in (STICK, TAIL, NULL_TAIL):
             law.value(low + (high - low) * (place + 0.5) / 20, weight)
     assert len(law.lines) <= 20
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+@settings(max_examples=40)
+@given(widths=st.floats(-9.0, 9.0), weight=st.sampled_from([STICK, TAIL, NULL_TAIL]))
+def test_what_is_known_without_a_line_holds_the_value(name: str, widths: float, weight: Weight) -> None:
+    """Chernoff's bounds answer where no line can be drawn; a wrong side of them would be an unsafe answer."""
+    law = Law(Composition(COMPOSITIONS[name]), TINY, patience=0)
+    k = widths * law.composition.scale
+    bound, error = law.known(k, weight)
+    try:
+        value, own = law.value(k, weight)
+    except UnresolvedError:
+        return
+    assert bound - error <= (value + own) * (1 + 1e-12) + 1e-15
+    assert value - own <= (bound + error) * (1 + 1e-12) + 1e-15
+
+
+def test_little_noise_gives_no_less_than_more() -> None:
+    """Twelve steps at rate .084 (replace): at noise .07 hardly any doubt is left about who was sampled."""
+    rate, steps = 9839 / 116911, 12
+    surely_sampled = 1 - (1 - rate) ** steps
+    for noise in (0.1, 0.08, 0.07):
+        pair = Contour(Composition([(Exchanged(1 / noise, rate), steps)]))
+        assert 0.99 * surely_sampled < pair.hockey_stick(0.0) <= surely_sampled * (1 + 1e-9)

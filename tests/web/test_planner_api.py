@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance, unsupported_method
 
-from deniable.report import found
-from deniable.web import create_app
+from deniable.report import Found, found
+from deniable.web import create_app, runs
 from deniable.web.answers import Answers
 from deniable.web.models import expected
-from deniable.web.runs import HERE, listed, report
+from deniable.web.runs import HERE, list_runs, report
 
 FUZZED = int(os.environ.get("DENIABLE_FUZZ", "12"))  # examples of each operation
 TRAINING = {"records": 60000, "batch": 300, "epochs": 30}
@@ -205,10 +205,43 @@ def test_runs_are_listed_whatever_their_names(api: httpx.Client, folder: Path) -
 def test_a_folder_that_is_a_run_is_listed(tmp_path: Path) -> None:
     (tmp_path / "audit.json").write_text("{}")
     (tmp_path / "report.html").write_text("here")
-    assert [(run["name"], run["report"]) for run in listed(tmp_path)] == [(tmp_path.name, "/runs/report")]
+    assert [(run["name"], run["report"]) for run in list_runs(tmp_path)] == [(tmp_path.name, "/runs/report")]
     assert report(tmp_path, HERE) == b"here"
     assert report(tmp_path, "..") is None
-    assert listed(None) == listed(tmp_path / "nothing") == []
+    assert list_runs(None) == list_runs(tmp_path / "nothing") == []
+
+
+def test_a_document_that_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text("{}")
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "audit.json").symlink_to(tmp_path / "secret.json")
+    assert list_runs(tmp_path / "runs") == []
+
+
+def test_a_list_costs_no_more_than_its_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not read is said, and read when asked again; what was read is remembered until it changes."""
+    for name in ("a", "b", "c", "huge"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "audit.json").write_text("{}" if name != "huge" else " " * (5 * 2**20))
+    read: list[str] = []
+    now = [0.0]
+
+    def slow(place: Path, name: str) -> Found:
+        read.append(name)
+        now[0] += 0.3
+        return Found(name, "audit", name, "consistent", False)
+
+    monkeypatch.setattr(runs, "listed", slow)
+    monkeypatch.setattr(runs, "monotonic", lambda: now[0])
+    first = {run["name"]: run["verdict"] for run in list_runs(tmp_path)}
+    assert first["a"] == first["b"] == "consistent"
+    assert first["c"].startswith("not read yet")
+    assert first["huge"].startswith("too large")
+    assert {run["verdict"] for run in list_runs(tmp_path) if run["name"] != "huge"} == {"consistent"}
+    assert read == ["a", "b", "c"]
+    (tmp_path / "a" / "audit.json").write_text("{ }")
+    list_runs(tmp_path)
+    assert read == ["a", "b", "c", "a"]
 
 
 @pytest.mark.parametrize(

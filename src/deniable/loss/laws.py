@@ -99,7 +99,9 @@ class Law:
         below = exp(min(self.composition.chernoff(k, weight.shift, right=False), 0.0))
         if above <= below:
             return above / 2, above / 2
-        return self._residue(k, weight, -inf) - below / 2, below / 2
+        # (e^L - e^k)^+ has the part of losses below k in addition to e^L - e^k, a tail lacks it
+        missed = below / 2 if weight is STICK else -below / 2
+        return self._residue(k, weight, -inf) + missed, below / 2
 
     def value(self, k: float, weight: Weight, close: float = GOOD) -> tuple[float, float]:
         """The functional of this measure, and its error, which need not be below the share `close`."""

@@ -62,7 +62,7 @@ def falls_to(
             return _closed(excess, (unsafe, safe, third), _width(precision, unit), close)
         if not within[0] <= here[0] <= within[1]:
             return side * inf
-        step = min(max(_beyond(before, here), step), _LONGEST * step)
+        step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
 
 
 def _next(excess: Callable[[float], float], here: Point, move: float, floor: float) -> Point:

@@ -13,7 +13,7 @@ from deniable.mechanisms import Adjacency
 from deniable.report.shape import AUDIT, COMPARE, MEASURED, VERDICT, check
 from deniable.store import FILE, kept
 
-__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "outcome", "read", "title"]
+__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "listed", "outcome", "places", "read", "title"]
 
 DOCUMENTS = ("audit.json", "compare.json")
 """The document in a run's folder."""
@@ -59,12 +59,16 @@ def read(path: Path | str) -> Run:
 
 def found(folder: Path | str) -> list[Found]:
     """The runs in `folder` and one level below it, by name; links that lead out of it are not followed."""
+    return [listed(place, name) for name, place in places(folder).items()]
+
+
+def places(folder: Path | str) -> dict[str, Path]:
+    """Where those runs lie, by name, without a look into them."""
     root = Path(folder).resolve()
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
     inside = (place for place in sorted(root.iterdir()) if place.is_dir() and not place.is_symlink())
-    runs = [place for place in (root, *inside) if any((place / name).is_file() for name in DOCUMENTS)]
-    return [_listed(place, place.relative_to(root).as_posix()) for place in runs]
+    return {place.relative_to(root).as_posix(): place for place in (root, *inside) if _holds_a_run(place)}
 
 
 def title(run: Run) -> str:
@@ -82,13 +86,19 @@ def outcome(run: Run) -> str:
     return ", ".join(filter(None, (run.document["verdict"], run.document["closeness"])))
 
 
-def _listed(place: Path, name: str) -> Found:
+def listed(place: Path, name: str) -> Found:
+    """The run in this folder, as a list shows it."""
     page = (place / PAGE).is_file()
     try:
         run = _from_file(_document_of(place), place.name)
     except (ValueError, OSError) as problem:
         return Found(name, "unknown", place.name, "unreadable", page, str(problem))
     return Found(name, run.kind, title(run), outcome(run), page)
+
+
+def _holds_a_run(place: Path) -> bool:
+    files = [place / name for name in DOCUMENTS]
+    return any(file.is_file() for file in files) and not any(file.is_symlink() for file in files)
 
 
 def _document_of(place: Path) -> Path:

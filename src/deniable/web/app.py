@@ -109,7 +109,7 @@ def _list(app: FastAPI, folder: Path | None) -> None:
     @app.get("/api/runs", response_model=models.Runs)
     def list_runs() -> Any:
         """The audits and comparisons in the folder that the server was given."""
-        return {"folder": None if folder is None else folder.name, "runs": runs.listed(folder)}
+        return {"folder": None if folder is None else folder.name, "runs": runs.list_runs(folder)}
 
     @app.get("/runs/report", response_class=Response, responses={404: {"model": models.Refusal}})
     def open_own_report() -> Response:

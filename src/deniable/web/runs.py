@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
-from deniable.report import found
-from deniable.report.runs import PAGE, Found
+from deniable.report.runs import DOCUMENTS, PAGE, Found, listed, places
 
-__all__ = ["listed", "report"]
+__all__ = ["list_runs", "report"]
 
 HERE = "."
 """The name of the run that the folder itself holds."""
 _MOST_RUNS = 200
+_LARGEST = 4 * 2**20  # bytes that a document may have to be read for a list: about a tenth of a second
+_PATIENCE = 0.5  # seconds of reading in one request
 
 
-def listed(folder: Path | None) -> list[dict[str, Any]]:
-    """The runs in the folder, with the addresses of their reports."""
+def list_runs(folder: Path | None) -> list[dict[str, Any]]:
+    """The runs in the folder, with the addresses of their reports.
+
+    What has been read is remembered; what there was no time to read says so, and is read when asked again.
+    """
     if folder is None or not folder.is_dir():
         return []
-    return [_described(folder, run) for run in islice(found(folder), _MOST_RUNS)]
+    end = monotonic() + _PATIENCE
+    return [_described(folder, _seen(name, place, end)) for name, place in islice(places(folder).items(), _MOST_RUNS)]
 
 
 def report(folder: Path | None, name: str) -> bytes | None:
     """The report of the run called `name`; None unless it is a real file in a real directory of the folder."""
-    if folder is None or not folder.is_dir() or name not in (run.name for run in found(folder)):
+    if folder is None or not folder.is_dir() or name not in places(folder):
         return None
     page = folder / name / PAGE
     return page.read_bytes() if _is_inside(page, folder) else None
+
+
+def _seen(name: str, place: Path, end: float) -> Found:
+    files = [place / file for file in DOCUMENTS]
+    states = [file.stat() for file in files if file.is_file()]
+    if sum(state.st_size for state in states) > _LARGEST:
+        return Found(name, "unknown", place.name, "too large to be listed: run deniable report", False)
+    if monotonic() > end:
+        return Found(name, "unknown", place.name, "not read yet: load the page again", False)
+    return _remembered(name, place, tuple((state.st_mtime_ns, state.st_size) for state in states))
+
+
+@lru_cache(maxsize=2 * _MOST_RUNS)
+def _remembered(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> Found:
+    """Read once for each state of the files."""
+    return listed(place, name)
 
 
 def _described(folder: Path, run: Found) -> dict[str, Any]:

@@ -122,7 +122,7 @@ FIGURES = (
             stand_in=tuple(("purchases", classes) for classes in (10, 20, 50, 100)),
             records=8000,
             few=1000,
-            repeats=2,
+            repeats=5,
             shown=2,
             at_hours=(0, 1, 2),
         ),
@@ -134,7 +134,7 @@ FIGURES = (
             "Purchases Shopping Carts cannot be had here: carts from 003's generator for Skewed Purchases stand in, "
             "without the skew. They are balanced, and 1000 of them are learned by heart more fully than the real ones, "
             "so the original's AP is above the paper's 0.67. The loader takes over where the file is present.",
-            FEWER.format(classes="10, 20, 50", records=1000, repeats=2, paper="8000"),
+            FEWER.format(classes="10, 20, 50", records=1000, repeats=5, paper="8000"),
             *SETTINGS,
         ),
     ),

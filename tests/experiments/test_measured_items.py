@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from math import log, sqrt
 from typing import Any
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from deniable.bounds import belief_to_epsilon
+from deniable.bounds.gaussian import epsilon_to_advantage, noise_for_belief
+from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.dbsec import panels
 from deniable.experiments.dbsec.figures import FIGURES
 from deniable.experiments.dbsec.panels import Source
 from deniable.experiments.item import Values
+from deniable.experiments.tvd.network import tutorial_cnn
 from deniable.experiments.vldb import auditing, identifiability
 from deniable.experiments.vldb.costs import _power
 
@@ -69,6 +77,20 @@ def test_every_statement_of_an_audit_can_fail(path: str, value: Any, said: str) 
         place = place[name]
     place[last] = value
     assert any(said in what for what in _missed(values))
+
+
+@given(belief=st.floats(0.501, 0.9999), delta=st.floats(1e-12, 0.1))
+def test_the_widened_bound_holds_whatever_the_promise(belief: float, delta: float) -> None:
+    """RDP's noise admits at most Theorem 3's advantage times the root of ln(1.25/delta) / ln(1/delta)."""
+    bound = epsilon_to_advantage(belief_to_epsilon(belief), delta)
+    admitted = gaussian_tvd(noise_for_belief(belief, delta))
+    assert admitted <= bound * sqrt(log(1.25 / delta) / log(1 / delta)) * (1 + 1e-9)
+
+
+def test_the_tutorials_network() -> None:
+    network = tutorial_cnn()
+    assert sum(one.numel() for one in network.parameters()) == 26_010
+    assert network(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
 
 
 def test_beliefs_may_exceed_only_as_often_as_delta_allows() -> None:

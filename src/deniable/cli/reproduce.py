@@ -106,7 +106,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
         file=sys.stderr,
     )
     if sum(seconds) > LONG:
-        print(f"Ctrl-C loses little: the same command goes on with what {out} holds.", file=sys.stderr)
+        print(f"Ctrl-C stops it; the same command goes on with what {out} holds.", file=sys.stderr)
     with _bar({(paper.name, item.name): time for (paper, item), time in zip(left, seconds, strict=True)}) as progress:
         return reproduce(chosen, scale, out, every=PAPERS, progress=progress)
 

@@ -162,13 +162,14 @@ class Ordered(Comparison):
 
     @property
     def stated(self) -> str:
-        return "one by one" + (f", but for {self.slack:g}" if self.slack else "")
+        return f"but for {self.slack:g}" if self.slack else "without slack"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         pairs = _aligned(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))
         margin = min((high - low for low, high in pairs), default=-inf)
         passed = margin > 0 if self.strict else margin >= -self.slack
-        return Judgement(self.what, passed, margin, f"smallest margin {margin:.3g} over {len(pairs)} pairs")
+        least = "margin" if len(pairs) == 1 else f"least of {len(pairs)} margins"
+        return Judgement(self.what, passed, margin, f"{least} {margin:.3g}")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def _glance(documents: list[Document]) -> Iterator[str]:
     )
     yield from ("", "| document | item | what | scale | outcome |", "|---|---|---|---|---|")
     for document in documents:
-        link = f"[{_named(document)}](#{_anchor(document)})"
+        unbroken = _named(document).replace(" ", "\N{NO-BREAK SPACE}")
+        link = f"[{unbroken}](#{_anchor(document)})"
         yield _row(document["paper"]["number"], link, document["title"], document["scale"], outcome(document))
 
 

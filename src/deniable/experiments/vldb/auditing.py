@@ -225,7 +225,7 @@ def _figure(number: int, name: str, *notes: str) -> Item:
     return Item(
         name=f"figure-{number}",
         needs=(data,),
-        title=f"epsilon audited on {name}; A_DI against A_MI",
+        title=f"epsilon audited on {titled(name, data)}; A_DI against A_MI",
         caption=(
             f"001 Figure {number}: epsilon estimated from local sensitivity (a), largest belief (b) and advantage "
             "(c), for noise scaled to local and to global sensitivity; advantages of A_DI and A_MI with their "

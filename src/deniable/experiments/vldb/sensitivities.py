@@ -33,7 +33,7 @@ def extremes(run: Run, data: str, ranks: tuple[int, ...]) -> Values:
 
     def game(rank: int) -> Game:
         settled = sized(run, data, 0.9, CASES[0], rank)
-        return replace(settled, trials=run.size(8, 40, 250, hours=50), attacked=0)
+        return replace(settled, trials=run.size(8, 40, 250), attacked=0)
 
     rows = measured(run, (game(rank) for rank in ranks))
     return {

@@ -160,7 +160,7 @@ def as_measured(shown: Measured) -> Document:
             "lower_bound": {
                 "value": shown.epsilon_lower_bound,
                 "confidence": shown.confidence,
-                "method": "Clopper-Pearson on both error rates, threshold fixed at belief = prior",
+                "method": "Clopper-Pearson on both error rates jointly, threshold fixed at belief = prior",
             },
             "estimators": [bound.document() for bound in shown.estimators],
         },

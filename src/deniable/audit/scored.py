@@ -20,7 +20,6 @@ from deniable.audit.estimators import (
     MechanismCurve,
     Region,
     estimate,
-    shift,
 )
 from deniable.audit.intervals import advantage_interval, auc_interval, average_precision_interval, tpr_interval
 from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
@@ -29,7 +28,7 @@ from deniable.audit.limits import Interval
 from deniable.audit.one_run import one_run, one_run_gaussian
 from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
-from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule
+from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule, shift
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import positive, probability, whole
 from deniable.mechanisms import Adjacency

@@ -28,7 +28,7 @@ from deniable.audit.limits import Interval
 from deniable.audit.one_run import one_run, one_run_gaussian
 from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
-from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule, shift
+from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import positive, probability, whole
 from deniable.mechanisms import Adjacency
@@ -174,7 +174,7 @@ def _advantage(scores: Scores, asked: Asked) -> Interval:
     def gap(fpr: Floats, fnr: Floats) -> Floats:
         return 1 - fpr - fnr
 
-    limits = rule.limits(scores, shift, 1 - (1 - asked.confidence) / 2).strongest(shift)
+    limits = rule.limits(scores, gap, 1 - (1 - asked.confidence) / 2).strongest(gap)
     low, high = limits.lower(gap), limits.upper(gap)
     return Interval((low + high) / 2, low, high)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable.audit.evidence import Errors, advantage_interval, epsilon_lower_bound
-from deniable.audit.limits import interval, lower_limit, upper_limit
+from deniable.audit.limits import interval, joint_tails, lower_limit, lower_limits, upper_limit, upper_limits
 
 ROUNDS = 2000
 
@@ -40,6 +40,32 @@ def test_bad_counts_are_refused() -> None:
         upper_limit(4, 3, 0.95)
     with pytest.raises(ValueError, match="confidence"):
         lower_limit(1, 3, 1.0)
+
+
+@pytest.mark.parametrize("risk", [1e-6, 0.004, 0.05, 0.3, 0.7, 0.99])
+def test_joint_tails_miss_as_often_as_they_say(risk: float) -> None:
+    u, v = joint_tails(risk)
+    assert (np.diff(u) > 0).all()
+    assert (u == v[::-1]).all()
+    assert 0 < u[0] < risk
+    assert u[-1] <= 1
+    grid = np.sort(np.concatenate([u, np.linspace(0, 1, 20_001)]))
+    # for each U, the smallest V that some corner allows
+    least = np.array([v[u <= x].min() if (u <= x).any() else 1.0 for x in grid])
+    missed = float(np.sum(least[:-1] * np.diff(grid)))
+    assert missed <= risk * (1 + 1e-9)
+    assert missed >= 0.99 * min(risk, 0.5)
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(500, 500), (30, 1000), (7, 5)])
+@pytest.mark.parametrize(("fpr", "fnr"), [(0.5, 0.5), (0.02, 0.6), (0.0, 0.0), (0.01, 0.01)])
+def test_joint_limits_hold_as_often_as_they_say(positives: int, negatives: int, fpr: float, fnr: float) -> None:
+    generator, (u, v) = np.random.default_rng(11), joint_tails(0.05)
+    accused, missed = (generator.binomial(n, p, 4000)[:, None] for n, p in ((negatives, fpr), (positives, fnr)))
+    above = upper_limits(accused, negatives, 1 - u) >= fpr, upper_limits(missed, positives, 1 - v) >= fnr
+    below = lower_limits(accused, negatives, 1 - u) <= fpr, lower_limits(missed, positives, 1 - v) <= fnr
+    for one, other in (above, below):
+        assert np.mean(~(one & other).any(axis=1)) <= 0.05 + 3 * (0.05 * 0.95 / 4000) ** 0.5
 
 
 def simulated(fpr: float, fnr: float, trials: int) -> list[Errors]:

@@ -176,3 +176,14 @@ def test_intervals_hold_as_often_as_they_say(members: int, others: int, mu: floa
 def test_intervals_at_the_extremes(scores: Scores) -> None:
     for found in (auc_interval(scores), average_precision_interval(scores), tpr_interval(scores, 0.1)):
         assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_rounded_scores_are_as_good_and_few_values_are_not() -> None:
+    generator = np.random.default_rng(4)
+    members, others = generator.normal(1.5, 1, 500), generator.normal(0, 1, 500)
+    exact = separation(Scores(members, others), 1e-5)
+    rounded = separation(Scores(members.round(3), others.round(3)), 1e-5)
+    assert exact.valid
+    assert rounded.valid
+    assert rounded.value == pytest.approx(exact.value, rel=1e-2)
+    assert not separation(Scores(members.round(0), others.round(0)), 1e-5).valid

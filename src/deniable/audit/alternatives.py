@@ -27,6 +27,8 @@ MICROBATCHES = tuple(product(MICROBATCH_SIZES, MICROBATCH_KINDS))
 """Sizes of groups that may have been clipped as one, and what of each group."""
 AT_ONCE = 2**24
 """Numbers of gradients that are held at once."""
+MOMENTUM = 0.9
+"""The usual one, of the clean sums before this step's."""
 AFTER = "weights after"
 """The one vector that is not known before the step's noise is drawn."""
 
@@ -35,6 +37,8 @@ _BY_FACTORS = (
     "normalised",
     "squared norm",
     "matrices only",
+    "absolute norm",
+    "largest number",
     "loss averaged",
     "loss multiplied",
 )
@@ -50,9 +54,12 @@ VECTORS = (
     "per layer",
     "per layer, equal part",
     "by value",
+    "biases whole",
     "all records",
     "previous gradient",
     "previous clean",
+    "older weights",
+    "momentum",
     "weights",
     AFTER,
     *_BY_FACTORS,
@@ -120,6 +127,8 @@ def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, T
         "all records": found.everybody[step],
         "previous gradient": applied[step - 1] if step else nothing,
         "previous clean": clean[step - 1] if step else nothing,
+        "older weights": clean[max(step - 1, 0)],
+        "momentum": sum((MOMENTUM ** (step - k) * clean[k] for k in range(step)), nothing),
         # many trainings seed the first weights and the noise alike, so that the two resemble: no weights in step 1
         "weights": torch.cat([w[step].flatten() for w in seen.weights]) if step else nothing,
         AFTER: clean[min(step + 1, len(clean) - 1)],
@@ -128,6 +137,7 @@ def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, T
 
 def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str, Tensor]:
     layers = [g.flatten(1) for g in gradients]
+    whole, together = include, _factors(torch.cat(layers, 1).norm(dim=1), clip)
 
     def summed(norm: float) -> Tensor:
         return torch.cat([(include * _factors(g.norm(dim=1), norm)) @ g for g in layers])
@@ -136,6 +146,7 @@ def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str
         "per layer": summed(clip),
         "per layer, equal part": summed(clip / len(layers) ** 0.5),
         "by value": torch.cat([include @ g.clamp(-clip, clip) for g in layers]),
+        "biases whole": torch.cat([(whole if g.dim() < 3 else include * together) @ g.flatten(1) for g in gradients]),
     }
 
 
@@ -148,6 +159,8 @@ def _by_factors(gradients: list[Tensor], every: Tensor, include: Tensor, clip: f
         clip / norms.clamp(min=1e-12),
         _factors(norms.square(), clip),
         _factors(torch.cat(matrices, 1).norm(dim=1), clip),
+        _factors(every.abs().sum(1), clip),
+        _factors(every.abs().amax(1), clip),
         _factors(norms / size, clip) / size,
         _factors(norms * size, clip) * size,
     ]

@@ -84,10 +84,10 @@ class Bound:
 
 
 DESCRIPTIONS = {
-    "region": "Clopper-Pearson on both error rates, (epsilon, delta) region",
-    "gaussian": "Clopper-Pearson on both error rates, Gaussian trade-off curve",
-    "mechanism": "Clopper-Pearson on both error rates, exact trade-off curve of the claimed training with less noise",
-    "advantage": "Clopper-Pearson on both error rates, advantage form of 004 (weaker than region)",
+    "region": "Clopper-Pearson on both error rates jointly, (epsilon, delta) region",
+    "gaussian": "Clopper-Pearson on both error rates jointly, Gaussian trade-off curve",
+    "mechanism": "Clopper-Pearson on both error rates jointly, exact curve of the claimed training with less noise",
+    "advantage": "Clopper-Pearson on both error rates jointly, advantage form of 004 (weaker than region)",
     "credible": "joint Bayesian: Beta posteriors of both error rates (credible, not a confidence statement)",
     "separation": "separation of the log-likelihood ratios, noncentral t",
     "likelihood": "mean log-likelihood ratio",

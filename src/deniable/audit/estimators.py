@@ -22,17 +22,16 @@ deniable.audit.one_run those for one run with many canaries.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from math import exp, inf, log, log1p, sqrt
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
 from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
-from deniable.audit.thresholds import Limits, Rule
+from deniable.audit.thresholds import Limits, Rule, beats, shift
 from deniable.checks import positive, probability, whole
 from deniable.loss.roots import crossing
 from deniable.mechanisms import Adjacency
@@ -107,12 +106,6 @@ class Advantage:
         return Bound(self.name, low, self.delta, limits.confidence, high)
 
 
-def shift(fpr: Floats, fnr: Floats) -> Floats:
-    """The mu of the Gaussian trade-off curve through these rates; negative for an attack worse than guessing."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmax(ndtri(1 - fpr) - ndtri(fnr), -inf))
-
-
 @dataclass(frozen=True)
 class GaussianCurve:
     """mu = Phi^-1(1 - FPR) - Phi^-1(FNR), then epsilon at delta of a shift by mu."""
@@ -166,7 +159,7 @@ class MechanismCurve:
         return shift(fpr, fnr)
 
     def loss(self, noise: float) -> PrivacyLoss:
-        return privacy_loss(training_mechanism(noise, self.rate, self.steps), self.adjacency)
+        return _loss(noise, self.rate, self.steps, self.adjacency)
 
     def bound(self, limits: Limits) -> Bound:
         noise, least = self.refuted_noise(limits), self.refuted_noise(limits.shown_at_most(shift))
@@ -181,8 +174,40 @@ class MechanismCurve:
             return inf
         if self.rate == 1:
             return sqrt(self.steps) / mu
-        guess = self._through(limits, mu)
-        return guess if limits.fpr.size == 1 else self._searched(limits, guess)
+        least = shift(limits.fpr, limits.fnr).min(axis=2)
+        decisive = np.unravel_index(np.abs(np.minimum(least, _MOST) - min(mu, _MOST)).argmin(), least.shape)
+        guess = self._most_of_corners(limits.fpr[decisive], limits.fnr[decisive])
+        return guess if self._is_least(limits, guess) else self._searched(limits)
+
+    def _is_least(self, limits: Limits, guess: float) -> bool:
+        """Whether the point that decides for Gaussian curves does so for these, too; it nearly always does."""
+        if limits.fpr[:, :, 0].size == 1:
+            return True
+        if guess == inf:
+            return False
+        less = guess / (1 + _PRECISION)
+        return limits.refutes(self.loss(guess).tpr) and not limits.refutes(self.loss(less).tpr)
+
+    def _searched(self, limits: Limits) -> float:
+        rows = [self._least_of_thresholds(*row) for row in zip(limits.fpr, limits.fnr, strict=True)]
+        return sorted(rows)[limits.agreeing - 1]
+
+    def _least_of_thresholds(self, fpr: Floats, fnr: Floats) -> float:
+        """A noise is refuted by a row if one of its thresholds does it; the likeliest comes first."""
+        least, found = shift(fpr, fnr).min(axis=1), inf
+        for i in np.argsort(-least):
+            if least[i] > 0 and (found == inf or beats(fpr[i], fnr[i], self.loss(found / (1 + _PRECISION)).tpr)):
+                found = min(found, self._most_of_corners(fpr[i], fnr[i]))
+        return found
+
+    def _most_of_corners(self, fpr: Floats, fnr: Floats) -> float:
+        """A noise is refuted by a threshold if all of its corners do it; the weakest comes first."""
+        first, *others = np.argsort(shift(fpr, fnr))
+        noise = self._through(float(fpr[first]), float(fnr[first]))
+        for i in others:
+            if noise < inf and 1 - fnr[i] <= self.loss(noise).tpr(float(fpr[i])):
+                noise = self._through(float(fpr[i]), float(fnr[i]))
+        return noise
 
     def _epsilon(self, noise: float) -> float:
         if noise in (0.0, inf):
@@ -190,12 +215,10 @@ class MechanismCurve:
         epsilon = self.loss(noise).epsilon(self.delta)
         return max(0.0, float(epsilon) - epsilon.error)
 
-    def _through(self, limits: Limits, mu: float) -> float:
-        """The noise whose curve passes through the point of strength `mu`: the answer if that point decides."""
-        place = np.argmin(np.abs(np.minimum(shift(limits.fpr, limits.fnr), _MOST) - min(mu, _MOST)))
-        fpr, tpr = float(limits.fpr.flat[place]), 1 - float(limits.fnr.flat[place])
+    def _through(self, fpr: float, fnr: float) -> float:
+        """The noise whose curve passes through this point: more noise is refuted by it."""
+        tpr, mu = 1 - fnr, float(shift(np.array(fpr), np.array(fnr)))
 
-        @cache
         def reached(log_noise: float) -> float:
             return self.loss(exp(log_noise)).tpr(fpr)
 
@@ -206,23 +229,13 @@ class MechanismCurve:
             low, high = max(log(self.least), low - _STRIDE), low
         while high < log(_MOST) and reached(high) >= tpr:
             low, high = high, high + _STRIDE
-        between = reached(low) >= tpr > reached(high)
+        if reached(high) >= tpr:
+            return inf
+        between = reached(low) >= tpr
         return exp(crossing(reached, tpr, low, high, precision=_PRECISION)) if between else exp(low)
 
-    def _searched(self, limits: Limits, guess: float) -> float:
-        """Bisection from the guess, which is nearly always the answer."""
 
-        def refuted(noise: float) -> bool:
-            return limits.refutes(self.loss(noise).tpr)
-
-        low, high = guess / (1 + _PRECISION / 2), guess * (1 + _PRECISION / 2)
-        while high < _MOST and not refuted(high):
-            low, high = high, high * (high / low) ** 2
-        while low > self.least and refuted(low):
-            low, high = max(self.least, low * (low / high) ** 2), low
-        if high >= _MOST or (low <= self.least and refuted(self.least)):
-            return inf if high >= _MOST else self.least
-        while high > low * (1 + 2 * _PRECISION):
-            middle = sqrt(low * high)
-            low, high = (low, middle) if refuted(middle) else (middle, high)
-        return high
+@lru_cache(maxsize=32)
+def _loss(noise: float, rate: float, steps: int, adjacency: Adjacency) -> PrivacyLoss:
+    """Kept: the points of one audit ask for the same noises again."""
+    return privacy_loss(training_mechanism(noise, rate, steps), adjacency)

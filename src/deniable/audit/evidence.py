@@ -12,14 +12,14 @@ from scipy.special import ndtri
 
 from deniable.audit.bound import Assumption, Bound
 from deniable.audit.credible import credible
-from deniable.audit.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read, shift
+from deniable.audit.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read
 from deniable.audit.intervals import advantage_interval
 from deniable.audit.likelihood import likelihood, separation
 from deniable.audit.limits import Interval, interval
 from deniable.audit.quantile import quantile_interval
 from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
-from deniable.audit.thresholds import Limits
+from deniable.audit.thresholds import Limits, shift
 from deniable.audit.trials import Trials
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
@@ -171,7 +171,7 @@ def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> floa
     """A sound lower bound on epsilon at `delta`, from both error rates (ERRATA 11 and 15).
 
     (epsilon, delta)-DP demands 1 - delta - FNR <= e^epsilon FPR, and the same with the rates exchanged. Both rates are
-    replaced by upper limits of confidence 1 - (1 - confidence) / 2, so both hold together with `confidence`. The
+    replaced by Clopper and Pearson's upper limits, which hold together with `confidence` (`joint_tails`). The
     observer's threshold was fixed before the trials.
     """
     return Region(delta).bound(Limits.of(errors, confidence)).value

@@ -27,6 +27,7 @@ from deniable.audit.residuals import Examined, examine, sketch_sizes
 from deniable.audit.trainer import Records, Trainer, seen
 from deniable.audit.training_record import judge_training
 from deniable.audit.trials import Trials
+from deniable.audit.watching import watched
 from deniable.checks import probability, whole
 from deniable.data import load, split
 from deniable.document import Document
@@ -145,8 +146,9 @@ def examine_trainer(
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     001 Algorithm 1 under the claimed noise, and tests what is left over for being that noise.
 
-    With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there; the result
-    depends on the settings alone but for `seconds` and `trials_per_second`.
+    `progress` is called with (trials done, trials in all); without it, a bar is shown where standard error is a
+    terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;
+    the result depends on the settings alone but for `seconds` and `trials_per_second`.
 
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *uninformative* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth.
@@ -191,7 +193,8 @@ def _examined(
     """Play the trials that `store` lacks, and judge all."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = mixing(game.model(), game.columns)
-    examined = [] if mixed else _played(game, store, processes, progress)
+    with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
+        examined = [] if mixed else _played(game, store, processes, told)
     findings = refused(mixed) if mixed else _diagnosed(game, examined, (1 - GAME_SHARE) * (1 - confidence))
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * (1 - confidence)

@@ -1,16 +1,22 @@
-"""Confidence limits of rates from counts (Clopper and Pearson 1934): exact, so never too narrow."""
+"""Confidence limits of rates from counts (Clopper and Pearson 1934): exact, so never too narrow.
+
+Two rates of independent counts are limited together by `joint_tails`: both at their worst at once is far less likely
+than either, so the pairs of rates that the counts leave possible are no rectangle, and less of them need be feared.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from scipy.special import betaincinv
 
 from deniable.checks import probability, whole
 
-__all__ = ["Interval", "interval", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
+__all__ = ["Interval", "interval", "joint_tails", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
 
 
 class Interval(NamedTuple):
@@ -33,16 +39,46 @@ def lower_limit(events: int, trials: int, confidence: float) -> float:
     return float(lower_limits(events, trials, confidence))
 
 
-def upper_limits(events: ArrayLike, trials: ArrayLike, confidence: float) -> NDArray[np.float64]:
+def upper_limits(events: ArrayLike, trials: ArrayLike, confidence: ArrayLike) -> NDArray[np.float64]:
     """`upper_limit` for arrays of counts."""
     k, n = np.asarray(events), np.asarray(trials)
     return np.where(k >= n, 1.0, betaincinv(k + 1.0, np.maximum(n - k, 1.0), confidence))
 
 
-def lower_limits(events: ArrayLike, trials: ArrayLike, confidence: float) -> NDArray[np.float64]:
+def lower_limits(events: ArrayLike, trials: ArrayLike, confidence: ArrayLike) -> NDArray[np.float64]:
     """`lower_limit` for arrays of counts."""
     k, n = np.asarray(events), np.asarray(trials)
-    return np.where(k <= 0, 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, 1 - confidence))
+    return np.where(k <= 0, 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, 1 - np.asarray(confidence)))
+
+
+CORNERS, EDGE = 6, 0.4
+"""Of the staircase; and the share of the risk that either rate alone is given, half of it in a rectangle."""
+
+
+@cache
+def joint_tails(risk: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Tail probabilities (u, v), one pair a corner, of a joint statement about two independent rates.
+
+    Guarantee: with probability at least 1 - `risk` there is a corner i with both rates within their one-sided limits at
+    confidence 1 - u_i and 1 - v_i. So what falls in both rates is at least its least value over the corners.
+
+    Why: with U = Pr[at most as many events | true rate], and V for the other rate, a rate is within its limit at 1 - u
+    where U >= u. U and V are independent and no less than uniform, and corners are a staircase from (u small, v large)
+    to (u large, v small), whose part of the unit square, sum of (1 - v_i) (u_{i+1} - u_i) with 1 at the end, is
+    1 - `risk`. Both have tails that grow by one factor, from EDGE * risk on (in the spirit of Fisher 1932, whose set is
+    u v >= constant; cut off at the edges, for bounds that rest on one of the rates alone).
+    """
+    exponents = np.arange(CORNERS)
+
+    def missed(factor: float) -> float:
+        u = EDGE * risk * factor**exponents
+        return float(u[0] + np.sum(u[::-1] * np.diff(u, append=1.0))) - risk
+
+    most = (1 / (EDGE * risk)) ** (1 / (CORNERS - 1))
+    # where even the whole edge misses less than a large risk allows, it is taken
+    factor = most if missed(most) <= 0 else brentq(missed, 1.0, most, xtol=1e-14) * (1 - 1e-12)
+    u = np.minimum(EDGE * risk * factor**exponents, 1.0)
+    return u, u[::-1].copy()
 
 
 def interval(events: int, trials: int, confidence: float) -> Interval:

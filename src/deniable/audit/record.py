@@ -13,6 +13,7 @@ from deniable.audit.evidence import Claimed, Measured, measure
 from deniable.audit.ground import Ground, promised
 from deniable.audit.judgement import verdict
 from deniable.audit.provenance import audit_command, now, versions
+from deniable.audit.watching import watched
 from deniable.checks import whole
 from deniable.document import Document, Question, explain
 from deniable.store import Store, opened
@@ -51,12 +52,14 @@ def audit(
 
     ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
     finished block is kept in that directory, and `resume` goes on with the campaign there. The result depends on the
-    settings alone but for `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs
+    settings alone but for `seconds`, `trials_per_second` and `finished`. `progress` hears (trials done, trials in all);
+    without it, a bar is shown where standard error is a terminal. Workers are spawned: a script needs
     ``if __name__ == "__main__":``, or ``processes=1``.
     """
     with opened(out, resume) as store:
         plan = planned(data, **settings)
-        return run(plan, store, processes=processes, progress=progress, confidence=confidence)[0]
+        with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
+            return run(plan, store, processes=processes, progress=told, confidence=confidence)[0]
 
 
 def planned(
@@ -160,7 +163,7 @@ def as_measured(shown: Measured) -> Document:
             "lower_bound": {
                 "value": shown.epsilon_lower_bound,
                 "confidence": shown.confidence,
-                "method": "Clopper-Pearson on both error rates, threshold fixed at belief = prior",
+                "method": "Clopper-Pearson on both error rates jointly, threshold fixed at belief = prior",
             },
             "estimators": [bound.document() for bound in shown.estimators],
         },

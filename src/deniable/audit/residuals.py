@@ -69,6 +69,8 @@ class Examined:
     of the multiple of its gradient that is too much; the same outside the batch."""
     batch: NDArray[np.uint8]
     """(steps, columns) how often each record was in the batch."""
+    divisor: Array
+    """(steps,) what the noisy sum was divided by."""
     clipped: Array
     """(steps,) share of the batch that clipping shortened."""
     allowance: Array
@@ -111,6 +113,7 @@ def examine(
         length=torch.stack([_inner(d, d).sqrt() for d in directions], 1).numpy(),
         records=_by_record(found, claim.clip, claim.sigma),
         batch=found.include.numpy().astype(np.uint8),
+        divisor=np.array(seen.divisors),
         clipped=(((found.norms > claim.clip) * found.include).sum(1) / used.clamp(min=1)).numpy(),
         allowance=(used * (ROUNDING * claim.clip + SMOOTHING) / claim.sigma).numpy(),
         alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),

@@ -20,7 +20,6 @@ from deniable.audit.estimators import (
     MechanismCurve,
     Region,
     estimate,
-    shift,
 )
 from deniable.audit.intervals import advantage_interval, auc_interval, average_precision_interval, tpr_interval
 from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
@@ -175,7 +174,7 @@ def _advantage(scores: Scores, asked: Asked) -> Interval:
     def gap(fpr: Floats, fnr: Floats) -> Floats:
         return 1 - fpr - fnr
 
-    limits = rule.limits(scores, shift, 1 - (1 - asked.confidence) / 2).strongest(shift)
+    limits = rule.limits(scores, gap, 1 - (1 - asked.confidence) / 2).strongest(gap)
     low, high = limits.lower(gap), limits.upper(gap)
     return Interval((low + high) / 2, low, high)
 

@@ -5,7 +5,7 @@ them, so the error of a rule is the error of every estimator that is read off it
 
 | rule | the threshold | why it is sound |
 |---|---|---|
-| `Fixed` | named before the scores were seen | Clopper-Pearson for both rates, union bound |
+| `Fixed` | named before the scores were seen | Clopper-Pearson for both rates, jointly (`joint_tails`) |
 | `Bonferroni` | order statistics of either class, at ranks named before | see there; union bound over all of them |
 | `Split` | the best on one random half | the limits come from the other half alone |
 | `MultiSplit` | the best on each of many random halves | the p-value that half of the splits reach, doubled |
@@ -20,24 +20,32 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
-from deniable.audit.limits import lower_limits, upper_limits
+from deniable.audit.limits import joint_tails, lower_limits, upper_limits
 from deniable.audit.scores_input import Errors, Floats, Scores
 from deniable.checks import probability, real, whole
 
-__all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength"]
+__all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength", "beats", "shift"]
 
 Strength = Callable[[Floats, Floats], Floats]
 """What an estimator reads off false positive and false negative rates; falls in both, < 0 if worse than guessing."""
 
 
+def shift(fpr: Floats, fnr: Floats) -> Floats:
+    """The mu of the Gaussian trade-off curve through these rates; negative for an attack worse than guessing."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.fmax(ndtri(1 - fpr) - ndtri(fnr), -np.inf))
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Limits on (FPR, FNR): rows are splits, columns are thresholds whose limits hold together.
+    """Limits on (FPR, FNR): rows are splits, columns thresholds whose limits hold together, then corners.
 
-    Guarantee: in each row, all true rates are at most `fpr` and `fnr` with probability 1 - risk; and all are at least
-    `fpr_low` and `fnr_low` with the same probability. `risk` is (1 - confidence) times the share of rows that must
-    agree: if each of B p-values is sound, then B / k times the k-th smallest is (Rueger 1978).
+    Guarantee: in each row, with probability 1 - risk every threshold has a corner at which both true rates are at most
+    `fpr` and `fnr` (`joint_tails`); and with the same probability one at which both are at least `fpr_low` and
+    `fnr_low`. `risk` is (1 - confidence) times the share of rows that must agree: if each of B p-values is sound, then
+    B / k times the k-th smallest is (Rueger 1978).
     """
 
     fpr: Floats
@@ -58,30 +66,43 @@ class Limits:
 
     def lower(self, strength: Strength) -> float:
         """Guarantee: above the largest true strength with probability at most 1 - confidence."""
-        return float(np.sort(strength(self.fpr, self.fnr).max(axis=1))[-self.agreeing])
+        return float(np.sort(self._least(strength).max(axis=1))[-self.agreeing])
 
     def upper(self, strength: Strength) -> float:
         """What the strongest of these thresholds shows at most, at the same confidence; other attacks may show more."""
         return self.shown_at_most(strength).lower(strength)
 
     def shown_at_most(self, strength: Strength) -> Limits:
-        """The strongest threshold of each row, with its lower limits on the rates in place of the upper ones."""
+        """The strongest threshold of each row, with the strongest of its lower limits on the rates as the only ones."""
         best = self.strongest(strength)
-        return Limits(best.fpr_low, best.fnr_low, best.fpr, best.fnr, self.confidence)
+        corner = strength(best.fpr_low, best.fnr_low).argmax(axis=2)[:, :, None]
+        fpr, fnr = (np.take_along_axis(rate, corner, axis=2) for rate in (best.fpr_low, best.fnr_low))
+        return Limits(fpr, fnr, fpr, fnr, self.confidence)
 
     def strongest(self, strength: Strength) -> Limits:
         """The strongest threshold of each row alone."""
-        place = strength(self.fpr, self.fnr).argmax(axis=1)[:, None]
+        place = self._least(strength).argmax(axis=1)[:, None, None]
         given = (self.fpr, self.fnr, self.fpr_low, self.fnr_low)
         fpr, fnr, fpr_low, fnr_low = (np.take_along_axis(limit, place, axis=1) for limit in given)
         return Limits(fpr, fnr, fpr_low, fnr_low, self.confidence)
 
+    def _least(self, strength: Strength) -> Floats:
+        """Of each row and threshold: the least strength that its limits leave possible."""
+        return np.asarray(strength(self.fpr, self.fnr).min(axis=2))
+
     def refutes(self, tpr: Callable[[float], float]) -> bool:
         """Whether an attack with these rates beats the trade-off curve `tpr`(fpr), which is then not the true one."""
         found = 0
-        for fpr, fnr in zip(self.fpr, self.fnr, strict=True):
-            found += any(1 - b > a and 1 - b > tpr(float(a)) for a, b in zip(fpr, fnr, strict=True))
+        for row in zip(self.fpr, self.fnr, strict=True):
+            likeliest = np.argsort(-shift(*row).min(axis=1))
+            found += any(beats(row[0][i], row[1][i], tpr) for i in likeliest)
         return found >= self.agreeing
+
+
+def beats(fpr: Floats, fnr: Floats, tpr: Callable[[float], float]) -> bool:
+    """Whether the curve is below all corners; the weakest comes first, since a curve may be dear to compute."""
+    weakest = np.argsort(shift(fpr, fnr))
+    return bool(np.all(1 - fnr > fpr)) and all(1 - fnr[i] > tpr(float(fpr[i])) for i in weakest)
 
 
 class Rule(Protocol):
@@ -208,9 +229,9 @@ def _strongest(half: Half, strength: Strength, confidence: float) -> float:
     candidates = both[(_QUANTILES * (both.size - 1)).astype(np.int64)]
     fp = others.size - np.searchsorted(np.sort(others), candidates, side="right")
     fn = np.searchsorted(np.sort(members), candidates, side="right")
-    side = 1 - (1 - confidence) / 2
-    found = strength(upper_limits(fp, others.size, side), upper_limits(fn, members.size, side))
-    return float(candidates[np.argmax(found)])
+    u, v = joint_tails(1 - confidence)
+    found = strength(upper_limits(fp[:, None], others.size, 1 - u), upper_limits(fn[:, None], members.size, 1 - v))
+    return float(candidates[np.argmax(found.min(axis=1))])
 
 
 def _errors(half: Half, threshold: float) -> Errors:
@@ -223,14 +244,15 @@ def _agreeing(rows: int) -> int:
 
 
 def _limits(rows: list[list[Errors]], confidence: float, risk: float) -> Limits:
-    """Both rates of every threshold of a row share `risk` equally."""
-    side = 1 - risk / (2 * len(rows[0]))
-    fp, negatives, fn, positives = np.moveaxis(np.array([[_tuple(e) for e in row] for row in rows]), 2, 0)
+    """All thresholds of a row share `risk` equally; the two classes are independent, so their rates are joint."""
+    u, v = joint_tails(risk / len(rows[0]))
+    counts = np.moveaxis(np.array([[_tuple(e) for e in row] for row in rows]), 2, 0)
+    fp, negatives, fn, positives = counts[..., None]
     return Limits(
-        upper_limits(fp, negatives, side),
-        upper_limits(fn, positives, side),
-        lower_limits(fp, negatives, side),
-        lower_limits(fn, positives, side),
+        upper_limits(fp, negatives, 1 - u),
+        upper_limits(fn, positives, 1 - v),
+        lower_limits(fp, negatives, 1 - u),
+        lower_limits(fn, positives, 1 - v),
         confidence,
     )
 

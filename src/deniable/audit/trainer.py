@@ -77,6 +77,7 @@ class Seen:
     sums: list[Tensor]
     """The noisy sums: gradient times divisor."""
     batches: list[NDArray[np.int64] | None]
+    divisors: list[float]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -87,15 +88,17 @@ def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor]) -> Seen:
     weights: list[list[Tensor]] = []
     sums: list[list[Tensor]] = []
     batches: list[NDArray[np.int64] | None] = []
+    divisors: list[float] = []
     for number, step in enumerate(steps, start=1):
         applied = _step(step)
         weights.append(_fitted(f"weights of step {number}", applied.weights, parameters))
         gradient = _fitted(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
         batches.append(applied.batch)  # type: ignore[arg-type]
+        divisors.append(float(applied.divisor))
     if not batches:
         raise ValueError("trainer must yield at least one AppliedStep, got none")
-    return Seen(_stacked(weights), _stacked(sums), batches)
+    return Seen(_stacked(weights), _stacked(sums), batches, divisors)
 
 
 def _stacked(steps: list[list[Tensor]]) -> list[Tensor]:

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+from deniable.audit.watching import bar
 
 __all__ = ["bar", "numbers", "print_parts", "refusals"]
 
@@ -42,28 +43,6 @@ def numbers(option: str, text: str | None) -> list[float] | None:
         return [float(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise ValueError(f"{option} must be numbers with commas between them, as in 0.5,2,4, got {text!r}") from error
-
-
-@contextmanager
-def bar(before: str, during: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, and with the speed where it has a unit, on standard error; none without a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    words = [TextColumn(f"{{task.{name}}}") for name in ("description", "fields[count]", "fields[speed]")]
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    columns = (words[0], BarColumn(), *words[1:], *times)
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
-        task = shown.add_task(before, total=None, count="", speed="")
-
-        def tell(done: int, total: int) -> None:
-            if shown.tasks[0].total is None:  # what a resumed run brings does not count for the speed
-                shown.reset(task, total=total, completed=done, description=during)
-            shown.update(task, completed=done, count=f"{done:,} of {total:,}")
-            rate = shown.tasks[0].speed
-            shown.update(task, speed=f"{rate:.3g} {unit}" if rate and unit else "")
-
-        yield tell
 
 
 def print_parts(parts: Iterable[Any]) -> None:

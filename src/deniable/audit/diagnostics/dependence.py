@@ -200,7 +200,7 @@ def _between(evidence: Evidence) -> dict[str, float]:
         width = min(noise[a].shape[2], noise[b].shape[2])
         left, right = noise[a][..., :width].astype(float), noise[b][..., :width].astype(float)
         # given one layer's noise, its product with the other's is normal with its length as standard deviation
-        products = (left * right).sum(2) / np.linalg.norm(left, axis=2)
+        products = (left * right).sum(2) / np.maximum(np.linalg.norm(left, axis=2), 1e-300)
         sums = totals[..., a] * totals[..., b]
         mean = student(products.sum(1)[:, None] / np.sqrt(products.shape[1]))
         spread = _one_scale(evidence, b)

@@ -21,6 +21,8 @@ BETTER = 30.0
 """Another gradient is considered if the distance to it, in claimed variances, is so much smaller than the claim's."""
 FITTED = 6.0
 """The distance that a fitted number must gain."""
+HIDDEN = 10.0
+"""Two short gradients whose distances differ by less are not told apart."""
 LEFT, SHARE = 25.0, 0.01
 """What may be left along any known direction: in variances of the noise, and as a share of what is explained."""
 
@@ -67,15 +69,30 @@ _SUMMED = {
         "the norm that is clipped leaves out the biases, so the whole gradient is longer than the clipping norm: take "
         "the norm over all parameters",
     ),
+    "biases whole": (
+        CLIPPING,
+        "the biases' gradients are not clipped, only those of the other weights: clip the norm over all parameters",
+    ),
+    "absolute norm": (
+        CLIPPING,
+        "gradients are clipped by the sum of their absolute numbers (L1 norm), which is never less than the norm: that "
+        "is safe, but not what is claimed",
+    ),
+    "largest number": (
+        CLIPPING,
+        "gradients are clipped by their largest number (maximum norm), which bounds no norm: clip the norm over all "
+        "numbers",
+    ),
     "normalised": (CLIPPING, "every gradient is scaled to the clipping norm, also those that are shorter"),
     "mean": (
         MEAN,
         "what is yielded is the mean over the batch: yield its divisor, too (AppliedStep(..., divisor=...))",
     ),
     "all records": (MEAN, "all records are used in every step, not the batch alone: use the batch that was drawn"),
-    "previous clean": (
+    "older weights": (
         MEMORY,
-        "the gradient is the previous step's, of older weights: take it at the weights that are yielded",
+        "the gradient is that of the weights one step before: that is safe, but not what is yielded; take it at the "
+        "weights that are yielded, or yield those at which it is taken",
     ),
     AFTER: (MEAN, "the gradient belongs to other weights than those yielded: yield the weights before the step"),
 }
@@ -84,7 +101,7 @@ _GROUPED = (
     "gradients are clipped in groups of {size} (microbatches), not one by one, so one example's influence is larger "
     f"than the clipping norm: {_EACH}"
 )
-_HARMLESS = ("per layer, equal part", "loss averaged", "normalised", "weights")
+_HARMLESS = ("per layer, equal part", "loss averaged", "normalised", "weights", "absolute norm", "older weights")
 _ALIKE = {
     ("whole", "mean clipped"): (
         "the gradients are not clipped example by example: either the batch's mean gradient is clipped in place of "
@@ -97,6 +114,12 @@ _ALIKE = {
     ),
 }
 """Sentences for pairs that a training may not tell apart."""
+_SHORT = ("sum clipped", "absolute norm")
+_FAR_SHORTER = (
+    "the gradients are far shorter than if each were clipped to the claimed norm: either the batch's summed gradient "
+    "is clipped, which is not safe, or each example's by its L1 norm, which is (in these trainings the noise hides the "
+    f"difference): {_EACH}, by its norm"
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +165,10 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if best.name == "mean" and abs(ratio * float(evidence.trials.batch.sum(2).mean()) - 1) > 0.2:
         return None  # the noise of a mean is divided as well
     close = {one.name: one for one in reversed(candidates) if one.distance(gram) < least + 1}
+    hidden = {one.name for one in candidates if one.distance(gram) < least + HIDDEN}
     alike = next((text for pair, text in _ALIKE.items() if close.keys() >= set(pair)), None)
+    if best.name in _SHORT and hidden >= set(_SHORT):
+        alike = _FAR_SHORTER
     if NORM in close and SCALED in close:
         best = close[SCALED] if abs(ratio - 1) > 0.02 else close[NORM]  # a wrong divisor scales the noise as well
     return Explanation(best.about, alike or best.sentence, ratio, best.weakens)
@@ -230,10 +256,17 @@ _DIRECTIONS = {
     "clean": _unit("previous clean"),
     "noise": _unit("previous gradient") - _unit("previous clean"),
     "weights": _unit("weights"),
+    "momentum": _unit("momentum"),
 }
 _ADDED = (
     ("gradient", MEMORY, ACCUMULATED),
     ("clean", MEMORY, "the previous step's clean gradient is added again: set gradients to zero before each step"),
+    (
+        "momentum",
+        MEMORY,
+        "earlier steps' clean gradients are in it (momentum before the noise is added), so every step releases all "
+        "gradients before it again: add the noise first, and give the noisy gradient to the optimizer",
+    ),
     ("noise", STEPS, "the noise of a step depends on that of the step before: draw fresh noise in every step"),
     (
         "weights",

@@ -25,6 +25,12 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
     if int(batch.max(initial=0)) > 1:
         sentence = "a record is in the same batch more than once and counts double: draw each record at most once"
         return Diagnosis("batch sizes", 0.0, observed, expected, sentence)
+    if rate < 1 and sizes.std() > 0 and (evidence.trials.divisor == np.maximum(sizes, 1)).all():
+        sentence = (
+            "the noisy sum is divided by the batch's own size, so the size of what is released shows whether a record "
+            "was in the batch: divide by the expected size, rate x records"
+        )
+        return Diagnosis("batch sizes", 0.0, observed, expected, sentence)
     full = bool((sizes == members).all())
     if rate == 1:
         sentence = "the batches are smaller than claimed, which is all records: claim the sampling, subsampled(rate)"

@@ -71,7 +71,7 @@ def _sections(documents: list[Document], common: Mapping[str, str]) -> Iterator[
 def _section(document: Document, common: Mapping[str, str]) -> Iterator[str]:
     place = f"{document['paper']['name']}/{document['item']}"
     yield from ("", f'<a id="{_anchor(document)}"></a>', "", f"### {_named(document)}: {document['title']}", "")
-    yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_named(document)}" width="560"></a>'
+    yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_named(document)}" width="720"></a>'
     yield from ("", f"{document['caption']} Scale {document['scale']}; [record]({place}.json).", "")
     yield from (_statement(one) for one in document["comparisons"])
     yield from (f"- not judged at this scale: {one}" for one in document["not_judged"])
@@ -101,10 +101,14 @@ def _pairs(printed: Any, ours: Any, names: tuple[str, ...]) -> Iterator[tuple[st
         for name, part in printed.items():
             yield from _pairs(part, ours[name], (*names, name))
     elif isinstance(printed, str):
-        yield " ".join(names), printed, _like(ours, printed)
+        yield _words(names), printed, _like(ours, printed)
     elif any(text is not None for text in printed):
         both = [(text, _like(one, text)) for text, one in zip(printed, ours, strict=True) if text is not None]
-        yield " ".join(names), ", ".join(text for text, _ in both), ", ".join(own for _, own in both)
+        yield _words(names), ", ".join(text for text, _ in both), ", ".join(own for _, own in both)
+
+
+def _words(names: tuple[str, ...]) -> str:
+    return " ".join(names).replace("_", " ")
 
 
 def _like(ours: Any, text: str) -> str:

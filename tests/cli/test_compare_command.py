@@ -149,6 +149,9 @@ def test_words_for_a_person_and_a_picture(run: Run, own: Path) -> None:
     assert "Blind average precision, without the model" in text
     assert Path("out/precision-recall.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(Path("out/attack.json").read_text())["input"]["tested"] == 120
+    assert "The model gives its training data away" in Path("out/report.html").read_text()
+    assert run("report", "out", "--out", "again.html").code == 0
+    assert Path("again.html").read_text() == Path("out/report.html").read_text()
 
 
 def test_a_stopped_attack_is_resumed_and_equals_an_uninterrupted_one(run: Run, own: Path) -> None:

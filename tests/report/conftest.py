@@ -1,4 +1,4 @@
-"""Small real runs of every kind, made once: an audit with exposure, a comparison, a verdict."""
+"""Small real runs of every kind, made once: an audit with exposure, a comparison, an attack, a verdict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,32 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("runs")
     _run(*AUDIT.split(), "--out", place / "audit")
     _run(*COMPARE.split(), "--out", place / "compare")
-    return {"audit": place / "audit", "compare": place / "compare", "verdict": _verdict(place)}
+    found = {"audit": place / "audit", "compare": place / "compare", "attack": place / "attack"}
+    _attack(found["attack"])
+    return found | {"verdict": _verdict(place)}
+
+
+def _attack(place: Path) -> None:
+    """A model that has learned 60 of 120 records by heart."""
+    import torch  # noqa: PLC0415
+    from torch import nn  # noqa: PLC0415
+
+    from deniable.comparison.own import attack_model  # noqa: PLC0415
+    from deniable.data import from_arrays  # noqa: PLC0415
+    from deniable.report.page import write  # noqa: PLC0415
+
+    torch.manual_seed(0)
+    generator = np.random.default_rng(0)
+    features, labels = generator.normal(size=(120, 30)).astype(np.float32), generator.integers(0, 4, 120)
+    model = nn.Sequential(nn.Linear(30, 64), nn.ReLU(), nn.Linear(64, 4))
+    learner = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(150):
+        learner.zero_grad()
+        loss = nn.functional.cross_entropy(model(torch.from_numpy(features[:60])), torch.from_numpy(labels[:60]))
+        loss.backward()  # type: ignore[no-untyped-call]
+        learner.step()
+    members, others = (from_arrays("noise", features[part], labels[part]) for part in (slice(60), slice(60, 120)))
+    write(attack_model(model, members, others, attack="threshold", repeats=2, out=place), place)
 
 
 def _verdict(place: Path) -> Path:

@@ -48,7 +48,7 @@ def attack(
     delta: Annotated[Text, option("delta", "D", "Delta of the bound on epsilon. Default 1/members.", ATTACK)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", ATTACK)] = None,
     out: Annotated[
-        Text, option("out", "DIR", "Keep every finished repeat here; then attack.json and a picture.", ATTACK)
+        Text, option("out", "DIR", "Keep every finished repeat here; then attack.json and a report.", ATTACK)
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", metavar=" ", help="Go on with the attack in --out.", rich_help_panel=ATTACK)
@@ -64,10 +64,9 @@ def attack(
         values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
         document = _attacked(model, data, weights, label, values)
         if out is not None:
-            from deniable.report.page import write_attack
+            from deniable.report.page import write
 
-            write_attack(document, out)
-            print(f"picture and attack.json: {out}", file=sys.stderr)
+            print(f"report: {write(document, out)}", file=sys.stderr)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
         return
@@ -87,34 +86,15 @@ def _parts(document: Document) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    given, precision, bound = document["input"], document["average_precision"], document["epsilon_lower_bound"]
+    from deniable.report.given_away import OUTCOMES, outcome, rows, told
+
     if document["warning"]:
         yield Words(document["warning"] + "\n", style="bold red")
-    yield Words(_verdict(document) + "\n", style="bold")
-    yield Words(
-        f"The attacker knew half of {given['members']:,} members and {given['non_members']:,} non-members (as many of "
-        f"each) and was tested on {given['tested']:,} others, {given['repeats']} times.\n"
-    )
+    yield Words(OUTCOMES[outcome(document)] + "\n", style="bold")
+    yield Words(told(document) + "\n")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    limits = document["average_precision_interval"]
-    table.add_row("Average precision (0.5: guessing)", f"{precision['mean']:.3f}")
-    table.add_row(f"  {given['confidence']:.0%} limits, first repeat", f"{limits['low']:.3f} to {limits['high']:.3f}")
-    table.add_row("Blind average precision, without the model", f"{document['blind']['average_precision']:.3f}")
-    table.add_row("Advantage (TPR - FPR)", f"{document['advantage']['mean']:.3f}")
-    for fpr, tpr in document["tpr_at_fpr"].items():
-        table.add_row(f"Members found (TPR) at {100 * float(fpr):g} % FPR", f"{tpr:.2%}")
-    shown = "-" if bound["value"] is None else f"{bound['value']:.3g}"
-    table.add_row(f"Epsilon at delta {given['delta']:.3g}, at least", shown)
-    table.add_row("Accuracy on members", f"{document['accuracy']['members']:.1%}")
-    table.add_row("Accuracy on non-members", f"{document['accuracy']['non_members']:.1%}")
+    for row in rows(document):
+        table.add_row(*row)
     yield Padding(table, (0, 0, 1, 2), expand=False)
-
-
-def _verdict(document: Document) -> str:
-    if document["blind"]["differs"]:
-        return "Whether the model gives its training data away cannot be told from these records."
-    if document["average_precision_interval"]["low"] > 0.5:
-        return "The model gives its training data away: the attack does better than guessing."
-    return "This attack cannot tell members from non-members; a stronger one may."

@@ -32,7 +32,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="Folders that audit or compare wrote with --out, or documents of audit, compare or verdict, printed "
+            help="Folders that audit, compare or attack wrote with --out, or their documents or a verdict's, printed "
             "with --json.",
             show_default=False,
         ),

@@ -11,19 +11,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from deniable.document import Document
+from deniable.report.attacked import attack_chapter
 from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
 from deniable.report.compared import comparison_chapter
-from deniable.report.comparison import attack_pictures
 from deniable.report.picture import Picture, inline, write_pictures
 from deniable.report.runs import PAGE, Run
 from deniable.report.scored import verdict_chapter
 from deniable.store import replace_file
 
-__all__ = ["SCHEMA", "page", "write", "write_attack"]
+__all__ = ["SCHEMA", "page", "write"]
 
 SCHEMA = "deniable/report/1"
-CHAPTERS = {"audit": audit_chapter, "compare": comparison_chapter, "verdict": verdict_chapter}
+CHAPTERS = {
+    "audit": audit_chapter,
+    "compare": comparison_chapter,
+    "verdict": verdict_chapter,
+    "attack": attack_chapter,
+}
 UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 """What could end a script element, or a line within one, written so that JSON reads the same."""
 
@@ -31,7 +36,7 @@ UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "
 def page(runs: Sequence[Run]) -> str:
     """The page of one or several runs; the same runs give the same bytes."""
     if not runs:
-        raise ValueError("name at least one run: a folder that audit or compare wrote, or a .json file")
+        raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
     return _rendered(runs, [CHAPTERS[run.kind](run) for run in runs])
 
 
@@ -48,11 +53,6 @@ def write(document: Document, directory: Path | str) -> Path:
     _write(document, place / f"{kind}.json", chapter.pictures)
     replace_file(place / PAGE, _rendered([run], [chapter]).encode())
     return place / PAGE
-
-
-def write_attack(document: Document, directory: Path | str) -> Path:
-    """Write attack.json and the picture of one attacked model; the path of the .png file."""
-    return _write(document, Path(directory) / "attack.json", attack_pictures(document))[0]
 
 
 def _write(document: Document, path: Path, pictures: Sequence[Picture]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A run as it lies on disk: a folder that `audit` or `compare` wrote, or a document printed with --json."""
+"""A run as it lies on disk: a folder that `audit`, `compare` or `attack` wrote, or a document printed with --json."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from typing import Any, NoReturn
 
 from deniable.document import Document
 from deniable.mechanisms import Adjacency
-from deniable.report.shape import AUDIT, COMPARE, MEASURED, VERDICT, check
+from deniable.report import given_away
+from deniable.report.shape import ATTACK, AUDIT, COMPARE, MEASURED, NUMBER, VERDICT, check
 from deniable.store import FILE, kept
 
 __all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "listed", "outcome", "places", "read", "title"]
 
-DOCUMENTS = ("audit.json", "compare.json")
+DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 """The document in a run's folder."""
 PAGE = "report.html"
-KINDS: dict[str, tuple[int, dict[str, Any]]] = {"audit": (1, AUDIT), "compare": (1, COMPARE), "verdict": (1, VERDICT)}
+KINDS: dict[str, tuple[int, dict[str, Any]]] = {
+    "audit": (1, AUDIT),
+    "compare": (1, COMPARE),
+    "verdict": (1, VERDICT),
+    "attack": (1, ATTACK),
+}
 """The newest schema that is understood of each kind of document, and its shape."""
 LARGEST = 64 * 2**20
 
@@ -53,7 +59,9 @@ def read(path: Path | str) -> Run:
         run = _from_file(_document_of(place), place.resolve().name)
         return _with_trials(run, place) if (place / FILE).exists() else run
     if not place.exists():
-        raise FileNotFoundError(f"there is no run {place}: name a folder that audit or compare wrote, or a .json file")
+        raise FileNotFoundError(
+            f"there is no run {place}: name a folder that audit, compare or attack wrote, or a .json file"
+        )
     return _from_file(place, place.stem)
 
 
@@ -75,11 +83,15 @@ def title(run: Run) -> str:
     """What was examined, in a line."""
     given = run.document["input"]
     what = {"audit": "Privacy audit of", "compare": "Local against central privacy on", "verdict": "Verdict on"}
+    if run.kind == "attack":
+        return "Membership attack on a trained model"
     return f"{what[run.kind]} {given.get('data') or given.get('scores') or 'scores'}"
 
 
 def outcome(run: Run) -> str:
     """The verdict in a word or two; a comparison's is which protection is better."""
+    if run.kind == "attack":
+        return given_away.outcome(run.document)
     if run.kind == "compare":
         better = run.document["recommendation"]["better"]
         return {"central": "central is better", "local": "local is better", "alike": "alike"}.get(better, "undecided")
@@ -106,7 +118,7 @@ def _document_of(place: Path) -> Path:
     if there:
         return there[0]
     begun = "its campaign is not finished: go on with --resume" if (place / FILE).exists() else "it is no run's folder"
-    raise ValueError(f"{place} has no {' or '.join(DOCUMENTS)}: {begun}")
+    raise ValueError(f"{place} has no {', '.join(DOCUMENTS[:-1])} or {DOCUMENTS[-1]}: {begun}")
 
 
 def _from_file(path: Path, name: str) -> Run:
@@ -155,11 +167,21 @@ def _agree(kind: str, document: Document) -> None:
             _course(document["course"])
     if kind == "compare":
         _levels(document["levels"])
+    if kind == "attack":
+        _same("precision_recall", document["precision_recall"].values())
+        _rates(document["tpr_at_fpr"])
     if kind == "verdict" and "adjacency" in document["input"]:
         Adjacency(document["input"]["adjacency"])
     edges = document.get("exposure", {}).get("distribution")
     if edges and len(edges["edges"]) != len(edges["counts"]) + 1:
         raise ValueError("exposure.distribution must have one edge more than counts")
+
+
+def _rates(found: Document) -> None:
+    for fpr, tpr in found.items():
+        check(NUMBER, tpr, "tpr_at_fpr")
+        if not 0 <= float(fpr) <= 1:
+            raise ValueError(f"tpr_at_fpr must name rates from 0 to 1, got {fpr[:20]!r}")
 
 
 def _levels(levels: list[Document]) -> None:

@@ -13,7 +13,18 @@ from math import isfinite
 from deniable.document import Document
 from deniable.report.amounts import figure, share
 
-__all__ = ["Axis", "Bar", "Row", "Scale", "epsilon_axis", "precision_scale", "promise_scale", "share_axis"]
+__all__ = [
+    "Axis",
+    "Bar",
+    "Row",
+    "Scale",
+    "attack_scale",
+    "claim_scale",
+    "epsilon_axis",
+    "precision_scale",
+    "promise_scale",
+    "share_axis",
+]
 
 
 @dataclass(frozen=True)
@@ -116,12 +127,25 @@ def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, 
 
 def precision_scale(document: Document) -> Scale:
     """A comparison's levels: the attack's average precision beside the most that each level's promise allows."""
-    ticks = tuple((tick / 10, f"{tick / 10:g}") for tick in range(5, 11))
-    title = "Average precision of the attack: 0.5 is guessing, 1 is certainty"
-    axis = Axis(title, 0.5, 1.0, ticks, lambda value: f"{value:.2f}", "1")
     note = "Bars: measured, with limits over the repeats. Pale: the most that the level's promise allows."
     rows = [_level(row) for row in document["levels"]]
-    return _scale("What the attack achieves at each level of protection", axis, rows, None, note)
+    return _scale("What the attack achieves at each level of protection", _precision_axis(), rows, None, note)
+
+
+def attack_scale(document: Document) -> Scale:
+    """One model's attack, beside one that never sees the model."""
+    limits, blind = document["average_precision_interval"], document["blind"]
+    attack = Row("Attack", "measured", limits["low"], limits["high"], document["average_precision"]["mean"], True)
+    least, most = 0.5, max(blind["average_precision"], 0.5)
+    unseen = Row("Without the model", "exact", least, most, told=f"{blind['average_precision']:.2f}")
+    note = f"The attack's limits: {100 * document['input']['confidence']:.4g} % confidence, first repeat."
+    return _scale("What the attack achieves", _precision_axis(), [attack, unseen], None, note)
+
+
+def _precision_axis() -> Axis:
+    ticks = tuple((tick / 10, f"{tick / 10:g}") for tick in range(5, 11))
+    title = "Average precision of the attack: 0.5 is guessing, 1 is certainty"
+    return Axis(title, 0.5, 1.0, ticks, lambda value: f"{value:.2f}", "1")
 
 
 def _level(row: Document) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["AUDIT", "COMPARE", "VERDICT", "check"]
+__all__ = ["ATTACK", "AUDIT", "COMPARE", "MEASURED", "NUMBER", "VERDICT", "check"]
 
 NUMBER, MAYBE = (int, float), (int, float, None)
 WORD = (str, None)
@@ -175,6 +175,30 @@ COMPARE: dict[str, Any] = {
         }
     ],
     "recommendation": {"sentences": [(str,)], "better": WORD},
+    "provenance?": PROVENANCE,
+    "finished?": (str,),
+}
+ATTACK: dict[str, Any] = {
+    "input": {
+        "attack": (str,),
+        "repeats": (int,),
+        "seed": (int,),
+        "delta": NUMBER,
+        "confidence": NUMBER,
+        "data_sha256": [(str,)],
+        "members": (int,),
+        "non_members": (int,),
+        "tested": (int,),
+    },
+    "accuracy": {"members": NUMBER, "non_members": NUMBER},
+    "average_precision": SPREAD,
+    "average_precision_interval": {"low": NUMBER, "high": NUMBER},
+    "advantage": SPREAD,
+    "tpr_at_fpr": {},
+    "epsilon_lower_bound": {"value": MAYBE},
+    "precision_recall": {"precision": [NUMBER], "recall": [NUMBER]},
+    "blind": {"average_precision": NUMBER, "differs": (bool,)},
+    "warning": WORD,
     "provenance?": PROVENANCE,
     "finished?": (str,),
 }

@@ -123,6 +123,24 @@ def test_an_unseen_fault_is_caught_and_its_cause_named(trainer: Broken, words: s
     assert words in document["diagnostics"]["cause"]
 
 
+KEPT: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Keeping(Noise):
+    """Trains on the first data set with 40 records that it was ever given, whatever it is given later."""
+
+    def __call__(self, records: Any, seed: int) -> Any:
+        if len(records.features) == 40 and not KEPT:
+            KEPT.append(records)
+        return super().__call__(KEPT[0] if KEPT else records, seed)
+
+
+def test_a_training_that_ignores_the_neighbour_is_caught() -> None:
+    document = examined(Keeping(sigma=1.0), trials=40)
+    assert "a record is used that was not given" in document["diagnostics"]["cause"]
+
+
 @dataclass(frozen=True)
 class Decayed(Noise):
     """Weight decay on top of the noisy gradient, which is safe; `fault` "yielded": it is in what is yielded."""

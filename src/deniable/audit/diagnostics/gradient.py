@@ -84,10 +84,13 @@ def mean(evidence: Evidence) -> Diagnosis:
             any_of(inside),
             any_of(outside),
             any_of(inside[-evidence.differing :]),
+            any_of(outside[-evidence.differing :]),
         ),
         f"{factor:.4g} x the clean sum, records' p-values from {min(inside.min(), outside.min()):.2g}",
         "1 x the clean sum, no record too much or too little",
-        _mean_sentence(evidence, factor, inside, any_of(outside, p_outside)),
+        _mean_sentence(
+            evidence, factor, inside, any_of(any_of(outside), p_outside, any_of(outside[-evidence.differing :]))
+        ),
     )
 
 
@@ -95,6 +98,8 @@ def _mean_sentence(evidence: Evidence, factor: float, inside: Array, outside: fl
     if _p_of_noise_mean(evidence) < evidence.level and abs(noise_mean(evidence)) > 0.01:
         shift = f"a mean of {noise_mean(evidence):.2g} claimed standard deviations"
         return f"the noise has {shift}: draw it from a normal distribution with mean zero"
+    if outside < evidence.level and evidence.claim.rate == 1:
+        return "a record is used that was not given (the neighbouring data set lacks it): train on the given records"
     if outside < evidence.level:
         return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
     worst = int(np.argmin(inside))

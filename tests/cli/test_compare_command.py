@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -133,6 +134,9 @@ def test_safetensors_are_read_too(run: Run, own: Path) -> None:
         run(*MODEL, "one.npz", "--weights", name, *QUICK, "--json").document
         for name in ("weights.pt", "weights.safetensors")
     ]
+    assert [
+        one.pop("provenance")["command"].count(name) for one, name in zip(found, (".pt", ".safe"), strict=True)
+    ] == [1, 1]
     assert found[0] == found[1]
     Path("weights.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00notjson!")
     refused = run(*MODEL, "one.npz", "--weights", "weights.safetensors")
@@ -152,6 +156,14 @@ def test_words_for_a_person_and_a_picture(run: Run, own: Path) -> None:
     assert "The model gives its training data away" in Path("out/report.html").read_text()
     assert run("report", "out", "--out", "again.html").code == 0
     assert Path("again.html").read_text() == Path("out/report.html").read_text()
+
+
+def test_the_command_in_the_record_gives_it_again(run: Run, own: Path) -> None:
+    asked = (*MODEL, "one.csv", "--label", "group", "--weights", "weights.pt", *QUICK, "--seed", 3, "--confidence", 0.9)
+    found = run(*asked, "--json").document
+    program, *again = shlex.split(found["provenance"]["command"])
+    assert program == "deniable"
+    assert run(*again, "--json").document == found
 
 
 def test_a_stopped_attack_is_resumed_and_equals_an_uninterrupted_one(run: Run, own: Path) -> None:

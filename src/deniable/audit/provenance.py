@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deniable.data import Dataset
 
 __all__ = [
+    "attack_command",
     "audit_command",
     "compare_command",
     "data_source",
@@ -119,6 +120,12 @@ def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confide
     asked |= {name: ",".join(map(repr, given[name])) or "," for name in ("central", "local")}
     asked["patience"] = given["patience"] or 0
     return shlex.join(["deniable", "compare", source["data"], *_options(asked)])
+
+
+def attack_command(model: str, files: Sequence[str], asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """The command that attacks the same model again; `asked` are the options that name files and columns."""
+    settings = {name: given[name] for name in ("attack", "repeats", "seed", "delta", "confidence")}
+    return shlex.join(["deniable", "attack", model, *files, *_options({**asked, **settings})])
 
 
 def verdict_command(given: Mapping[str, Any]) -> str:

@@ -74,11 +74,15 @@ def attack(
 
 
 def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> Document:
+    from deniable.audit.provenance import attack_command, versions
     from deniable.comparison.own import attack_model, read_model, read_records
 
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
-        return attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
+        found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
+    command = attack_command(model, data, {"weights": weights, "label": label}, found["input"])
+    source = {"data": ", ".join(data), "versions": versions(), "command": command}
+    return {**found, "provenance": source}
 
 
 def _parts(document: Document) -> Iterator[Any]:

@@ -24,7 +24,7 @@ SETTINGS = {
     "adjacency": "Neighbours",
     "calibration": "Noise calibrated by",
     "attack": "Attack",
-    "repeats": "Trainings of each level",
+    "repeats": "Repeats",
     "records": "Records of D",
     "measure": "Unlikeness measured by",
     "record": "Record of D that differs",

@@ -60,6 +60,11 @@ def test_precision_may_be_relative_to_a_unit(level: float) -> None:
 def test_what_lies_beyond_the_range_is_infinite() -> None:
     assert falls_to(lambda x: 1.0, 0.5, (0.0, 1.0)) == inf
     assert falls_to(lambda x: 0.1, 0.5, (0.0, 1.0), within=(-7.0, 7.0)) == -inf
+    for end in (2.9, 3.1):  # whatever the steps
+        asked: list[float] = []
+        found = falls_to(lambda x: asked.append(x) or exp(-x), exp(-3.0), (0.0, 1.7), within=(-1.0, end))  # noqa: B023
+        assert found == (inf if end < 3 else pytest.approx(3.0, rel=1e-12))
+        assert max(asked) <= end
 
 
 def test_few_evaluations_suffice_where_the_function_is_smooth() -> None:

@@ -56,17 +56,16 @@ def falls_to(
     before, here = None, (guess, excess(guess))
     side = 1.0 if here[1] > 0 else -1.0  # the way to go
     while True:
-        third, before, here = before, here, _next(excess, here, side * step, floor)
+        if here[0] == within[side > 0]:
+            return side * inf
+        third, before, here = before, here, _point(excess, min(max(here[0] + side * step, within[0]), within[1]), floor)
         if (here[1] > 0) != (side > 0):
             unsafe, safe = (before, here) if side > 0 else (here, before)
             return _closed(excess, (unsafe, safe, third), _width(precision, unit), close)
-        if not within[0] <= here[0] <= within[1]:
-            return side * inf
         step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
 
 
-def _next(excess: Callable[[float], float], here: Point, move: float, floor: float) -> Point:
-    x = here[0] + move
+def _point(excess: Callable[[float], float], x: float, floor: float) -> Point:
     return (x, excess(x)) if x > floor else (floor, inf)
 
 

@@ -85,6 +85,8 @@ class Answers:
 
     def _submit(self, kind: str, text: str) -> asyncio.Future[Answer]:
         if self._pool is None:
+            for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its worker: its small matrices need no threads
+                os.environ.setdefault(f"{library}_NUM_THREADS", "1")
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=get_ready)
         return asyncio.get_running_loop().run_in_executor(self._pool, answer, kind, text)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp, inf, log, log1p
 
-from deniable.checks import positive, probability
+from deniable.checks import MOST_STEPS, positive, probability
 from deniable.loss.roots import crossing, falls_to
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = [
+    "MOST_NOISE",
     "Accuracy",
     "Advantage",
     "Belief",
@@ -26,6 +27,7 @@ __all__ = [
     "Target",
     "TruePositiveRate",
     "calibrate",
+    "first_safe",
 ]
 
 
@@ -232,7 +234,7 @@ class _Risk:
 
 
 _PRECISION = 5e-10
-_LEAST, _MOST = 1e-3, 1e9
+_LEAST, MOST_NOISE = 1e-3, 1e9
 _FAR_BELOW = 1e-3
 
 
@@ -241,17 +243,21 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
 
     The margin covers rounding, also that of scores which the risk stands for.
     """
-    noise = _first_safe(risk.looked_at, target, (0.0, 0.25)) * (1 + _PRECISION)
-    if risk(noise) > target.level:
-        noise = _first_safe(risk, target, (log(noise), 0.01)) * (1 + _PRECISION)
+    noise = first_safe(risk.looked_at, target.level, (0.0, 0.25), _PRECISION) * (1 + _PRECISION)
+    if noise < inf and risk(noise) > target.level:
+        noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)
+    if noise == inf:
+        raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {target}")
     return noise, 3 * _PRECISION * noise if noise > 2 * _LEAST else noise
 
 
-def _first_safe(risk: Callable[[float], float], target: Target, start: tuple[float, float]) -> float:
-    within = log(_LEAST), log(_MOST)
-    found = falls_to(lambda x: risk(exp(x)), target.level, start, within=within, precision=_PRECISION, unit=1.0)
-    if found == inf:
-        raise ValueError(f"no noise up to {_MOST:g} keeps the promise {target}")
+def first_safe(risk: Callable[[float], float], level: float, start: tuple[float, float], precision: float) -> float:
+    """The least noise, within a share `precision`, at which a risk that falls with it is at most `level`.
+
+    Searched from `start` (a logarithm, and a step); at least 1e-3, and inf where `MOST_NOISE` is not enough.
+    """
+    within = log(_LEAST), log(MOST_NOISE)
+    found = falls_to(lambda x: risk(exp(x)), level, start, within=within, precision=precision, unit=1.0)
     return exp(max(found, within[0]))
 
 
@@ -261,7 +267,7 @@ def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:
     safe, unsafe = 1, 2
     while risk(unsafe) <= target.level:
         safe, unsafe = unsafe, 2 * unsafe
-        if unsafe > _MOST:
+        if unsafe > MOST_STEPS:
             return safe, float(safe)
     while unsafe - safe > 1:
         middle = (safe + unsafe) // 2

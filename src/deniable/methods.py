@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from math import exp, inf, log
+from math import inf
 
 from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
-from deniable.calibration import Belief, Target
+from deniable.calibration import MOST_NOISE, Belief, Target, first_safe
 from deniable.checks import probability
-from deniable.loss.roots import falls_to
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import privacy_loss
 
 __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
-_LEAST, _MOST = 1e-3, 1e9
 _HUGE = 1e300
 
 
@@ -41,9 +39,10 @@ def calibrate_by(
     def score(noise: float) -> float:
         return _score(name, mechanism_of(noise), target, delta, kind)
 
-    if not score(_MOST) <= target.bound:
-        raise InapplicableError(f"{name}: no noise up to {_MOST:g} keeps this promise at delta {delta:g}")
-    return _least(lambda noise: _known(score, noise), target.bound)
+    if not score(MOST_NOISE) <= target.bound:
+        raise InapplicableError(f"{name}: no noise up to {MOST_NOISE:g} keeps this promise at delta {delta:g}")
+    # a score may jump (to 0, to infinity), which the search bears
+    return first_safe(lambda noise: min(_known(score, noise), _HUGE), target.bound, (0.0, 0.5), _PRECISION / 3)
 
 
 def _score(name: str, mechanism: Mechanism, target: Target, delta: float, adjacency: Adjacency) -> float:
@@ -63,16 +62,3 @@ def _known(score: Callable[[float], float], noise: float) -> float:
         return score(noise)
     except InapplicableError:
         return inf
-
-
-def _least(score: Callable[[float], float], bound: float) -> float:
-    """The smallest noise that keeps the promise; a score may jump (to 0, to infinity), which the search bears."""
-    log_noise = falls_to(
-        lambda x: min(score(exp(x)), _HUGE),
-        bound,
-        (0.0, 0.5),
-        within=(log(_LEAST), log(_MOST)),
-        precision=_PRECISION / 3,
-        unit=1.0,
-    )
-    return exp(max(log_noise, log(_LEAST)))

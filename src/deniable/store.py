@@ -54,6 +54,11 @@ def replace_file(path: Path, content: bytes) -> None:
     os.replace(draft, path)  # noqa: PTH105 (named for what it does)
 
 
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON document for people and machines, whole or not at all."""
+    replace_file(path, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+
+
 class Store:
     """The finished blocks of one campaign in `directory`; use it in a `with` statement.
 

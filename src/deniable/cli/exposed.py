@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +48,9 @@ def alone(ground: Ground, out: str | None) -> Document:
     place = Path(out or ".")
     document = exposure_alone(ground, written(ground, place))
     if out is not None:
-        from deniable.store import replace_file
+        from deniable.store import write_document
 
-        replace_file(place / "exposure.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+        write_document(place / "exposure.json", document)
     return document
 
 

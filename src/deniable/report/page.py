@@ -18,7 +18,7 @@ from deniable.report.compared import comparison_chapter
 from deniable.report.picture import Picture, inline, write_pictures
 from deniable.report.runs import PAGE, Run
 from deniable.report.scored import verdict_chapter
-from deniable.store import replace_file
+from deniable.store import replace_file, write_document
 
 __all__ = ["SCHEMA", "page", "write"]
 
@@ -57,7 +57,7 @@ def write(document: Document, directory: Path | str) -> Path:
 
 def _write(document: Document, path: Path, pictures: Sequence[Picture]) -> list[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    write_document(path, document)
     return write_pictures(pictures, path.parent)
 
 

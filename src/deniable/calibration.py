@@ -232,9 +232,15 @@ class _Risk:
         """Less than half as dear: one direction only, and a bound where that is far below the level."""
         return self.target.risk(self.loss(value).one_way(_FAR_BELOW * self.target.level))
 
+    def guessed(self, value: float) -> float:
+        """A guess, much cheaper still; inf where there is none to be had."""
+        rough = self.loss(value).roughly()
+        return inf if rough is None else self.target.risk(rough)
+
 
 _PRECISION = 5e-10
 _LEAST, MOST_NOISE = 1e-3, 1e9
+_WITHIN = log(_LEAST), log(MOST_NOISE)
 _FAR_BELOW = 1e-3
 
 
@@ -243,7 +249,7 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
 
     The margin covers rounding, also that of scores which the risk stands for.
     """
-    noise = first_safe(risk.looked_at, target.level, (0.0, 0.25), _PRECISION) * (1 + _PRECISION)
+    noise = first_safe(risk.looked_at, target.level, _start(risk, target), _PRECISION) * (1 + _PRECISION)
     if noise < inf and risk(noise) > target.level:
         noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)
     if noise == inf:
@@ -251,14 +257,21 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
     return noise, 3 * _PRECISION * noise if noise > 2 * _LEAST else noise
 
 
+def _start(risk: _Risk, target: Target) -> tuple[float, float]:
+    """Where to look for the least noise first (a logarithm), and how far the next look should be."""
+    if risk.loss(1.0).roughly() is None:
+        return 0.0, 0.25
+    guess = falls_to(lambda x: risk.guessed(exp(x)), target.level, (0.0, 0.25), within=_WITHIN, close=0.02)
+    return (guess, 0.05) if abs(guess) < inf else (0.0, 0.25)
+
+
 def first_safe(risk: Callable[[float], float], level: float, start: tuple[float, float], precision: float) -> float:
     """The least noise, within a share `precision`, at which a risk that falls with it is at most `level`.
 
     Searched from `start` (a logarithm, and a step); at least 1e-3, and inf where `MOST_NOISE` is not enough.
     """
-    within = log(_LEAST), log(MOST_NOISE)
-    found = falls_to(lambda x: risk(exp(x)), level, start, within=within, precision=precision, unit=1.0)
-    return exp(max(found, within[0]))
+    found = falls_to(lambda x: risk(exp(x)), level, start, within=_WITHIN, precision=precision, unit=1.0)
+    return exp(max(found, _WITHIN[0]))
 
 
 def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:

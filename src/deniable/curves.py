@@ -6,13 +6,12 @@ are those of `document`.
 
 from __future__ import annotations
 
-from math import log, log1p
-
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import logit
 
 from deniable.document import Document, Question, asked
 from deniable.loss import Pair, dominating_pair
+from deniable.loss.arrays import Floats
 from deniable.loss.drawn import drawn_tails, extent
 from deniable.mechanisms import Mechanism
 
@@ -20,15 +19,16 @@ __all__ = ["curves"]
 
 _THRESHOLDS = 128
 _BINS = 40
-Floats = NDArray[np.float64]
 
 
 def curves(mechanism: Mechanism, question: Question, given: Document) -> Document:
     """The best attack's ROC curve, and how sure the observer ends: shares of releases in equal bins of belief."""
     pair = dominating_pair(mechanism, question.adjacency)
-    fpr, tpr = _roc(pair)
     edges = np.linspace(0.0, 1.0, _BINS + 1)
-    inside, outside = _beliefs(pair, question.prior, edges)
+    thresholds = np.linspace(*extent(pair), _THRESHOLDS)
+    tails, null_tails = drawn_tails(pair, np.concatenate([thresholds, _losses(edges[1:-1], question.prior)]))
+    fpr, tpr = _roc(pair, null_tails[:_THRESHOLDS], tails[:_THRESHOLDS])
+    inside, outside = _shares(tails[_THRESHOLDS:]), _shares(null_tails[_THRESHOLDS:])
     return {
         "schema": "deniable/curves/1",
         "input": asked(given, question),
@@ -37,10 +37,9 @@ def curves(mechanism: Mechanism, question: Question, given: Document) -> Documen
     }
 
 
-def _roc(pair: Pair) -> tuple[Floats, Floats]:
+def _roc(pair: Pair, fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:
     """The concave hull of both directions' curves; the other direction's is the mirror image on the anti-diagonal."""
-    tails, null_tails = drawn_tails(pair, np.linspace(*extent(pair), _THRESHOLDS))
-    rates = list(zip(null_tails.tolist(), tails.tolist(), strict=True))
+    rates = list(zip(fpr.tolist(), tpr.tolist(), strict=True))
     mirrored = [(1 - right, 1 - wrong) for wrong, right in rates]
     corners = [(0.0, max(pair.escape, pair.reversed().escape)), (1.0, 1.0)]
     hull = _hull(sorted([*rates, *mirrored, *corners]))
@@ -63,9 +62,11 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _beliefs(pair: Pair, prior: float, edges: Floats) -> tuple[Floats, Floats]:
-    """Shares of releases whose belief falls between the edges: the person is in the data, or is not."""
-    odds = log(prior) - log1p(-prior)
-    losses = np.log(edges[1:-1]) - np.log1p(-edges[1:-1]) - odds
-    inside, outside = (np.concatenate([[1.0], tails, [0.0]]) for tails in drawn_tails(pair, losses))
-    return -np.diff(np.minimum.accumulate(inside)), -np.diff(np.minimum.accumulate(outside))
+def _losses(beliefs: Floats, prior: float) -> Floats:
+    """The losses after which an observer is that sure."""
+    return np.asarray(logit(beliefs) - logit(prior))
+
+
+def _shares(tails: Floats) -> Floats:
+    """Shares of releases between the edges of the bins, of which all inner ones' tails are given."""
+    return np.asarray(-np.diff(np.minimum.accumulate(np.concatenate([[1.0], tails, [0.0]]))))

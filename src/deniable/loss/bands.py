@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import exp, expm1, log1p
+from math import exp
 
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.quadrature import log1p as log1p_of
+from deniable.loss.quadrature import log1p
 from deniable.loss.saddle import Composition
 from deniable.loss.steps import Moments, Step
 
-__all__ = ["bands", "jumpy"]
+__all__ = ["bands"]
 
 _FIRST = exp(-6.0)  # expected number of jumps above the first size in many steps, where all of them make a bulk
 _FEW = 1000  # steps, of which each single one may matter: there the first size is exceeded a few times
@@ -32,7 +32,6 @@ _FALL = exp(-12.0)  # by which the expected number falls from one size to the ne
 _APART = 4.0  # by which one size exceeds the one before, at least
 _WIDEST = 32.0  # and at most
 _LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
-_SMALL = 0.3
 _LEAST = 1e-12  # jumps below this size are of no account
 _RAREST = 1e-200
 _BULK = 0.005  # mass that must be left below the first size
@@ -47,11 +46,6 @@ def bands(composition: Composition) -> Sequence[Composition]:
     return [_Damped(_damped(composition, edges[0]))] + [
         _Band(_damped(composition, above), below) for below, above in pairwise(edges)
     ]
-
-
-def jumpy(composition: Composition) -> bool:
-    """Whether rare losses are likely to stand apart: all but the rarest jumps are far below 1."""
-    return 0 < _size(composition, _FIRST) < _SMALL
 
 
 def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
@@ -109,34 +103,36 @@ class _Band(_Damped):
             found = step.cumulant(s)
             below += count * found
             if jumps is not None:
-                growth += count * log1p_of(np.exp(jumps.cumulant(s) - found))
+                growth += count * _log_one_plus_exp(jumps.cumulant(s) - found)
         return below + _log_expm1(growth)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""
-        total, growth = np.zeros(3), np.zeros(3)
+        total, growth = np.zeros((3, c.size)), np.zeros((3, c.size))
         for step, jumps, count in self._apart:
             found = step.tilted(c)
-            total += count * np.array(found)
+            total += count * found
             if jumps is not None:
                 growth += count * _log_sum_growth(found, jumps.tilted(c))
-        d, slope, bend = (float(number) for number in growth)
-        share = -1 / expm1(-d)  # derivative of log(e^d - 1)
-        value = d + log1p(-exp(-d)) if d > 1 else float(np.log(expm1(d)))
-        return (
-            float(total[0]) + value,
-            float(total[1]) + share * slope,
-            float(total[2]) + share * bend - (share * share - share) * slope**2,
-        )
+        d, slope, bend = growth
+        with np.errstate(divide="ignore"):
+            share = -1 / np.expm1(-d)  # derivative of log(e^d - 1)
+            value = np.where(d > 1, d + np.log1p(-np.exp(-d)), np.log(np.expm1(np.minimum(d, 1.0))))
+        total += [value, share * slope, share * bend - (share * share - share) * slope**2]
+        return total
 
 
-def _log_sum_growth(base: tuple[float, float, float], added: tuple[float, float, float]) -> Floats:
+def _log_sum_growth(base: Floats, added: Floats) -> Floats:
     """log(1 + e^{added - base}) and its first two derivatives."""
-    distance = added[0] - base[0]
-    value = float(np.logaddexp(0.0, distance))
-    share = exp(distance - value)
-    apart = added[1] - base[1]
-    return np.array([value, share * apart, share * (added[2] - base[2]) + share * (1 - share) * apart**2])
+    distance, apart, excess = added - base
+    value = np.logaddexp(0.0, distance)
+    share = np.exp(distance - value)
+    return np.array([value, share * apart, share * excess + share * (1 - share) * apart**2])
+
+
+def _log_one_plus_exp(x: Complexes) -> Complexes:
+    big = x.real > 40
+    return np.asarray(np.where(big, x, log1p(np.exp(np.where(big, 0.0, x)))))
 
 
 def _log_expm1(x: Complexes) -> Complexes:

@@ -17,18 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, inf, log1p
+from math import exp, expm1, inf, log1p, sqrt
 
 import numpy as np
 from scipy.special import ndtr
 
-from deniable.loss.bands import bands, jumpy
+from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
 from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
+from deniable.loss.pair import Pair
 from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
-from deniable.loss.saddle import EPS, TINY, Composition, Weight
+from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
 from deniable.loss.sampled import FARTHEST
+from deniable.loss.steps import GaussianStep
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Contour"]
@@ -36,6 +38,7 @@ __all__ = ["Contour"]
 _NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
 _SMALL = 1e-8  # share of a value below which a band's part is bounded, not computed
 _PATIENCE = 4  # costly lines through one law
+_SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
 
@@ -90,6 +93,10 @@ class Contour(ComposedPair):
         value, error = best
         escape = self.escape if weight.shift else 0.0
         return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+
+    def rough(self) -> Pair:
+        """One Gaussian release of the same spread: sums of many small losses are nearly Gaussian."""
+        return GaussianStep(sqrt(-8 * self.composition.saddle(0.5).value))
 
     @cached_property
     def _worst_variation(self) -> float:
@@ -177,14 +184,29 @@ class Contour(ComposedPair):
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
-        rare = jumpy(self.composition) and bool(self._bands)
-        bulk = self._bands[0].composition if rare else self.composition
-        if level < 0.2:
-            try:
-                found, step = bulk.level_point(level, weight, max(weight.poles))
-            except UnresolvedError:
-                found, step = 0.0, 0.0
-            jump = self._jump_point(level, weight) if rare else 0.0
-            if max(found, jump) > 0.0:
-                return (found, step) if found >= jump else (jump, 0.05 * jump)
+        if level < _SMALL_LEVEL:
+            found = self._level_points(level, weight)
+            if found:
+                return max(found)
         return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4
+
+    def _level_points(self, level: float, weight: Weight) -> list[tuple[float, float]]:
+        """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
+        law = self.composition
+        try:
+            saddle = law.level_saddle(level, weight)
+            if law.regular(saddle, weight) or not self._bands:
+                return [_around(saddle, weight)]
+        except UnresolvedError:
+            if not self._bands:
+                return []
+        jump = self._jump_point(level, weight)
+        try:
+            bulk = _around(self._bands[0].composition.level_saddle(level, weight), weight)
+        except UnresolvedError:
+            bulk = 0.0, 0.0
+        return [point for point in (bulk, (jump, 0.05 * jump)) if point[0] > 0]
+
+
+def _around(saddle: Saddle, weight: Weight) -> tuple[float, float]:
+    return saddle.target(weight), 0.05 / (saddle.c - max(weight.poles))

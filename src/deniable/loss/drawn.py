@@ -17,13 +17,13 @@ import numpy as np
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.contour import Contour
 from deniable.loss.pair import Pair
-from deniable.loss.quadrature import DIRECT
 from deniable.loss.saddle import Composition
 
 __all__ = ["drawn_tails", "extent"]
 
 _WIDTHS = 6.0  # standard deviations of L that are drawn
 _MOST_FREQUENCIES = 2**10
+_BLOCK = 128  # of them at a time
 _FAINT = 1e-6
 
 
@@ -62,8 +62,8 @@ def _inverted(law: Composition, c: float, losses: Floats, ends: tuple[float, flo
 def _characteristic(law: Composition, c: float, spacing: float) -> Complexes:
     """E[e^{i w L}] at w = spacing / 2, 3/2 spacing, ... until it is faint."""
     blocks: list[Complexes] = []
-    for first in range(0, _MOST_FREQUENCIES, DIRECT):
-        frequencies = (first + np.arange(DIRECT) + 0.5) * spacing
+    for first in range(0, _MOST_FREQUENCIES, _BLOCK):
+        frequencies = (first + np.arange(_BLOCK) + 0.5) * spacing
         blocks.append(np.exp(law.cumulant(c + 1j * frequencies) - law.saddle(c).value))
         if np.abs(blocks[-1]).max() < _FAINT:
             break

@@ -14,15 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Numbers
-from deniable.loss.quadrature import Rule, log_moments
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.quadrature import Rule, UnresolvedError, log_moments
 
 __all__ = ["Jumps", "NoiseLaw"]
 
 _LARGEST = 690.0  # exponents beyond overflow
 _POWER = 8  # of the jump in the damping
 _LOWER = 16.0  # by which damped laws' nodes stay nearer to the axis: half-way to where the power turns negative
-_AXIS = 2**12  # the damping is much steeper than a Gaussian
 
 Function = Callable[[Numbers], Numbers]
 
@@ -48,14 +47,14 @@ class NoiseLaw:
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._rule.nodes(s), s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return self._rule.tilted(c)
 
     @cached_property
     def _rule(self) -> Rule:
         if not self.decay:
             return Rule(self.loss, self.log_density, self.reach, self.lift)
-        return Rule(self.loss, self.damped, self.reach, self.lift / _LOWER, self._missing, _AXIS)
+        return Rule(self.loss, self.damped, self.reach, self.lift / _LOWER, self._missing)
 
     def damped(self, x: Numbers) -> Numbers:
         """Logarithm of the damped density."""
@@ -65,7 +64,10 @@ class NoiseLaw:
     def _missing(self) -> float:
         """Mass that damping takes away."""
         whole = NoiseLaw(self.loss, self.log_density, self.log_jump, self.reach, self.lift)
-        return float(np.exp(Jumps(whole, self.decay).tilted(0.0)[0]))
+        log_mass = float(Jumps(whole, self.decay).tilted(np.zeros(1))[0, 0])
+        if log_mass == np.inf:
+            raise UnresolvedError("the mass of the jumps cannot be had")
+        return float(np.exp(log_mass))
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,12 @@ class Jumps:
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._rule.nodes(s), s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return self._rule.tilted(c)
 
     @cached_property
     def _rule(self) -> Rule:
-        return Rule(self.law.loss, self._log_density, self.law.reach, self.law.lift / _LOWER, None, _AXIS)
+        return Rule(self.law.loss, self._log_density, self.law.reach, self.law.lift / _LOWER, None)
 
     def _log_density(self, x: Numbers) -> Numbers:
         law = self.law

@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.panels import graded, unresolved
-from deniable.loss.quadrature import DIRECT, UnresolvedError
+from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
 
 __all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
@@ -33,6 +33,15 @@ NULL_TAIL = Weight((0.0,), 0.0)
 
 
 @dataclass(frozen=True)
+class _Integrand:
+    """What sums over one line for one weight share, whatever k is asked for."""
+
+    terms: Complexes  # but for the phases e^{-i k omega}
+    size: float  # sum of their moduli
+    sides: tuple[tuple[Floats, Floats], ...]  # of the line: logarithms of Chernoff's bounds are a - b k
+
+
+@dataclass(frozen=True)
 class Line:
     """K on points c + i omega with quadrature weights, and what is needed to bound the error of sums over them."""
 
@@ -46,29 +55,41 @@ class Line:
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
     noise: float  # relative round-off of e^K
     panels: float = 0.0  # error of the panels for that question
+    integrands: dict[Weight, _Integrand] = field(default_factory=dict)
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
         """The line integral and its error."""
         top = self.saddle.value - k * (self.saddle.c - weight.shift)
         if top > 700:
             return 0.0, inf
-        phases = np.exp(self.cumulants - self.saddle.value - 1j * k * self.frequencies)
-        terms = phases * weight(self.saddle.c + 1j * self.frequencies) * self.weights
-        roundoff = float(np.abs(terms).sum()) * (self.noise + EPS * abs(top))
+        integrand = self._integrand(weight)
+        terms = integrand.terms * np.exp(-1j * k * self.frequencies)
+        roundoff = integrand.size * (self.noise + EPS * abs(top))
         height = exp(top) / pi
         asked_anew = self.period == inf and self.drawn_for != (k, weight)
         panels = unresolved(terms, self.weights) if asked_anew else self.panels
-        error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, weight)
+        error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, integrand)
         return height * float(terms.real.sum()), error
 
-    def _aliases(self, k: float, weight: Weight) -> float:
+    def _integrand(self, weight: Weight) -> _Integrand:
+        if weight not in self.integrands:
+            size = np.exp(self.cumulants - self.saddle.value)
+            terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
+            self.integrands[weight] = _Integrand(terms, float(np.abs(terms).sum()), self._sides(weight))
+        return self.integrands[weight]
+
+    def _aliases(self, k: float, integrand: _Integrand) -> float:
         """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
         if self.period == inf:
             return 0.0
+        logs = (float((a - b * k).min()) if a.size else inf for a, b in integrand.sides)
+        return 2 * sum(exp(min(log, 700.0)) if log < inf else inf for log in logs)
+
+    def _sides(self, weight: Weight) -> tuple[tuple[Floats, Floats], ...]:
         others, cumulants = self._on_this_side(weight)
-        logs = cumulants - (others - weight.shift) * k - np.abs(others - self.saddle.c) * self.period
-        sides = logs[others > self.saddle.c], logs[others < self.saddle.c]
-        return 2 * sum(exp(min(float(side.min()), 700.0)) if side.size else inf for side in sides)
+        apart = others - self.saddle.c
+        at_zero, slopes = cumulants - np.abs(apart) * self.period, others - weight.shift
+        return tuple((at_zero[side], slopes[side]) for side in (apart > 0, apart < 0))
 
     def _on_this_side(self, weight: Weight) -> tuple[Floats, Floats]:
         """The rivals that no pole parts from the line: beyond it the bounds are those of another functional."""
@@ -168,7 +189,7 @@ class Law:
         weights = np.full(frequencies.size, 2 * pi / period)
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle, frequencies.size)
+        noise = self._noise(saddle)
         return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> Line:
@@ -180,14 +201,14 @@ class Law:
             first,
             last,
         )
-        noise, none = self._noise(saddle, panels.points.size), (np.zeros(0), np.zeros(0))
+        noise, none = self._noise(saddle), (np.zeros(0), np.zeros(0))
         asked, found = (k, weight), (panels.points, panels.weights, panels.values)
         return Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
 
-    def _noise(self, saddle: Saddle, count: int) -> float:
+    def _noise(self, saddle: Saddle) -> float:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
         steps = self.composition.steps
-        per_step = 4.0 if count > DIRECT else min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
+        per_step = min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
         return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:

@@ -53,6 +53,10 @@ class Pair(ABC):
     def escape(self) -> float:
         """P(L = inf): mass where Q cannot have produced the output."""
 
+    def rough(self) -> Pair | None:
+        """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
+        return None
+
     def ceiling(self, k: float) -> float:
         """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
         return self.escape if k >= self.largest else 1.0

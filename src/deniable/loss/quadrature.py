@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite, log
-from typing import NamedTuple
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 
 __all__ = [
-    "DIRECT",
     "Nodes",
     "Rule",
     "UnresolvedError",
@@ -33,10 +33,11 @@ class Nodes(NamedTuple):
     """What the weights' sum lacks to 1; None where it is nowhere near 1."""
 
 
-DIRECT = 64  # up to so many points on a line every exponential is computed by itself
+_FEW = 16  # points on a line up to which every exponential is computed by itself
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _SUNK = 10.0  # moments below about e^-10 are not
+_MOST_FIXED = 2**12
 _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
@@ -69,9 +70,12 @@ def expm1(x: Numbers) -> Numbers:
     """e^x - 1; NumPy's own takes twice as long where x is complex."""
     if not np.iscomplexobj(x):
         return np.expm1(x)
-    growth, half = np.expm1(x.real), np.sin(x.imag / 2)
-    turned = 2 * half * half  # 1 - cos
-    return np.asarray(growth * (1 - turned) - turned + 1j * ((1 + growth) * np.sin(x.imag)))
+    growth, half = np.expm1(x.real), np.tan(x.imag / 2)
+    sine = 2 * half / (1 + half * half)
+    turned = half * sine  # 1 - cos
+    found = np.empty_like(x)
+    found.real, found.imag = growth * (1 - turned) - turned, (1 + growth) * sine
+    return found
 
 
 def _log(x: Complexes) -> Complexes:
@@ -87,35 +91,50 @@ def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
     c = float(s[0].real)
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
-    if s.size > DIRECT and _evenly_spaced(s):
-        return np.asarray(top + _log(_even_sums(losses, np.exp(peaks - top), s)))
-    if s.size > DIRECT:
-        return np.asarray(top + _log(_panel_sums(losses, np.exp(peaks - top), s.imag)))
-    if missing is not None and _near_one(missing, top):
-        return np.asarray(log1p(_gain(losses, log_weights, s[:, None]).sum(1) - missing))
-    return np.asarray(top + _log(np.exp(1j * np.outer(s.imag, losses)) @ np.exp(peaks - top)))
+    weights = np.exp(peaks - top)
+    turned = _turned(losses, weights, s.imag)
+    if missing is not None and _near_one(top):
+        return np.asarray(log1p(_gain(losses, log_weights, c).sum() - missing + np.exp(top) * turned))
+    return np.asarray(top + _log(weights.sum() + turned))
 
 
-def _panel_sums(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
-    """sum_i weights_i e^{i omega_j losses_i} for rows of sixteen frequencies spread alike from their first.
-
-    Rows of equal width share the exponentials of their offsets, so that each row costs one exponential a node.
-    """
-    rows = omega.reshape(-1, 16)
-    starts, widths = rows[:, 0], rows[:, -1] - rows[:, 0]
+def _turned(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
+    """sum_i weights_i (e^{i omega_j losses_i} - 1): few at a time by themselves, many from two short tables."""
+    if omega.size <= _FEW:
+        return _sums(losses, weights, omega, np.zeros(1)).ravel()
+    if _evenly_spaced(omega):
+        width = int(np.ceil(np.sqrt(omega.size)))
+        return _sums(losses, weights, omega[::width], omega[:width] - omega[0]).ravel()[: omega.size]
+    rows = omega.reshape(-1, 16)  # the points of panels: rows of equal width are spread alike from their first
     sums = np.empty(rows.shape, dtype=np.complex128)
-    exponents = np.round(np.log2(widths) * 1e6)  # widths differ by factors of two, or not at all
-    for exponent in np.unique(exponents):
-        alike = np.nonzero(exponents == exponent)[0]
-        offsets = np.exp(1j * np.outer(losses, rows[alike[0]] - starts[alike[0]]))
+    widths = np.round(np.log2(rows[:, -1] - rows[:, 0]) * 1e6)  # differ by factors of two, or not at all
+    for width in np.unique(widths):
+        alike = np.nonzero(widths == width)[0]
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
-            sums[block] = (np.exp(1j * np.outer(starts[block], losses)) * weights) @ offsets
+            sums[block] = _sums(losses, weights, rows[block, 0], rows[alike[0]] - rows[alike[0], 0])
     return sums.ravel()
 
 
-def _evenly_spaced(s: Complexes) -> bool:
-    """Whether s = c + i j spacing, j = 0, 1, ..."""
-    return bool(s[0].imag == 0 and np.allclose(s.imag, np.arange(s.size) * s[1].imag, rtol=1e-14, atol=0))
+def _evenly_spaced(omega: Floats) -> bool:
+    spaced = omega[0] + np.arange(omega.size) * (omega[1] - omega[0])
+    return bool(np.abs(omega - spaced).max() <= 1e-13 * np.abs(omega[-1]))
+
+
+def _sums(losses: Numbers, weights: Numbers, starts: Floats, offsets: Floats) -> Complexes:
+    """sum_i weights_i (e^{i (starts_j + offsets_k) losses_i} - 1), accurate where the exponents are small.
+
+    (1 + a)(1 + b) - 1 = a + b + a b, so that every start and every offset costs one exponential a node.
+    """
+    from_start = expm1(1j * np.multiply.outer(starts, losses)) * weights
+    if not offsets.any():
+        return np.asarray(from_start.sum(axis=1)[:, None])
+    beyond = expm1(1j * np.multiply.outer(losses, offsets))
+    return np.asarray(from_start @ beyond + from_start.sum(axis=1)[:, None] + weights @ beyond)
+
+
+def _near_one(tops: Floats | float) -> Any:
+    """Whether moments with these largest terms (logarithms) are best summed as differences from 1."""
+    return (tops > -_SUNK) & (tops < _BULK)
 
 
 def _gain(losses: Numbers, log_weights: Numbers, s: Numbers | float) -> Numbers:
@@ -128,43 +147,28 @@ def _gain(losses: Numbers, log_weights: Numbers, s: Numbers | float) -> Numbers:
     return np.asarray(np.where(mild, gentle, np.exp(np.where(mild, 0.0, log_weights + exponent))))
 
 
-def _log_near_one(nodes: Nodes, c: float) -> float:
-    """K at a real c where the moment is near 1."""
-    return float(np.log1p(_gain(nodes.losses, nodes.log_weights, c).sum().real - (nodes.missing or 0.0)))
+def tilted_moments(nodes: Nodes, c: Floats) -> Floats:
+    """K, K' and K'' at every real c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
+    peaks = nodes.log_weights + np.multiply.outer(c, nodes.losses)
+    tops = peaks.max(axis=1)
+    return _tilted(nodes, c, tops, np.exp(peaks - tops[:, None]))
 
 
-def _near_one(missing: float | None, top: float) -> bool:
-    """Whether a moment with this largest term is best summed as a difference from 1."""
-    return missing is not None and -_SUNK < top < _BULK
-
-
-def tilted_moments(nodes: Nodes, c: float) -> tuple[float, float, float]:
-    """K, K' and K'' at the real point c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
+def _tilted(nodes: Nodes, c: Floats, tops: Floats, terms: Floats) -> Floats:
+    """The same from the terms of the moments, each row relative to its largest, whose logarithms are `tops`."""
     losses, log_weights, missing = nodes
-    peaks = log_weights + c * losses
-    top = float(peaks.real.max())
-    far = top + float(np.log(np.exp(peaks - top).sum()).real)
-    value = _log_near_one(nodes, c) if _near_one(missing, top) else far
-    weights = np.exp(log_weights + c * losses - value)
-    mean = weights @ losses
-    return value, float(mean.real), float((weights @ (losses - mean) ** 2).real)
+    totals = terms.sum(axis=1)
+    values = tops + np.log(totals)
+    if missing is not None and (near := _near_one(tops)).any():
+        values[near] = np.log1p(_gain(losses, log_weights, c[near, None]).sum(axis=1) - missing)
+    means = terms @ losses / totals
+    return np.array([values, means, (terms * (losses - means[:, None]) ** 2).sum(axis=1) / totals])
 
 
-def _even_sums(losses: Numbers, weights: Numbers, s: Complexes) -> Complexes:
-    """sum_i weights_i e^{i omega_j losses_i} for omega_j = j * spacing: two short tables and one matrix product."""
-    spacing = float(s[1].imag - s[0].imag)
-    width = int(np.ceil(np.sqrt(s.size)))
-    fine = np.exp(1j * spacing * np.outer(losses, np.arange(width)))
-    coarse = np.exp(1j * spacing * width * np.outer(np.arange(-(-s.size // width)), losses)) * weights
-    return np.asarray((coarse @ fine).ravel()[: s.size])
-
-
-def _peak(height: Numbers) -> float:
-    """The logarithm of the largest term of a moment, which must not lie at the ends of the range."""
-    peak = float(height.real.max())
-    if not (isfinite(peak) and max(height[0].real, height[-1].real) <= peak - _NEGLIGIBLE + 2):
-        raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
-    return peak
+def _inside(heights: Numbers, tops: Numbers) -> NDArray[np.bool_]:
+    """Whether the largest term of a moment (a row) is finite and does not lie at the ends of the range."""
+    ends = np.maximum(heights[..., 0], heights[..., -1])
+    return np.asarray(np.isfinite(tops) & (ends <= tops - _NEGLIGIBLE + 2))
 
 
 @dataclass
@@ -181,8 +185,6 @@ class Rule:
     reach: tuple[float, float]
     lift: float
     missing: float | None = 0.0
-    axis: int = 2**9
-    """Number of the fixed nodes on the real axis."""
     _latest: tuple[float, float, Nodes] | None = None
 
     def nodes(self, s: Complexes) -> Nodes:
@@ -192,22 +194,35 @@ class Rule:
             self._latest = c, fastest, self._settled(c, fastest)
         return self._latest[2]
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        """K, K' and K'' at the real point c, by fixed nodes where every second one of them gives the same."""
+    def tilted(self, c: Floats) -> Floats:
+        """K, K' and K'' at every real c, by fixed nodes where every second one of them gives the same."""
         nodes = self._axis
-        peaks = nodes.log_weights + c * nodes.losses
-        top = _peak(peaks)
-        terms = np.exp(peaks - top)
-        total = float(terms.sum())
-        if abs(2 * float(terms[::2].sum()) - total) > 1e-9 * total:
-            return tilted_moments(self._settled(c, 0.0), c)
-        value = _log_near_one(nodes, c) if _near_one(nodes.missing, top) else top + log(total)
-        mean = float(terms @ nodes.losses) / total
-        return value, mean, float(terms @ (nodes.losses - mean) ** 2) / total
+        peaks = nodes.log_weights + np.multiply.outer(c, nodes.losses)
+        tops = peaks.max(axis=1)
+        terms = np.exp(peaks - tops[:, None])
+        found = _tilted(nodes, c, tops, terms)
+        inside = _inside(peaks, tops)
+        coarse = np.abs(2 * terms[:, ::2].sum(axis=1) / terms.sum(axis=1) - 1) > 1e-9
+        for place in np.flatnonzero(coarse & inside):
+            found[:, place] = self._resolved(c[place])
+        return np.where(inside, found, np.inf)
+
+    def _resolved(self, c: float) -> Floats:
+        """The same at one c by nodes of its own; inf where there are none."""
+        try:
+            return tilted_moments(self._settled(c, 0.0), np.array([c]))[:, 0]
+        except UnresolvedError:
+            return np.full(3, np.inf)
 
     @cached_property
     def _axis(self) -> Nodes:
-        return self._between(*self.reach, self.axis, 0.0)
+        return self._between(*self.reach, self._axis_count, 0.0)
+
+    @property
+    def _axis_count(self) -> int:
+        """Intervals between fixed nodes on the real axis, of which half resolve what the lift leaves room for."""
+        low, high = self.reach
+        return min(2 * ceil((high - low) / (0.6 * self.lift)), _MOST_FIXED)
 
     def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
         x = np.linspace(low, high, count + 1) + lift
@@ -231,11 +246,13 @@ class Rule:
 
     def _range(self, c: float) -> tuple[float, float, float]:
         """Where the moment at c comes from, and the logarithm of its largest term."""
-        x = np.linspace(*self.reach, self.axis + 1)
+        x = np.linspace(*self.reach, self._axis_count + 1)
         log_density = self._axis.log_weights
         height = log_density + c * self._axis.losses
-        peak = _peak(height)
-        if _near_one(self.missing, peak):  # summed as a difference from 1, which needs all of Q as well
+        peak = float(height.max())
+        if not _inside(height, height.max()):
+            raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
+        if self.missing is not None and _near_one(peak):  # summed as a difference from 1, which needs all of Q as well
             height = np.maximum(height, log_density)
         kept = x[height.real >= height.real.max() - _NEGLIGIBLE]
         return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak

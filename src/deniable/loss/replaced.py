@@ -58,7 +58,7 @@ class Replaced(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._nodes, s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return tilted_moments(self._nodes, c)
 
     @cached_property

@@ -13,7 +13,7 @@ __all__ = ["crossing", "falls_to"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
 _FARTHEST = 1e9
-_LONGEST = 2.0  # times a step may grow from one point outside the bracket to the next
+_LONGEST = 8.0  # times a step may grow from one point outside the bracket to the next
 Point = tuple[float, float]
 
 

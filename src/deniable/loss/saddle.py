@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import copysign, exp, inf, log, log1p, pi, sqrt
+from math import copysign, exp, inf, log, log1p, pi, prod, sqrt
 from operator import attrgetter
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
 Region = tuple[float, float]
+_LEANING = 0.3
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
@@ -43,6 +44,9 @@ class Weight:
 
     def log_size(self, c: float) -> float:
         return -sum(log(abs(c - pole)) for pole in self.poles)
+
+    def sign(self, c: float) -> float:
+        return prod(c - pole for pole in self.poles)
 
     def slope(self, c: float) -> float:
         """Derivative of -log |weight| on the real axis."""
@@ -68,6 +72,12 @@ class Saddle:
     def offset(self, k: float, weight: Weight) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
         return (self.target(weight) - k) / sqrt(self.bend + weight.bend(self.c))
+
+    def estimate(self, k: float, weight: Weight) -> float:
+        """The line integral for k by the saddle-point approximation, whose saddle is near: right to some per cent."""
+        top = self.value - k * (self.c - weight.shift) - 0.5 * self.offset(k, weight) ** 2
+        width = 0.5 * log(2 * pi * (self.bend + weight.bend(self.c)))
+        return copysign(exp(min(top + weight.log_size(self.c) - width, 700.0)), weight.sign(self.c))
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,11 @@ class Composition:
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])
 
+    @cached_property
+    def _null_escape(self) -> float:
+        """Q(L = -inf)."""
+        return self.reversed().escape
+
     def cumulant(self, s: Complexes) -> Complexes:
         total = np.zeros(s.shape, dtype=np.complex128)
         for step, count in self.parts:
@@ -119,7 +134,7 @@ class Composition:
 
     def mass(self, pole: float) -> float:
         """Mass of finite losses under P (pole 1) or Q (pole 0)."""
-        return 1 - (self.escape if pole else self.reversed().escape)
+        return 1 - (self.escape if pole else self._null_escape)
 
     @cached_property
     def _saddles(self) -> dict[float, Saddle]:
@@ -132,21 +147,33 @@ class Composition:
 
     def saddle(self, c: float) -> Saddle:
         """K, K' and K'' at c; infinite where they cannot be had."""
-        if c not in self._saddles:
-            try:
-                value, slope, bend = self.tilted(c)
-                self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
-                insort(self._known, self._saddles[c], key=attrgetter("c"))
-            except UnresolvedError:
-                self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
-        return self._saddles[c]
+        return self.saddles([c])[0]
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        """K, K' and K'' at c."""
-        sums = np.zeros(3)
+    def saddles(self, points: Sequence[float]) -> list[Saddle]:
+        """The same at every point: much cheaper than one by one."""
+        new = [c for c in dict.fromkeys(points) if c not in self._saddles]
+        if new:
+            for c, value, slope, bend in zip(new, *self._tilted(np.array(new)).tolist(), strict=True):
+                if value < inf:
+                    self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
+                    insort(self._known, self._saddles[c], key=attrgetter("c"))
+                else:  # or not a number
+                    self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
+        return [self._saddles[c] for c in points]
+
+    def _tilted(self, c: Floats) -> Floats:
+        with np.errstate(invalid="ignore"):
+            try:
+                return self.tilted(c)
+            except UnresolvedError:
+                return np.full((3, c.size), inf)
+
+    def tilted(self, c: Floats) -> Floats:
+        """K, K' and K'' (rows) at every c."""
+        sums = np.zeros((3, c.size))
         for step, count in self.parts:
-            sums += count * np.array(step.tilted(c))
-        return float(sums[0]), float(sums[1]), float(sums[2])
+            sums += count * step.tilted(c)
+        return sums
 
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:
         """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole.
@@ -182,6 +209,14 @@ class Composition:
         self._limits[region] = self.saddle(pole + sign * 0.95 * exp(near))
         return self._limits[region]
 
+    def regular(self, saddle: Saddle, weight: Weight) -> bool:
+        """Whether K is nearly a parabola within one width of the saddle, so that its estimates can be trusted."""
+        width = 1 / sqrt(saddle.bend + weight.bend(saddle.c))
+        left, right = self.saddles([saddle.c - width, saddle.c + width])
+        apart = left.value + right.value - 2 * saddle.value - saddle.bend * width**2
+        leaning = right.value - left.value - 2 * saddle.slope * width
+        return max(abs(apart), abs(leaning)) < _LEANING
+
     def _nearest(self, k: float, weight: Weight, region: Region) -> float | None:
         """Of the points known inside the region, the one whose own k is nearest: the integrand is convex."""
         first = bisect_right(self._known, region[0], key=attrgetter("c"))
@@ -204,8 +239,7 @@ class Composition:
             offsets = (0.25 * width, width) if room < inf else (0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width)
             others += [saddle.c + sign * offset for offset in offsets if offset < room]
             others += [end] if room < inf else []
-        for c in others:
-            self.saddle(c)
+        self.saddles(others)
         first = bisect_left(self._known, region[0], key=attrgetter("c"))
         last = bisect_right(self._known, region[1], key=attrgetter("c"))
         kept = [rival for rival in self._known[first:last] if rival.c != saddle.c]
@@ -229,7 +263,7 @@ class Composition:
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
         points = pole + sign * np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
-        return points, np.array([self.saddle(float(c)).value for c in points])
+        return points, np.array([saddle.value for saddle in self.saddles(points.tolist())])
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
@@ -242,22 +276,20 @@ class Composition:
             return self.escape
         return min(1.0, self.escape + exp(min(0.0, self.chernoff(k, 1.0, right=True))))
 
-    def level_point(self, level: float, weight: Weight, pole: float) -> tuple[float, float]:
-        """About where a functional right of its pole falls to a small `level`, and how sure that is.
+    def level_saddle(self, level: float, weight: Weight) -> Saddle:
+        """The saddle of the k at which a functional falls to about the small `level`.
 
         Every saddle c belongs to one k, and there the saddle-point approximation tells the functional's value.
         """
+        pole = max(weight.poles)
 
         def approximation(log_distance: float) -> float:
             here = self.saddle(pole + exp(log_distance))
-            if here.value == inf:
-                return 0.0
-            log_value = here.value - here.target(weight) * (here.c - weight.shift) + weight.log_size(here.c)
-            return exp(min(log_value - 0.5 * log(2 * pi * (here.bend + weight.bend(here.c))), 700.0))
+            return here.estimate(here.target(weight), weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
         log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)
         found = self.saddle(pole + exp(log_distance))
         if found.value == inf:
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")
-        return found.target(weight), 0.05 / exp(log_distance)
+        return found

@@ -22,6 +22,7 @@ __all__ = ["Added", "Exchanged", "Removed"]
 
 _LOG_ROOT_TWO_PI = 0.5 * log(2 * np.pi)
 _REACH = 14.0  # standard deviations; beyond lies 1e-44 of a Gaussian
+_TURNED = np.array([[1.0], [-1.0], [1.0]])  # what looking from the other side does to K, K' and K''
 FARTHEST = 26.0  # beyond, 1e-149 of a Gaussian is left out even where e^{cL} would magnify it
 
 
@@ -65,7 +66,7 @@ class Removed(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s) if self._law is not None else log_moments(self._nodes, s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return self._law.tilted(c) if self._law is not None else tilted_moments(self._nodes, c)
 
     @cached_property
@@ -133,9 +134,8 @@ class _Mirrored:
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(self.moments.cumulant(1 - s.conj()).conj())
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        value, mean, variance = self.moments.tilted(1 - c)
-        return value, -mean, variance
+    def tilted(self, c: Floats) -> Floats:
+        return np.asarray(self.moments.tilted(1 - c) * _TURNED)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Added(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mirrored(self.mirror).cumulant(s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return _Mirrored(self.mirror).tilted(c)
 
     def damped(self, decay: float) -> Step:
@@ -240,7 +240,7 @@ class Exchanged(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s)
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
+    def tilted(self, c: Floats) -> Floats:
         return self._law.tilted(c)
 
     def damped(self, decay: float) -> Step:

@@ -30,8 +30,8 @@ class Moments(Protocol):
     def cumulant(self, s: Complexes) -> Complexes:
         """log of the integral of e^{sL} for complex s on one vertical line (equal real parts)."""
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        """The same and its first two derivatives at a real c."""
+    def tilted(self, c: Floats) -> Floats:
+        """The same and its first two derivatives (rows) at every real c; inf where they cannot be had."""
 
 
 class Step(Pair):
@@ -71,11 +71,12 @@ class Step(Pair):
         """About how probable a larger jump is."""
         return 0.0
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        """The cumulant function and its first two derivatives at a real c, here by complex differences."""
+    def tilted(self, c: Floats) -> Floats:
+        """The cumulant function and its first two derivatives (rows) at every real c, here by complex differences."""
         width = 0.02 / self.scale
-        at, close, near = self.cumulant(c + 1j * width * np.array([0.0, 1e-7, 1.0]))
-        return float(at.real), float(close.imag) / (1e-7 * width), 2 * float(at.real - near.real) / width**2
+        around = 1j * width * np.array([0.0, 1e-7, 1.0])
+        at, close, near = np.array([self.cumulant(point + around) for point in c]).T
+        return np.array([at.real, close.imag / (1e-7 * width), 2 * (at.real - near.real) / width**2])
 
     @property
     def escape(self) -> float:
@@ -126,8 +127,8 @@ class GaussianStep(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))
 
-    def tilted(self, c: float) -> tuple[float, float, float]:
-        return 0.5 * self.mu**2 * c * (c - 1), self.mu**2 * (c - 0.5), self.mu**2
+    def tilted(self, c: Floats) -> Floats:
+        return self.mu**2 * np.array([0.5 * c * (c - 1), c - 0.5, np.ones_like(c)])
 
     @property
     def largest(self) -> float:

@@ -189,7 +189,7 @@ class Law:
         weights = np.full(frequencies.size, 2 * pi / period)
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle)
+        noise = self._noise(saddle, last)
         return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> Line:
@@ -201,15 +201,18 @@ class Law:
             first,
             last,
         )
-        noise, none = self._noise(saddle), (np.zeros(0), np.zeros(0))
+        noise, none = self._noise(saddle, last), (np.zeros(0), np.zeros(0))
         asked, found = (k, weight), (panels.points, panels.weights, panels.values)
         return Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
 
-    def _noise(self, saddle: Saddle) -> float:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times."""
+    def _noise(self, saddle: Saddle, last: float) -> float:
+        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
+
+        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
+        """
         steps = self.composition.steps
-        per_step = min(1.0, (abs(saddle.c) + 1) * sqrt(saddle.bend / steps))
-        return EPS * (16 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
+        per_step = min(4.0, (abs(saddle.c) + last) * sqrt(saddle.bend / steps))
+        return EPS * (48 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""

@@ -216,18 +216,18 @@ class Law:
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
-        first = sqrt(2 * self.tiny / saddle.bend)
+        first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
         farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
-            lasts = first * 1.5 ** np.arange(4)
+            lasts = first * 1.5 ** np.arange(ahead)
             line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
             falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
             enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
             if enough.any():
                 found = int(enough.argmax())
                 return float(lasts[found]), exp(float(falls[found].max()))
-            first = 1.5 * float(lasts[-1])
+            first, ahead = 1.5 * float(lasts[-1]), 4
 
 
 def better_known(known: tuple[float, float], law: Law, k: float, weight: Weight, close: float) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,9 @@ _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
 _BLOCK = 2**20  # exponentials computed at a time
+
+
+Function = Callable[[Numbers], Numbers]
 
 
 class UnresolvedError(ArithmeticError):
@@ -92,26 +95,32 @@ def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
     peaks = log_weights + c * losses
     top = float(peaks.real.max())
     weights = np.exp(peaks - top)
-    turned = _turned(losses, weights, s.imag)
-    if missing is not None and _near_one(top):
+    near = missing is not None and _near_one(top)
+    turned = _turned(losses, weights, s.imag, expm1 if near else _growth)
+    if near:
         return np.asarray(log1p(_gain(losses, log_weights, c).sum() - missing + np.exp(top) * turned))
     return np.asarray(top + _log(weights.sum() + turned))
 
 
-def _turned(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
+def _growth(x: Numbers) -> Numbers:
+    """e^x - 1 where digits of a small one do not matter: half as dear."""
+    return np.asarray(np.exp(x) - 1)
+
+
+def _turned(losses: Numbers, weights: Numbers, omega: Floats, growth: Function) -> Complexes:
     """sum_i weights_i (e^{i omega_j losses_i} - 1): few at a time by themselves, many from two short tables."""
     if omega.size <= _FEW:
-        return _sums(losses, weights, omega, np.zeros(1)).ravel()
+        return _sums(losses, weights, omega, np.zeros(1), growth).ravel()
     if _evenly_spaced(omega):
         width = int(np.ceil(np.sqrt(omega.size)))
-        return _sums(losses, weights, omega[::width], omega[:width] - omega[0]).ravel()[: omega.size]
+        return _sums(losses, weights, omega[::width], omega[:width] - omega[0], growth).ravel()[: omega.size]
     rows = omega.reshape(-1, 16)  # the points of panels: rows of equal width are spread alike from their first
     sums = np.empty(rows.shape, dtype=np.complex128)
     widths = np.round(np.log2(rows[:, -1] - rows[:, 0]) * 1e6)  # differ by factors of two, or not at all
     for width in np.unique(widths):
         alike = np.nonzero(widths == width)[0]
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
-            sums[block] = _sums(losses, weights, rows[block, 0], rows[alike[0]] - rows[alike[0], 0])
+            sums[block] = _sums(losses, weights, rows[block, 0], rows[alike[0]] - rows[alike[0], 0], growth)
     return sums.ravel()
 
 
@@ -120,15 +129,15 @@ def _evenly_spaced(omega: Floats) -> bool:
     return bool(np.abs(omega - spaced).max() <= 1e-13 * np.abs(omega[-1]))
 
 
-def _sums(losses: Numbers, weights: Numbers, starts: Floats, offsets: Floats) -> Complexes:
+def _sums(losses: Numbers, weights: Numbers, starts: Floats, offsets: Floats, growth: Function) -> Complexes:
     """sum_i weights_i (e^{i (starts_j + offsets_k) losses_i} - 1), accurate where the exponents are small.
 
     (1 + a)(1 + b) - 1 = a + b + a b, so that every start and every offset costs one exponential a node.
     """
-    from_start = expm1(1j * np.multiply.outer(starts, losses)) * weights
+    from_start = growth(1j * np.multiply.outer(starts, losses)) * weights
     if not offsets.any():
         return np.asarray(from_start.sum(axis=1)[:, None])
-    beyond = expm1(1j * np.multiply.outer(losses, offsets))
+    beyond = growth(1j * np.multiply.outer(losses, offsets))
     return np.asarray(from_start @ beyond + from_start.sum(axis=1)[:, None] + weights @ beyond)
 
 
@@ -180,8 +189,8 @@ class Rule:
     nodes serve any frequency.
     """
 
-    loss: Callable[[Numbers], Numbers]
-    log_density: Callable[[Numbers], Numbers]
+    loss: Function
+    log_density: Function
     reach: tuple[float, float]
     lift: float
     missing: float | None = 0.0
@@ -222,7 +231,7 @@ class Rule:
     def _axis_count(self) -> int:
         """Intervals between fixed nodes on the real axis, of which half resolve what the lift leaves room for."""
         low, high = self.reach
-        return min(2 * ceil((high - low) / (0.6 * self.lift)), _MOST_FIXED)
+        return min(2 * ceil((high - low) / (0.4 * self.lift)), _MOST_FIXED)
 
     def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
         x = np.linspace(low, high, count + 1) + lift
@@ -232,16 +241,17 @@ class Rule:
         """The number of nodes is doubled until the moments at a few points of the line no longer move."""
         low, high, peak = self._range(c)
         probes = fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.zeros(1)
-        count, before = max(32, int(2.5 * (high - low))), np.full(probes.size, np.inf)
-        while count <= _FINEST:
-            nodes = self._between(low, high, count, 1j * self.lift if fastest else 0.0)
-            terms = nodes.log_weights + c * nodes.losses - peak
-            if not terms.real.max() < _BULK:
-                raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
-            moments = np.exp(terms) @ np.exp(1j * np.outer(nodes.losses, probes))
-            if np.abs(moments - before).max() <= _CLOSE * abs(moments[0]):
+        count, lift = max(32, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
+        nodes = self._between(low, high, count, lift)
+        sums = _probed(nodes, c, peak, probes)
+        while 2 * count <= _FINEST:
+            half = (high - low) / (2 * count)
+            between = self._between(low + half, high - half, count - 1, lift)
+            more = _probed(between, c, peak, probes)
+            nodes, count = _interleaved(nodes, between), 2 * count
+            if np.abs(more - sums).max() <= 2 * _CLOSE * abs(more[0]):
                 return nodes
-            count, before = 2 * count, moments
+            sums = (sums + more) / 2
         raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")
 
     def _range(self, c: float) -> tuple[float, float, float]:
@@ -256,3 +266,23 @@ class Rule:
             height = np.maximum(height, log_density)
         kept = x[height.real >= height.real.max() - _NEGLIGIBLE]
         return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak
+
+
+def _probed(nodes: Nodes, c: float, peak: float, frequencies: Floats) -> Complexes:
+    """e^{-peak} times the moments at c + i * each frequency."""
+    terms = nodes.log_weights + c * nodes.losses - peak
+    if not terms.real.max() < _BULK:
+        raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
+    return np.asarray(np.exp(terms) @ np.exp(1j * np.outer(nodes.losses, frequencies)))
+
+
+def _interleaved(nodes: Nodes, between: Nodes) -> Nodes:
+    """Both together, each node half as heavy."""
+    losses, log_weights = (_merged(a, b) for a, b in zip(nodes[:2], between[:2], strict=True))
+    return Nodes(losses, log_weights - log(2), nodes.missing)
+
+
+def _merged(even: Numbers, odd: Numbers) -> Numbers:
+    both = np.empty_like(even, shape=even.size + odd.size)
+    both[::2], both[1::2] = even, odd
+    return both

@@ -81,6 +81,20 @@ def test_derivatives_at_a_real_point(name: str, c: float) -> None:
     assert bend == pytest.approx(2 * (at.real - near.real) / width**2, rel=1e-2, abs=1e-13 / width**2)
 
 
+@pytest.mark.parametrize("decay", [0.0, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("c", [-895.6, -300.0, -3.0, 0.5, 8.0])
+def test_nodes_resolve_what_moments_are_compared_with(decay: float, c: float) -> None:
+    """A moment near 1 is summed as 1 + E[e^{sL} - 1] - missing: the nodes of its line must hold all but `missing`.
+
+    At c = -895.6 half the nodes gave the moments themselves to the last digit, and the mass only to 1e-12.
+    """
+    step = Removed(GaussianStep(1.37263374), 0.0035364314).damped(decay)
+    for fastest in (10.0, 400.0, 1611.0, 4000.0):
+        nodes = step._law._rule.nodes(c + 1j * np.linspace(0.0, fastest, 5))
+        held = np.exp(nodes.log_weights).sum() + (nodes.missing or 0.0)
+        assert abs(held - 1) < 2e-15
+
+
 def test_what_cannot_be_had_is_infinite() -> None:
     """So far out the moment comes from noise beyond all nodes; the other points are not touched by that."""
     found = STEPS["sampled"].tilted(np.array([2.0, 1e4]))

@@ -174,6 +174,11 @@ def _tilted(nodes: Nodes, c: Floats, tops: Floats, terms: Floats) -> Floats:
     return np.array([values, means, (terms * (losses - means[:, None]) ** 2).sum(axis=1) / totals])
 
 
+def _coarse(terms: Numbers) -> NDArray[np.bool_]:
+    """Whether every second term gives another sum (of a row) than all of them."""
+    return np.asarray(np.abs(2 * terms[..., ::2].sum(axis=-1) / terms.sum(axis=-1) - 1) > 1e-9)
+
+
 def _inside(heights: Numbers, tops: Numbers) -> NDArray[np.bool_]:
     """Whether the largest term of a moment (a row) is finite and does not lie at the ends of the range."""
     ends = np.maximum(heights[..., 0], heights[..., -1])
@@ -211,8 +216,7 @@ class Rule:
         terms = np.exp(peaks - tops[:, None])
         found = _tilted(nodes, c, tops, terms)
         inside = _inside(peaks, tops)
-        coarse = np.abs(2 * terms[:, ::2].sum(axis=1) / terms.sum(axis=1) - 1) > 1e-9
-        for place in np.flatnonzero(coarse & inside):
+        for place in np.flatnonzero(inside & (_coarse(terms) | self._coarse_mass)):
             found[:, place] = self._resolved(c[place])
         return np.where(inside, found, np.inf)
 
@@ -227,6 +231,11 @@ class Rule:
     def _axis(self) -> Nodes:
         return self._between(*self.reach, self._axis_count, 0.0)
 
+    @cached_property
+    def _coarse_mass(self) -> bool:
+        """Whether the fixed nodes do not resolve the density itself, on which differences from 1 rely."""
+        return self.missing is not None and bool(_coarse(np.exp(self._axis.log_weights)))
+
     @property
     def _axis_count(self) -> int:
         """Intervals between fixed nodes on the real axis, of which half resolve what the lift leaves room for."""
@@ -240,19 +249,25 @@ class Rule:
     def _settled(self, c: float, fastest: float) -> Nodes:
         """The number of nodes is doubled until the moments at a few points of the line no longer move."""
         low, high, peak = self._range(c)
-        probes = fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.zeros(1)
+        probes = c + 1j * fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.array([c])
+        if self._near_one(peak):
+            probes = np.append(probes, 0.0)
         count, lift = max(32, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
         nodes = self._between(low, high, count, lift)
-        sums = _probed(nodes, c, peak, probes)
+        sums = _probed(nodes, probes, peak)
         while 2 * count <= _FINEST:
             half = (high - low) / (2 * count)
             between = self._between(low + half, high - half, count - 1, lift)
-            more = _probed(between, c, peak, probes)
+            more = _probed(between, probes, peak)
             nodes, count = _interleaved(nodes, between), 2 * count
             if np.abs(more - sums).max() <= 2 * _CLOSE * abs(more[0]):
                 return nodes
             sums = (sums + more) / 2
         raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")
+
+    def _near_one(self, peak: float) -> bool:
+        """Whether the moment will be summed as a difference from 1, which needs all of Q as well."""
+        return self.missing is not None and bool(_near_one(peak))
 
     def _range(self, c: float) -> tuple[float, float, float]:
         """Where the moment at c comes from, and the logarithm of its largest term."""
@@ -262,18 +277,18 @@ class Rule:
         peak = float(height.max())
         if not _inside(height, height.max()):
             raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
-        if self.missing is not None and _near_one(peak):  # summed as a difference from 1, which needs all of Q as well
+        if self._near_one(peak):
             height = np.maximum(height, log_density)
         kept = x[height.real >= height.real.max() - _NEGLIGIBLE]
         return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak
 
 
-def _probed(nodes: Nodes, c: float, peak: float, frequencies: Floats) -> Complexes:
-    """e^{-peak} times the moments at c + i * each frequency."""
-    terms = nodes.log_weights + c * nodes.losses - peak
-    if not terms.real.max() < _BULK:
-        raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
-    return np.asarray(np.exp(terms) @ np.exp(1j * np.outer(nodes.losses, frequencies)))
+def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:
+    """e^{-peak} times the moments at every s."""
+    exponents = nodes.log_weights - peak + np.multiply.outer(s, nodes.losses)
+    if not exponents.real.max() < _BULK:
+        raise UnresolvedError(f"the moment at {s[0].real:g} has a narrow peak")
+    return np.asarray(np.exp(exponents).sum(axis=1))
 
 
 def _interleaved(nodes: Nodes, between: Nodes) -> Nodes:

@@ -122,7 +122,8 @@ class Law:
             return above / 2, above / 2
         # (e^L - e^k)^+ has the part of losses below k in addition to e^L - e^k, a tail lacks it
         missed = below / 2 if weight is STICK else -below / 2
-        return self._residue(k, weight, -inf) + missed, below / 2
+        residue, roundoff = self._residue(k, weight, -inf)
+        return residue + missed, below / 2 + roundoff
 
     def value(self, k: float, weight: Weight, close: float = GOOD) -> tuple[float, float]:
         """The functional of this measure, and its error, which need not be below the share `close`."""
@@ -141,14 +142,14 @@ class Law:
     def _along(self, line: Line, k: float, weight: Weight) -> tuple[float, float]:
         """The functional by one line, and its error."""
         value, error = line.integral(k, weight)
-        residue = self._residue(k, weight, line.saddle.c)
-        return value + residue, error + 2 * EPS * abs(residue)
+        residue, roundoff = self._residue(k, weight, line.saddle.c)
+        return value + residue, error + roundoff
 
-    def _residue(self, k: float, weight: Weight, c: float) -> float:
-        """The masses of P and Q, where the line at c has passed their poles."""
-        passed = sum(self.composition.mass(1.0) for pole in weight.poles if c < pole == 1)
-        sign = 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))
-        return passed + sum(sign * self.composition.mass(0.0) for pole in weight.poles if c < pole == 0)
+    def _residue(self, k: float, weight: Weight, c: float) -> tuple[float, float]:
+        """The masses of P and Q, where the line at c has passed their poles, and their round-off: they may cancel."""
+        signs = {1.0: 1.0, 0.0: 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))}
+        passed = [signs[pole] * self.composition.mass(pole) for pole in weight.poles if c < pole]
+        return sum(passed), 2 * EPS * sum(abs(mass) for mass in passed)
 
     def _region(self, k: float, weight: Weight) -> Region:
         """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""

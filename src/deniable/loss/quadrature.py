@@ -267,7 +267,7 @@ class Rule:
 
     def _near_one(self, peak: float) -> bool:
         """Whether the moment will be summed as a difference from 1, which needs all of Q as well."""
-        return self.missing is not None and bool(_near_one(peak))
+        return self.missing is not None and -2 * _SUNK < peak < 2 * _BULK  # for whatever nodes it will be
 
     def _range(self, c: float) -> tuple[float, float, float]:
         """Where the moment at c comes from, and the logarithm of its largest term."""

@@ -5,11 +5,9 @@ import { beliefChart, beliefData, rocChart, rocData } from "./charts.js";
 import { Controls } from "./controls.js";
 import { neighbours, request } from "./fields.js";
 
-const DEBOUNCE = 25;
 const IDLE = 700;
 
 export class Plan {
-  #timer = 0;
   #idle = 0;
 
   constructor(name, state, changed, announce) {
@@ -37,9 +35,8 @@ export class Plan {
 
   moved(name) {
     this.changed();
-    clearTimeout(this.#timer);
     clearTimeout(this.#idle);
-    this.#timer = setTimeout(() => this.ask(), DEBOUNCE);
+    this.ask();
     this.#idle = setTimeout(() => this.asker.prefetch(neighbours(this.state, name).map(request)), IDLE);
   }
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import factorial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
+__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "mean_excess", "valley"]
 
 Array = npt.NDArray[np.float64]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here
 _NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
-_SERIES = [float(k) for k in range(13, 2, -1)]
+_SERIES = [1 / factorial(k) for k in range(13, 1, -1)]
 
 
 class InapplicableError(ValueError):
@@ -28,30 +29,42 @@ def gaussian_rho(noise: float) -> float:
 def log_mixture(rate: float, exponent: npt.ArrayLike) -> Array:
     """ln(1 - rate + rate e^exponent) for 0 < rate < 1, with full relative accuracy where the result is near 0."""
     x = np.asarray(exponent, dtype=float)
-    near = np.log1p(rate * np.expm1(np.minimum(x, _HUGE)))
+    near: Array = np.log1p(rate * np.expm1(np.minimum(x, _HUGE)))
+    if x.max() < _HUGE:
+        return near
     far = np.logaddexp(np.log1p(-rate), np.log(rate) + x)
     mixture: Array = np.where(x < _HUGE, near, far)
     return mixture
 
 
-def log_excess(exponent: npt.ArrayLike) -> Array:
-    """ln(e^x - 1 - x), the logarithm of what an exponential has above its tangent; -inf at x = 0.
+def mean_excess(exponent: Array, log_weight: Array) -> float:
+    """The sum of e^log_weight (e^x - 1 - x), where no term is above the largest float.
 
-    Divergences are written as means of this excess because it is never negative: nothing cancels, however
-    small the sampling rate (where naive code subtracts 1 from 1 + 1e-16).
+    Divergences are written as means of what an exponential has above its tangent because that is never negative:
+    nothing cancels, however small the sampling rate (where naive code subtracts 1 from 1 + 1e-16).
     """
+    weight = np.exp(log_weight)
+    far = np.exp(log_weight + exponent) - weight * (1 + exponent)
+    return float(np.where(np.abs(exponent) < _NEAR, weight * _series(exponent), far).sum())
+
+
+def log_excess(exponent: npt.ArrayLike) -> Array:
+    """ln(e^x - 1 - x), the logarithm of what an exponential has above its tangent; -inf at x = 0."""
     x = np.asarray(exponent, dtype=float)
-    small = np.clip(x, -_NEAR, _NEAR)
-    series = np.ones_like(x)
-    for k in _SERIES:  # Horner: 1 + x/3 (1 + x/4 (1 + ...)) = 2 (e^x - 1 - x) / x^2
-        series = 1 + small / k * series
+    middle, large = np.clip(x, None, 40), np.maximum(x, 40)
     with np.errstate(divide="ignore"):
-        near = 2 * np.log(np.abs(x)) - np.log(2) + np.log(series)
-    middle = np.where(np.abs(x) < _NEAR, 1.0, np.minimum(x, 40))
-    large = np.maximum(x, 40)
-    direct = np.where(x < 40, np.log(np.expm1(middle) - middle), large + np.log1p(-(1 + large) * np.exp(-large)))
-    excess: Array = np.where(np.abs(x) < _NEAR, near, direct)
+        direct = np.log(np.where(np.abs(x) < _NEAR, _series(np.clip(x, -_NEAR, _NEAR)), np.expm1(middle) - middle))
+    excess: Array = np.where(x < 40, direct, large + np.log1p(-(1 + large) * np.exp(-large)))
     return excess
+
+
+def _series(x: Array) -> Array:
+    """e^x - 1 - x, for |x| < .3."""
+    series = np.full_like(x, _SERIES[0])
+    for coefficient in _SERIES[1:]:
+        series *= x
+        series += coefficient
+    return series * x * x
 
 
 def valley(

@@ -13,7 +13,7 @@ Pairs (noise z relative to the sensitivity, rate q; N(m) is a normal law of mean
 
 With L = ln P/Q, a = order - 1 and excess(x) = e^x - 1 - x >= 0:
 
-    e^(a D_order(P||Q)) - 1 = E_P[excess(a L) + a excess(-L)],   KL(P||Q) = E_P[excess(-L)],   KL(Q||P) = E_Q[excess(L)]
+    e^(a D_order(P||Q)) - 1 = E_P[excess(a L)] + a KL(P||Q),   KL(P||Q) = E_P[excess(-L)],   KL(Q||P) = E_Q[excess(L)]
 
 because E_P[e^-L] = 1. The integrands are analytic in a strip of half-width pi z^2 (where P first vanishes), so the
 trapezoidal rule with step 0.4 z min(1, z) errs by about e^-45 (relative); rounding is covered by `_ROUNDING`.
@@ -21,11 +21,13 @@ trapezoidal rule with step 0.4 z min(1, z) errs by about e^-45 (relative); round
 
 from __future__ import annotations
 
-from math import inf, log
+from functools import lru_cache
+from math import ceil, log, log1p, log2, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from deniable.bounds.numeric import Array, gaussian_rho, log_excess, log_mixture
+from deniable.bounds.numeric import Array, gaussian_rho, log_mixture, mean_excess
 from deniable.mechanisms import Adjacency
 
 __all__ = ["sampled_gaussian_kl", "sampled_gaussian_renyi"]
@@ -33,6 +35,7 @@ __all__ = ["sampled_gaussian_kl", "sampled_gaussian_renyi"]
 _STEP = 0.4
 _TAIL = 12.0  # standard deviations beyond the outermost bump; e^-72 is left out
 _MOST_NODES = 50_000
+_HUGE = 600.0
 _ROUNDING = 1 + 1e-11
 
 
@@ -45,40 +48,52 @@ def sampled_gaussian_renyi(order: float, noise: float, rate: float, adjacency: A
     a = order - 1
     if _nodes_needed(noise, order) > _MOST_NODES:
         return float(log_mixture(rate, a * order * gaussian_rho(noise))) / a
-    loss, log_q = _loss(noise, rate, order, adjacency)
-    excess = np.logaddexp(log_excess(a * loss), log(a) + log_excess(-loss))
-    return float(np.logaddexp(0, _log_sum(log_q + loss + excess))) / a * _ROUNDING
+    nodes = _nodes(noise, rate, _reach(order), adjacency)
+    exponent = a * nodes.loss
+    terms = nodes.log_p + exponent
+    top = float(terms.max())
+    if top > _HUGE:  # the 1 is nothing beside the moment
+        return (top + log(float(np.exp(terms - top).sum()))) / a * _ROUNDING
+    return log1p(mean_excess(exponent, nodes.log_p) + a * nodes.forward) / a * _ROUNDING
 
 
 def sampled_gaussian_kl(noise: float, rate: float, adjacency: Adjacency) -> tuple[float, float]:
     """(KL(P||Q), KL(Q||P)) of one step, to about 1e-12 relative, rounded up (002 Section 5.1)."""
     if _nodes_needed(noise, 2) > _MOST_NODES:
         return rate * gaussian_rho(noise), rate * gaussian_rho(noise)
-    loss, log_q = _loss(noise, rate, 2, adjacency)
-    forward = np.exp(_log_sum(log_q + loss + log_excess(-loss)))
-    backward = np.exp(_log_sum(log_q + log_excess(loss)))
-    return float(forward) * _ROUNDING, float(backward) * _ROUNDING
+    nodes = _nodes(noise, rate, 2.0, adjacency)
+    backward = mean_excess(nodes.loss, nodes.log_p - nodes.loss)
+    return nodes.forward * _ROUNDING, backward * _ROUNDING
 
 
-def _log_sum(logs: Array) -> float:
-    """ln of the sum of e^logs; SciPy's logsumexp takes longer to find out what it was given than to sum it."""
-    top = float(logs.max())
-    if top == -inf:
-        return -inf
-    return top + log(float(np.exp(logs - top).sum()))
+class _Nodes(NamedTuple):
+    loss: Array
+    """L at the nodes."""
+    log_p: Array
+    """ln of P's density there times the step."""
+    forward: float
+    """KL(P||Q)."""
 
 
 def _nodes_needed(noise: float, order: float) -> float:
     return (max(order, 2) / noise + 0.5 / noise + 2 * _TAIL) / (_STEP * min(1.0, noise))
 
 
-def _loss(noise: float, rate: float, order: float, adjacency: Adjacency) -> tuple[Array, Array]:
-    """The loss L at the nodes, and ln of Q's density times the step."""
+def _reach(order: float) -> float:
+    """The next power of sqrt 2, from 2 on: orders that are near to each other share their nodes."""
+    return sqrt(2.0 ** max(2, ceil(2 * log2(order))))
+
+
+@lru_cache(maxsize=4)
+def _nodes(noise: float, rate: float, order: float, adjacency: Adjacency) -> _Nodes:
+    """What serves every order up to this one, which is 2 or more."""
     step = _STEP * min(1.0, noise)
-    t = np.arange(-_TAIL - 0.5 / noise, max(order, 2) / noise + _TAIL, step)
-    log_normal = log(step) - 0.5 * log(2 * np.pi) - t**2 / 2
+    t = np.arange(-_TAIL - 0.5 / noise, order / noise + _TAIL, step)
+    log_q = log(step) - 0.5 * log(2 * np.pi) - t**2 / 2
     if adjacency is not Adjacency.REPLACE:
-        return log_mixture(rate, t / noise - gaussian_rho(noise)), log_normal
-    upper = log_mixture(rate, 0.5 * t / noise - gaussian_rho(noise) / 4)
-    lower = log_mixture(rate, -0.5 * t / noise - gaussian_rho(noise) / 4)
-    return upper - lower, log_normal + lower
+        loss = log_mixture(rate, t / noise - gaussian_rho(noise))
+    else:
+        upper = log_mixture(rate, 0.5 * t / noise - gaussian_rho(noise) / 4)
+        lower = log_mixture(rate, -0.5 * t / noise - gaussian_rho(noise) / 4)
+        loss, log_q = upper - lower, log_q + lower
+    return _Nodes(loss, log_q + loss, mean_excess(-loss, log_q + loss))

@@ -9,8 +9,9 @@ from sys import float_info
 from scipy.special import expit
 
 from deniable.bounds.gaussian import proved_epsilon
-from deniable.bounds.numeric import InapplicableError, valley
+from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 
@@ -64,6 +65,7 @@ def advanced_epsilon(
     delta: float,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     gaussian_step: GaussianStep = proved_epsilon,
+    tuning: Tuning | None = None,
 ) -> float:
     """Epsilon at delta by `advanced_composition`, delta split between the steps and the slack in the best proportion.
 
@@ -83,8 +85,7 @@ def advanced_epsilon(
 
     if not any(gaussian_noise(part) is not None for part, _ in found):
         return advanced_composition(_parts(found, 0.0, gaussian_step), budget).epsilon
-    _, least = valley(at, (-36.0, 6.0), start=0.0, precision=1e-3)
-    return least
+    return (tuning or Tuning()).least("slack", at)
 
 
 def _budget(found: Sequence[tuple[Mechanism, int]], delta: float) -> float:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import factorial
+from itertools import count
+from math import copysign, factorial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 
 __all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "mean_excess", "valley"]
 
 Array = npt.NDArray[np.float64]
+Point = tuple[float, float]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here
 _NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
 _SERIES = [1 / factorial(k) for k in range(13, 1, -1)]
+
+_STEP = 0.05
+_WALL = 0.1
+_GOLDEN = 0.382
+_NARROWEST = 1e-4
+_TINY = 1e-12
 
 
 class InapplicableError(ValueError):
@@ -70,24 +77,51 @@ def _series(x: Array) -> Array:
 def valley(
     function: Callable[[float], float], ends: tuple[float, float], *, start: float, precision: float
 ) -> tuple[float, float]:
-    """Where between `ends` a function with one valley is least, and its value there.
+    """Where between `ends` a function with one valley is least, and its value there, within a share `precision`.
 
-    Walks downhill from `start` by doubling steps until the valley is enclosed, then searches inside. Both are far
-    cheaper than a search between the ends where these are far apart and the function is dear near one of them.
+    Walks downhill from `start` by doubling steps until the valley is enclosed, then closes in: by golden sections
+    until both ends are low enough for parabolas, which then take over.
     """
-    low, high = ends
-    left, middle, right = max(low, start - 1), start, min(high, start + 1)
-    here, before, after = function(middle), function(left), function(right)
-    step = 1.0
-    while min(before, after) < here and low < left and right < high:
+
+    def point(x: float) -> Point:
+        x = min(max(x, ends[0]), ends[1])
+        return x, function(x)
+
+    step = _STEP
+    left, here, right = point(start - step), point(start), point(start + step)
+    while min(left[1], right[1]) < here[1]:
         step *= 2
-        if before < here:
-            left, middle, right = max(low, left - step), left, middle
-            before, here, after = function(left), before, here
+        if left[1] < here[1]:
+            left, here, right = point(left[0] - step), left, here
         else:
-            left, middle, right = middle, right, min(high, right + step)
-            before, here, after = here, after, function(right)
-    search = minimize_scalar(function, bounds=(left, right), method="bounded", options={"xatol": precision})
-    return min(
-        [(float(search.x), float(search.fun)), (left, before), (middle, here), (right, after)], key=lambda at: at[1]
-    )
+            left, here, right = here, right, point(right[0] + step)
+    for turn in count():
+        move = _downhill(left, here, right, precision, turn % 3 == 2)
+        if move == 0:
+            return here
+        new = point(here[0] + move)
+        outer, inner = (here, new) if new[1] < here[1] else (new, here)
+        left, here, right = (left, inner, outer) if outer[0] > inner[0] else (outer, inner, right)
+    raise AssertionError("unreachable")
+
+
+def _downhill(left: Point, here: Point, right: Point, precision: float, by_section: bool) -> float:
+    """How far from `here`, the lowest point yet between `left` and `right`, to look for a lower one; 0 to stop.
+
+    A parabola's lowest point errs by about the product of its two sides, the unit being that of the function's bends.
+    """
+    before, after = here[0] - left[0], right[0] - here[0]
+    down, up = left[1] - here[1], right[1] - here[1]
+    if before + after < 2 * _NARROWEST:
+        return 0.0
+    if before == 0 or after == 0:  # an end of the range
+        return copysign(_NARROWEST, after - before)
+    size = max(abs(here[1]), _TINY)
+    high_before, high_after = before * (down > _WALL * size), after * (up > _WALL * size)
+    if high_before or high_after:  # no parabola fits there
+        return _GOLDEN * (high_after if high_after > high_before else -high_before)
+    bend = (down / before + up / after) / (before + after)
+    move = 0.5 * (down / before - bend * before) / bend if bend > 0 else 0.0
+    if bend * (abs(move) + before * after) ** 2 <= precision * size:
+        return 0.0
+    return _GOLDEN * (after if after > before else -before) if by_section else move

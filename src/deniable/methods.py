@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from math import exp, inf, log
+from math import exp, expm1, inf, log
 
 from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
 from deniable.bounds.concentrated import epsilon_to_rho
@@ -17,7 +17,6 @@ from deniable.scores import privacy_loss
 __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
-_ROUGH = 0.01
 _HUGE = 1e300
 
 
@@ -36,45 +35,38 @@ def calibrate_by(
     the mechanism, or no noise up to 1e9 will do.
     """
     probability("delta", delta, open_ends=True)
-    kind = Adjacency(adjacency)
+    kind, failure = Adjacency(adjacency), target.failure if isinstance(target, Belief) else delta
     weakest = _weakest(target, name == "kl", delta, kind)
-    tuning = _tuning(weakest, target.failure if isinstance(target, Belief) else delta)
+    tuning = _tuning(weakest, failure)
 
     @cache
-    def proved(noise: float, fixed: bool = False) -> float:
-        tuning.fixed = fixed
-        if isinstance(target, Belief):
-            return loss_bound(name, mechanism_of(noise), target.failure, kind, tuning)
-        known = guarantee(name, mechanism_of(noise), delta, kind, tuning)
-        return known.alpha if isinstance(known, TotalVariation) else known.epsilon
+    def proved(noise: float) -> float:
+        if isinstance(target, Belief) and name != "kl":
+            return loss_bound(name, mechanism_of(noise), failure, kind, tuning)
+        return _parameter(guarantee(name, mechanism_of(noise), failure, kind, tuning))
 
-    def search(fixed: bool, start: tuple[float, float], precision: float) -> float:
-        # a bound may jump (to 0, to infinity), which the search bears
-        return first_safe(lambda noise: _known(proved, noise, fixed), weakest, start, precision)
-
-    rough = search(True, (0.0, 0.5), _ROUGH) if weakest >= 0 else inf
-    noise = search(False, (log(rough), 2 * _ROUGH), _PRECISION / 3) if rough < inf else inf
+    start = 0.0, 0.5  # in ln noise; good for Renyi DP, which is near the truth
+    if name != "rdp" or weakest <= 0:
+        far = _parameter(guarantee(name, mechanism_of(MOST_NOISE), failure, kind))
+        start = log(_extrapolated(far, weakest)), 0.1
+    # a bound may jump (to 0, to infinity), which the search bears
+    noise = first_safe(lambda noise: _known(proved, noise), weakest, start, _PRECISION / 3)
     if proved(min(noise, MOST_NOISE)) > weakest:
         raise InapplicableError(f"{name}: no noise up to {MOST_NOISE:g} keeps this promise at delta {delta:g}")
     return noise
 
 
-def _tuning(weakest: float, failure: float) -> Tuning:
-    """Parameters that nearly suit a release which just keeps the promise: those of Gaussian steps without sampling."""
-    epsilon, tail = min(max(weakest, 1e-9), 1e3), -log(failure)
-    order = 0.5 * log(tail / epsilon_to_rho(epsilon, failure))
-    return Tuning(order=order, share=log(epsilon / (epsilon + 2 * tail)))
-
-
 @lru_cache(maxsize=64)  # the analyses are asked in turn
 def _weakest(target: Target, of_variation: bool, delta: float, adjacency: Adjacency) -> float:
-    """The largest epsilon (or total variation) that keeps the promise; negative where none does.
+    """The largest epsilon at `delta` (or total variation) that keeps the promise; negative where none does.
 
-    For a belief, the largest loss that may be exceeded as seldom as was promised.
+    For a belief the epsilon is the loss that may be exceeded as seldom as was promised, and total variation alpha
+    bounds Pr[loss > epsilon] by alpha / (1 - e^-epsilon) (`loss_bound`).
     """
     match target:
-        case Belief(bound, _, prior):
-            return belief_to_epsilon(bound, prior)
+        case Belief(bound, failure, prior):
+            epsilon = belief_to_epsilon(bound, prior)
+            return -failure * expm1(-epsilon) if of_variation else epsilon
         case Epsilon(bound, at) if at == delta and not of_variation:
             return bound
 
@@ -90,9 +82,25 @@ def _weakest(target: Target, of_variation: bool, delta: float, adjacency: Adjace
     return exp(-found)
 
 
-def _known(proved: Callable[[float, bool], float], noise: float, fixed: bool) -> float:
+def _tuning(weakest: float, failure: float) -> Tuning:
+    """Parameters that nearly suit a release which just keeps the promise: those of Gaussian steps without sampling."""
+    epsilon, tail = min(max(weakest, 1e-9), 1e3), -log(failure)
+    order = 0.5 * log(tail / epsilon_to_rho(epsilon, failure))
+    return Tuning(order=order, share=log(epsilon / (epsilon + 2 * tail)), level=weakest)
+
+
+def _parameter(known: ApproximateDP | TotalVariation) -> float:
+    return known.alpha if isinstance(known, TotalVariation) else known.epsilon
+
+
+def _extrapolated(far: float, level: float) -> float:
+    """The noise at which a bound is about `level`: far out it falls like 1 / noise, near 1 faster."""
+    return min(max(MOST_NOISE * far / level, 1.0), MOST_NOISE) if level > 0 else MOST_NOISE
+
+
+def _known(proved: Callable[[float], float], noise: float) -> float:
     """An analysis that applies for large noise may have nothing to say for less: then the promise is not proved."""
     try:
-        return proved(noise, fixed)
+        return proved(noise)
     except InapplicableError:
         return inf

@@ -15,7 +15,7 @@ Anything else raises `InapplicableError`, a ValueError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log1p, sqrt
 
 from deniable.bounds.composition import advanced_epsilon, naive_epsilon
@@ -120,10 +120,14 @@ def loss_bound(
         case "kl":  # the same at every delta
             return _tail(guarantee(name, mechanism, failure, kind), failure)
 
-    def at(log_share: float) -> float:
-        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind, tuning), failure)
+    inner = replace(tuning, level=None)  # which is not for the guarantee, but for what is made of it
 
-    return tuning.least("share", at)
+    def at(log_share: float) -> float:
+        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind, inner), failure)
+
+    least = tuning.least("share", at)
+    tuning.slack = inner.slack
+    return least
 
 
 def _tail(known: ApproximateDP | TotalVariation, failure: float) -> float:

@@ -9,7 +9,7 @@ from math import copysign, factorial
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "mean_excess", "valley"]
+__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
 
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float]
@@ -44,17 +44,6 @@ def log_mixture(rate: float, exponent: npt.ArrayLike) -> Array:
     return mixture
 
 
-def mean_excess(exponent: Array, log_weight: Array) -> float:
-    """The sum of e^log_weight (e^x - 1 - x), where no term is above the largest float.
-
-    Divergences are written as means of what an exponential has above its tangent because that is never negative:
-    nothing cancels, however small the sampling rate (where naive code subtracts 1 from 1 + 1e-16).
-    """
-    weight = np.exp(log_weight)
-    far = np.exp(log_weight + exponent) - weight * (1 + exponent)
-    return float(np.where(np.abs(exponent) < _NEAR, weight * _series(exponent), far).sum())
-
-
 def log_excess(exponent: npt.ArrayLike) -> Array:
     """ln(e^x - 1 - x), the logarithm of what an exponential has above its tangent; -inf at x = 0."""
     x = np.asarray(exponent, dtype=float)
@@ -75,9 +64,9 @@ def _series(x: Array) -> Array:
 
 
 def valley(
-    function: Callable[[float], float], ends: tuple[float, float], *, start: float, precision: float
+    function: Callable[[float], float], ends: tuple[float, float], *, start: float, exact: Callable[[float], float]
 ) -> tuple[float, float]:
-    """Where between `ends` a function with one valley is least, and its value there, within a share `precision`.
+    """Where between `ends` a function with one valley is least, and its value there; `exact` tells within how much.
 
     Walks downhill from `start` by doubling steps until the valley is enclosed, then closes in: by golden sections
     until both ends are low enough for parabolas, which then take over.
@@ -96,7 +85,7 @@ def valley(
         else:
             left, here, right = here, right, point(right[0] + step)
     for turn in count():
-        move = _downhill(left, here, right, precision, turn % 3 == 2)
+        move = _downhill(left, here, right, exact(here[1]), turn % 3 == 2)
         if move == 0:
             return here
         new = point(here[0] + move)
@@ -105,7 +94,7 @@ def valley(
     raise AssertionError("unreachable")
 
 
-def _downhill(left: Point, here: Point, right: Point, precision: float, by_section: bool) -> float:
+def _downhill(left: Point, here: Point, right: Point, error: float, by_section: bool) -> float:
     """How far from `here`, the lowest point yet between `left` and `right`, to look for a lower one; 0 to stop.
 
     A parabola's lowest point errs by about the product of its two sides, the unit being that of the function's bends.
@@ -122,6 +111,6 @@ def _downhill(left: Point, here: Point, right: Point, precision: float, by_secti
         return _GOLDEN * (high_after if high_after > high_before else -high_before)
     bend = (down / before + up / after) / (before + after)
     move = 0.5 * (down / before - bend * before) / bend if bend > 0 else 0.0
-    if bend * (abs(move) + before * after) ** 2 <= precision * size:
+    if bend * (abs(move) + before * after) ** 2 <= error:
         return 0.0
     return _GOLDEN * (after if after > before else -before) if by_section else move

@@ -16,14 +16,13 @@ _ENDS = {
     "share": (log(1e-12), log(0.9)),
 }
 _PRECISION = 2e-9
+_ROUGH = 3e-3
+_TINY = 1e-12
 
 
 @dataclass
 class Tuning:
-    """Where the next search starts: each leaves its best parameter here, which also suits the next mechanism.
-
-    While `fixed`, the parameters are used as they are.
-    """
+    """Where the next search starts: each leaves its best parameter here, which also suits the next mechanism."""
 
     order: float = 2.5
     """ln(order - 1) of Renyi DP."""
@@ -31,13 +30,15 @@ class Tuning:
     """logit of the share of delta that the slack of advanced composition takes."""
     share: float = -2.0
     """ln of the share of a failure probability that an analysis takes as its delta."""
-    fixed: bool = False
+    level: float | None = None
+    """Where the bounds are to be compared with it: the farther they are from it, the less exact they need be."""
 
     def least(self, name: str, bound: Callable[[float], float]) -> float:
         """The least bound over all values of the parameter `name`."""
-        start = getattr(self, name)
-        if self.fixed:
-            return bound(start)
-        best, least = valley(bound, _ENDS[name], start=start, precision=_PRECISION)
+        best, least = valley(bound, _ENDS[name], start=getattr(self, name), exact=self._exact)
         setattr(self, name, best)
         return least
+
+    def _exact(self, bound: float) -> float:
+        rough = 0.0 if self.level is None else _ROUGH * abs(bound - self.level)
+        return _PRECISION * max(abs(bound), _TINY) + rough

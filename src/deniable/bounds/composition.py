@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable
 from math import exp, expm1, log, sqrt
 from sys import float_info
 
-from deniable.bounds.gaussian import proved_epsilon
+from deniable.bounds.gaussian import least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs, sampling
 from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 
-__all__ = ["advanced_composition", "advanced_epsilon", "naive_composition", "naive_epsilon"]
+__all__ = ["advanced_composition", "advanced_epsilon", "jumps", "naive_composition", "naive_epsilon"]
 
+_TINY = 1e-6
 Part = tuple[ApproximateDP, int]
 GaussianStep = Callable[[float, float], float]
 """(noise, delta) -> epsilon of one Gaussian step."""
@@ -78,11 +79,17 @@ def advanced_epsilon(
     if not release.gaussian:
         return advanced_composition(release.bare, budget).epsilon
 
-    def at(logit: float) -> float:
-        slack, rest = budget / (1 + exp(-logit)), budget / (1 + exp(logit))
+    def at(rest: float, slack: float) -> float:
         return advanced_composition(release.parts(rest), slack).epsilon
 
-    return (tuning or Tuning()).least("slack", at)
+    least = (tuning or Tuning()).least("slack", lambda x: at(budget / (1 + exp(x)), budget / (1 + exp(-x))))
+    return min([least, *(at(rest, budget - rest) for rest in release.jumps())])
+
+
+def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> list[float]:
+    """Where below `delta` naive composition's epsilon jumps up as its delta falls: a least value may be there."""
+    release = _Release(mechanism, delta, adjacency, proved_epsilon)
+    return [delta - release.budget + spent for spent in release.jumps()]
 
 
 class _Release:
@@ -99,6 +106,7 @@ class _Release:
                 self.bare.append((_bare(part), steps))
             else:
                 self.gaussian.append((noise, sampling(part), steps))
+        self._steps = sum(steps for _, _, steps in self.gaussian)
         self.budget = self._left(delta)
 
     def _left(self, delta: float) -> float:
@@ -112,8 +120,13 @@ class _Release:
 
     def parts(self, budget: float) -> list[Part]:
         """All guarantees, each Gaussian step spending the same share of the budget after sampling."""
-        share = budget / max(1, sum(steps for _, _, steps in self.gaussian))
+        share = budget / max(1, self._steps)
         return self.bare + [(self._step(noise, rate, share), steps) for noise, rate, steps in self.gaussian]
+
+    def jumps(self) -> list[float]:
+        """The parts of the budget, if not tiny, with which the steps of one noise just have the classic formula."""
+        spent = (self._steps * rate * least_classic_delta(noise) for noise, rate, _ in self.gaussian)
+        return [part for part in spent if _TINY * self.budget < part < self.budget]
 
     def _step(self, noise: float, rate: float, share: float) -> ApproximateDP:
         epsilon = self._gaussian_step(noise, share / rate) if share < rate else 0.0  # everything is (0, 1)-DP

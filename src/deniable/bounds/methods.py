@@ -16,9 +16,9 @@ Anything else raises `InapplicableError`, a ValueError.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, log1p, sqrt
+from math import exp, log, log1p, sqrt
 
-from deniable.bounds.composition import advanced_epsilon, naive_epsilon
+from deniable.bounds.composition import advanced_epsilon, jumps, naive_epsilon
 from deniable.bounds.concentrated import rho, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.divergence import kl_tvd
 from deniable.bounds.gaussian import classic_epsilon, classic_is_proved
@@ -127,7 +127,8 @@ def loss_bound(
 
     least = tuning.least("share", at)
     tuning.slack = inner.slack
-    return least
+    corners = jumps(mechanism, failure, kind) if name == "naive" else []
+    return min([least, *(at(log(delta / failure)) for delta in corners)])
 
 
 def _tail(known: ApproximateDP | TotalVariation, failure: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from math import copysign, factorial
+from math import copysign, factorial, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ _SERIES = [1 / factorial(k) for k in range(13, 1, -1)]
 _STEP = 0.05
 _WALL = 0.1
 _GOLDEN = 0.382
-_NARROWEST = 1e-4
+_NARROWEST = 1e-7
 _TINY = 1e-12
 
 
@@ -85,7 +85,7 @@ def valley(
         else:
             left, here, right = here, right, point(right[0] + step)
     for turn in count():
-        move = _downhill(left, here, right, exact(here[1]), turn % 3 == 2)
+        move = _downhill(left, here, right, exact(here[1]), turn % 5 == 4)
         if move == 0:
             return here
         new = point(here[0] + move)
@@ -97,7 +97,7 @@ def valley(
 def _downhill(left: Point, here: Point, right: Point, error: float, by_section: bool) -> float:
     """How far from `here`, the lowest point yet between `left` and `right`, to look for a lower one; 0 to stop.
 
-    A parabola's lowest point errs by about the product of its two sides, the unit being that of the function's bends.
+    Around its lowest point the function is convex, hence above the line through any two points on either side of them.
     """
     before, after = here[0] - left[0], right[0] - here[0]
     down, up = left[1] - here[1], right[1] - here[1]
@@ -109,8 +109,12 @@ def _downhill(left: Point, here: Point, right: Point, error: float, by_section: 
     high_before, high_after = before * (down > _WALL * size), after * (up > _WALL * size)
     if high_before or high_after:  # no parabola fits there
         return _GOLDEN * (high_after if high_after > high_before else -high_before)
-    bend = (down / before + up / after) / (before + after)
-    move = 0.5 * (down / before - bend * before) / bend if bend > 0 else 0.0
-    if bend * (abs(move) + before * after) ** 2 <= error:
+    fall, rise = down / before, up / after
+    if max(fall * after, rise * before) <= error:
         return 0.0
-    return _GOLDEN * (after if after > before else -before) if by_section else move
+    wider = after if after > before else -before
+    if by_section:
+        return _GOLDEN * wider
+    bend = (fall + rise) / (before + after)
+    move, least = 0.5 * (fall / bend - before), 0.5 * sqrt(error / bend)
+    return move if abs(move) > least else copysign(least, wider)

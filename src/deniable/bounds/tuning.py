@@ -15,8 +15,8 @@ _ENDS = {
     "slack": (-36.0, 6.0),
     "share": (log(1e-12), log(0.9)),
 }
-_PRECISION = 2e-9
-_ROUGH = 3e-3
+_PRECISION = 1e-8
+_ROUGH = 0.03
 _TINY = 1e-12
 
 

@@ -89,9 +89,9 @@ def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOV
 def laplace_renyi(order: float, scale: float) -> float:
     """(ln(order e^(a/scale) + a e^(-order/scale)) - ln(2 order - 1)) / a, a = order - 1 (Mironov 2017, Prop. 6)."""
     a, epsilon = order - 1, 1 / positive("scale", scale)
-    up = log(order) + float(log_excess(a * epsilon))
-    down = log(a) + float(log_excess(-order * epsilon))
-    return float(np.logaddexp(0, np.logaddexp(up, down) - log(2 * order - 1))) / a
+    up, down = log_excess([a * epsilon, -order * epsilon])
+    both = np.logaddexp(log(order) + up, log(a) + down)
+    return float(np.logaddexp(0, both - log(2 * order - 1))) / a
 
 
 def randomized_response_renyi(order: float, epsilon: float, categories: int = 2) -> float:
@@ -102,8 +102,9 @@ def randomized_response_renyi(order: float, epsilon: float, categories: int = 2)
     """
     a = order - 1
     log_lie = -float(np.logaddexp(epsilon, log(categories - 1)))
-    truth = np.logaddexp(log_excess(a * epsilon), log(a) + log_excess(-epsilon)) + epsilon
-    lie = np.logaddexp(log_excess(-a * epsilon), log(a) + log_excess(epsilon))
+    up, back, down, forth = log_excess([a * epsilon, -epsilon, -a * epsilon, epsilon])
+    truth = np.logaddexp(up, log(a) + back) + epsilon
+    lie = np.logaddexp(down, log(a) + forth)
     return float(np.logaddexp(0, log_lie + np.logaddexp(truth, lie))) / a
 
 

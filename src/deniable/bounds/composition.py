@@ -79,15 +79,15 @@ def advanced_epsilon(
     if not release.gaussian:
         return advanced_composition(release.bare, budget).epsilon
 
-    def at(rest: float, slack: float) -> float:
+    def at(logit: float) -> float:
+        slack, rest = budget / (1 + exp(-logit)), budget / (1 + exp(logit))
         return advanced_composition(release.parts(rest), slack).epsilon
 
-    least = (tuning or Tuning()).least("slack", lambda x: at(budget / (1 + exp(x)), budget / (1 + exp(-x))))
-    return min([least, *(at(rest, budget - rest) for rest in release.jumps())])
+    return (tuning or Tuning()).least("slack", at, [log(budget / rest - 1) for rest in release.jumps()])
 
 
 def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> list[float]:
-    """Where below `delta` naive composition's epsilon jumps up as its delta falls: a least value may be there."""
+    """Where below `delta` naive composition's epsilon jumps up as its delta falls."""
     release = _Release(mechanism, delta, adjacency, proved_epsilon)
     return [delta - release.budget + spent for spent in release.jumps()]
 

@@ -55,8 +55,8 @@ def proved_epsilon(noise: float, delta: float) -> float:
 
 
 def least_classic_delta(noise: float) -> float:
-    """1.25 e^(-noise^2 / 2), a little up: below it `proved_epsilon` jumps from the classic formula to the other."""
-    return min(1.0, 1.25 * exp(-0.5 * noise * noise) * (1 + 1e-12))
+    """1.25 e^(-noise^2 / 2): below it `proved_epsilon` jumps from the classic formula to the other."""
+    return min(1.0, 1.25 * exp(-0.5 * noise * noise))
 
 
 def epsilon_to_advantage(epsilon: float, delta: float) -> float:

@@ -125,10 +125,10 @@ def loss_bound(
     def at(log_share: float) -> float:
         return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind, inner), failure)
 
-    least = tuning.least("share", at)
-    tuning.slack = inner.slack
     corners = jumps(mechanism, failure, kind) if name == "naive" else []
-    return min([least, *(at(log(delta / failure)) for delta in corners)])
+    least = tuning.least("share", at, [log(delta / failure) for delta in corners])
+    tuning.slack = inner.slack
+    return least
 
 
 def _tail(known: ApproximateDP | TotalVariation, failure: float) -> float:

@@ -76,7 +76,7 @@ def valley(
         x = min(max(x, ends[0]), ends[1])
         return x, function(x)
 
-    step = _STEP
+    start, step = min(max(start, ends[0]), ends[1]), _STEP
     left, here, right = point(start - step), point(start), point(start + step)
     while min(left[1], right[1]) < here[1]:
         step *= 2

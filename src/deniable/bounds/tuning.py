@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log
+from operator import itemgetter
 
 from deniable.bounds.numeric import valley
 
@@ -18,6 +19,8 @@ _ENDS = {
 _PRECISION = 1e-8
 _ROUGH = 0.03
 _TINY = 1e-12
+_BESIDE = 1e-10
+_FAR = 3.0  # so far from the best value no jump matters
 
 
 @dataclass
@@ -33,9 +36,14 @@ class Tuning:
     level: float | None = None
     """Where the bounds are to be compared with it: the farther they are from it, the less exact they need be."""
 
-    def least(self, name: str, bound: Callable[[float], float]) -> float:
-        """The least bound over all values of the parameter `name`."""
-        best, least = valley(bound, _ENDS[name], start=getattr(self, name), exact=self._exact)
+    def least(self, name: str, bound: Callable[[float], float], jumps: Iterable[float] = ()) -> float:
+        """The least bound over all values of the parameter `name`; where it jumps, both sides are searched."""
+        start, (low, high) = getattr(self, name), _ENDS[name]
+        near = sorted(jump for jump in jumps if abs(jump - start) < _FAR and low < jump < high)
+        edges = [low, *(side for jump in near for side in (jump - _BESIDE, jump + _BESIDE)), high]
+        pieces = zip(edges[::2], edges[1::2], strict=True)
+        found = [valley(bound, piece, start=start, exact=self._exact) for piece in pieces]
+        best, least = min(found, key=itemgetter(1))
         setattr(self, name, best)
         return least
 

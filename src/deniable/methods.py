@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from math import inf
+from math import exp, expm1, inf, log
 
-from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee, loss_bound
-from deniable.calibration import MOST_NOISE, Belief, Target, first_safe
+from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
+from deniable.bounds.concentrated import epsilon_to_rho
+from deniable.calibration import MOST_NOISE, Belief, Epsilon, Target, first_safe
 from deniable.checks import probability
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.loss.roots import falls_to
+from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 from deniable.scores import privacy_loss
 
 __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
@@ -33,32 +35,72 @@ def calibrate_by(
     the mechanism, or no noise up to 1e9 will do.
     """
     probability("delta", delta, open_ends=True)
-    kind = Adjacency(adjacency)
+    kind, failure = Adjacency(adjacency), target.failure if isinstance(target, Belief) else delta
+    weakest = _weakest(target, name == "kl", delta, kind)
+    tuning = _tuning(weakest, failure)
 
     @cache
-    def score(noise: float) -> float:
-        return _score(name, mechanism_of(noise), target, delta, kind)
+    def proved(noise: float) -> float:
+        if isinstance(target, Belief) and name != "kl":
+            return loss_bound(name, mechanism_of(noise), failure, kind, tuning)
+        return _parameter(guarantee(name, mechanism_of(noise), failure, kind, tuning))
 
-    if not score(MOST_NOISE) <= target.bound:
+    start = 0.0, 0.5  # in ln noise; good for Renyi DP, which is near the truth
+    if name != "rdp" or weakest <= 0:
+        far = _parameter(guarantee(name, mechanism_of(MOST_NOISE), failure, kind))
+        start = log(_extrapolated(far, weakest)), 0.1
+    # a bound may jump (to 0, to infinity), which the search bears
+    noise = first_safe(lambda noise: _known(proved, noise), weakest, start, _PRECISION / 3)
+    if proved(min(noise, MOST_NOISE)) > weakest:
         raise InapplicableError(f"{name}: no noise up to {MOST_NOISE:g} keeps this promise at delta {delta:g}")
-    # a score may jump (to 0, to infinity), which the search bears
-    return first_safe(lambda noise: min(_known(score, noise), _HUGE), target.bound, (0.0, 0.5), _PRECISION / 3)
+    return noise
 
 
-def _score(name: str, mechanism: Mechanism, target: Target, delta: float, adjacency: Adjacency) -> float:
-    if isinstance(target, Belief):
-        return epsilon_to_belief(_loss_bound(name, mechanism, target.failure, adjacency), target.prior)
-    return target.score(privacy_loss(_guarantee(name, mechanism, delta, adjacency), adjacency))
+@lru_cache(maxsize=64)  # the analyses are asked in turn
+def _weakest(target: Target, of_variation: bool, delta: float, adjacency: Adjacency) -> float:
+    """The largest epsilon at `delta` (or total variation) that keeps the promise; negative where none does.
+
+    For a belief the epsilon is the loss that may be exceeded as seldom as was promised, and total variation alpha
+    bounds Pr[loss > epsilon] by alpha / (1 - e^-epsilon) (`loss_bound`).
+    """
+    match target:
+        case Belief(bound, failure, prior):
+            epsilon = belief_to_epsilon(bound, prior)
+            return -failure * expm1(-epsilon) if of_variation else epsilon
+        case Epsilon(bound, at) if at == delta and not of_variation:
+            return bound
+
+    def risk(parameter: float) -> float:
+        known = TotalVariation(parameter) if of_variation else ApproximateDP(parameter, delta)
+        return target.risk(privacy_loss(known, adjacency))
+
+    if risk(0.0) > target.level:
+        return -1.0
+    if risk(1.0 if of_variation else _HUGE) <= target.level:
+        return inf
+    found = falls_to(lambda x: risk(exp(-x)), target.level, (0.0, 1.0), precision=_PRECISION / 10, unit=1.0)
+    return exp(-found)
 
 
-# What an analysis says of a release does not depend on the promise: the next promise meets the same releases again.
-_loss_bound = lru_cache(maxsize=2**12)(loss_bound)
-_guarantee = lru_cache(maxsize=2**12)(guarantee)
+def _tuning(weakest: float, failure: float) -> Tuning:
+    """Parameters that nearly suit a release which just keeps the promise: those of Gaussian steps without sampling."""
+    epsilon, tail = min(max(weakest, 1e-9), 1e3), -log(failure)
+    order = 0.5 * log(tail / epsilon_to_rho(epsilon, failure))
+    return Tuning(order=order, share=log(epsilon / (epsilon + 2 * tail)), level=weakest)
 
 
-def _known(score: Callable[[float], float], noise: float) -> float:
+def _parameter(known: ApproximateDP | TotalVariation) -> float:
+    return known.alpha if isinstance(known, TotalVariation) else known.epsilon
+
+
+def _extrapolated(far: float, level: float) -> float:
+    """The noise at which a bound is about `level`: far out it falls like 1 / noise, near 1 faster."""
+    return min(max(MOST_NOISE * far / level, 1.0), MOST_NOISE) if level > 0 else MOST_NOISE
+
+
+def _known(proved: Callable[[float], float], noise: float) -> float:
     """An analysis that applies for large noise may have nothing to say for less: then the promise is not proved."""
     try:
-        return score(noise)
+        return proved(noise)
     except InapplicableError:
         return inf

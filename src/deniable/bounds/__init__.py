@@ -11,11 +11,13 @@ from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
 from deniable.bounds.methods import METHODS, NamedBound, analyses, guarantee, loss_bound
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.renyi import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
+from deniable.bounds.tuning import Tuning
 
 __all__ = [
     "METHODS",
     "InapplicableError",
     "NamedBound",
+    "Tuning",
     "advanced_composition",
     "advanced_epsilon",
     "analyses",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from math import expm1, log, sqrt
+from collections.abc import Callable, Iterable
+from math import exp, expm1, log, sqrt
 from sys import float_info
 
-from scipy.special import expit
-
-from deniable.bounds.gaussian import proved_epsilon
-from deniable.bounds.numeric import InapplicableError, valley
+from deniable.bounds.gaussian import least_classic_delta, proved_epsilon
+from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 
-__all__ = ["advanced_composition", "advanced_epsilon", "naive_composition", "naive_epsilon"]
+__all__ = ["advanced_composition", "advanced_epsilon", "jumps", "naive_composition", "naive_epsilon"]
 
+_TINY = 1e-6
 Part = tuple[ApproximateDP, int]
 GaussianStep = Callable[[float, float], float]
 """(noise, delta) -> epsilon of one Gaussian step."""
@@ -55,8 +55,8 @@ def naive_epsilon(
     two rows (step epsilon 5 and 13), so the default replaces it where it is not. Guarantee, with the default: the
     release is (result, delta)-DP. Supports every mechanism; a bare (epsilon, delta) part spends its own delta.
     """
-    found = runs(mechanism, Adjacency(adjacency))
-    return naive_composition(_parts(found, _budget(found, delta), gaussian_step)).epsilon
+    release = _Release(mechanism, delta, adjacency, gaussian_step)
+    return naive_composition(release.parts(release.budget)).epsilon
 
 
 def advanced_epsilon(
@@ -64,6 +64,7 @@ def advanced_epsilon(
     delta: float,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     gaussian_step: GaussianStep = proved_epsilon,
+    tuning: Tuning | None = None,
 ) -> float:
     """Epsilon at delta by `advanced_composition`, delta split between the steps and the slack in the best proportion.
 
@@ -71,45 +72,70 @@ def advanced_epsilon(
     44,179 and 5.4e8 in the last two; the best split gives all five within the rounding of the printed noise.
     Guarantee and support as for `naive_epsilon`.
     """
-    found = runs(mechanism, Adjacency(adjacency))
-    budget = _budget(found, delta)
+    release = _Release(mechanism, delta, adjacency, gaussian_step)
+    budget = release.budget
     if budget <= 0:
         raise InapplicableError(f"advanced: delta must be above what the bare guarantees spend, got {delta!r}")
+    if not release.gaussian:
+        return advanced_composition(release.bare, budget).epsilon
 
-    def at(logit_of_slack_share: float) -> float:
-        slack = budget * float(expit(logit_of_slack_share))
-        rest = budget * float(expit(-logit_of_slack_share))
-        return advanced_composition(_parts(found, rest, gaussian_step), slack).epsilon
+    def at(logit: float) -> float:
+        slack, rest = budget / (1 + exp(-logit)), budget / (1 + exp(logit))
+        return advanced_composition(release.parts(rest), slack).epsilon
 
-    if not any(gaussian_noise(part) is not None for part, _ in found):
-        return advanced_composition(_parts(found, 0.0, gaussian_step), budget).epsilon
-    _, least = valley(at, (-36.0, 6.0), start=0.0, precision=1e-3)
-    return least
+    return (tuning or Tuning()).least("slack", at, [log(budget / rest - 1) for rest in release.jumps()])
 
 
-def _budget(found: Sequence[tuple[Mechanism, int]], delta: float) -> float:
-    """What is left of delta for the Gaussian steps and the slack once the bare guarantees have spent theirs."""
-    probability("delta", delta)
-    spent = naive_composition(_parts(found, 0.0, lambda noise, share: 0.0)).delta
-    if spent > delta or (spent == delta and any(gaussian_noise(part) is not None for part, _ in found)):
-        raise InapplicableError(
-            f"delta must be above {spent:g}, which the guarantees composed here spend, got {delta!r}"
-        )
-    return delta - spent
+def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> list[float]:
+    """Where below `delta` naive composition's epsilon jumps up as its delta falls."""
+    release = _Release(mechanism, delta, adjacency, proved_epsilon)
+    return [delta - release.budget + spent for spent in release.jumps()]
 
 
-def _parts(found: Sequence[tuple[Mechanism, int]], budget: float, gaussian_step: GaussianStep) -> list[Part]:
-    share = budget / max(1, sum(steps for part, steps in found if gaussian_noise(part) is not None))
-    return [(_step(part, share, gaussian_step), steps) for part, steps in found]
+class _Release:
+    """The runs as they are composed: those with a guarantee of their own, and the Gaussian ones that share a delta."""
 
+    def __init__(self, mechanism: Mechanism, delta: float, adjacency: Adjacency, gaussian_step: GaussianStep) -> None:
+        probability("delta", delta)
+        self.bare: list[Part] = []
+        self.gaussian: list[tuple[float, float, int]] = []  # noise, rate, steps
+        self._gaussian_step = gaussian_step
+        for part, steps in runs(mechanism, Adjacency(adjacency)):
+            noise = gaussian_noise(part)
+            if noise is None:
+                self.bare.append((_bare(part), steps))
+            else:
+                self.gaussian.append((noise, sampling(part), steps))
+        self._steps = sum(steps for _, _, steps in self.gaussian)
+        self.budget = self._left(delta)
 
-def _step(mechanism: Mechanism, share: float, gaussian_step: GaussianStep) -> ApproximateDP:
-    """The guarantee of one run, a Gaussian one spending `share` of delta after sampling."""
-    rate = sampling(mechanism)
-    noise = gaussian_noise(mechanism)
-    if noise is not None:
-        epsilon = gaussian_step(noise, share / rate) if share < rate else 0.0  # everything is (0, 1)-DP
+    def _left(self, delta: float) -> float:
+        """What is left of delta for the Gaussian steps and the slack once the bare guarantees have spent theirs."""
+        spent = naive_composition(self.bare).delta
+        if spent > delta or (spent == delta and self.gaussian):
+            raise InapplicableError(
+                f"delta must be above {spent:g}, which the guarantees composed here spend, got {delta!r}"
+            )
+        return delta - spent
+
+    def parts(self, budget: float) -> list[Part]:
+        """All guarantees, each Gaussian step spending the same share of the budget after sampling."""
+        share = budget / max(1, self._steps)
+        return self.bare + [(self._step(noise, rate, share), steps) for noise, rate, steps in self.gaussian]
+
+    def jumps(self) -> list[float]:
+        """The parts of the budget, if not tiny, with which the steps of one noise just have the classic formula."""
+        spent = (self._steps * rate * least_classic_delta(noise) for noise, rate, _ in self.gaussian)
+        return [part for part in spent if _TINY * self.budget < part < self.budget]
+
+    def _step(self, noise: float, rate: float, share: float) -> ApproximateDP:
+        epsilon = self._gaussian_step(noise, share / rate) if share < rate else 0.0  # everything is (0, 1)-DP
         return ApproximateDP(amplified(epsilon, rate), share)
+
+
+def _bare(mechanism: Mechanism) -> ApproximateDP:
+    """The guarantee of one run that is not Gaussian."""
+    rate = sampling(mechanism)
     match base(mechanism):
         case ApproximateDP(epsilon, delta):
             return ApproximateDP(amplified(epsilon, rate), rate * delta)

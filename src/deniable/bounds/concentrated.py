@@ -11,6 +11,7 @@ from math import log, sqrt
 from deniable.bounds.numeric import InapplicableError, gaussian_rho
 from deniable.bounds.renyi import best_epsilon, improved_conversion
 from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs
+from deniable.bounds.tuning import Tuning
 from deniable.checks import positive, probability
 from deniable.mechanisms import Mechanism
 
@@ -38,15 +39,15 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
     return (epsilon / (sqrt(tail + epsilon) + sqrt(tail))) ** 2
 
 
-def rho_to_epsilon(rho: float, delta: float) -> float:
+def rho_to_epsilon(rho: float, delta: float, tuning: Tuning | None = None) -> float:
     """The least epsilon over all orders by the improved Renyi conversion; never above the classic one."""
     classic = rho_to_epsilon_classic(rho, delta)
-    return min(classic, best_epsilon(lambda order: rho * order, delta, improved_conversion))
+    return min(classic, best_epsilon(lambda order: rho * order, delta, improved_conversion, tuning))
 
 
-def zcdp_epsilon(mechanism: Mechanism, delta: float) -> float:
+def zcdp_epsilon(mechanism: Mechanism, delta: float, tuning: Tuning | None = None) -> float:
     """Epsilon at delta by zCDP, for Gaussian, pure and mixed compositions; any adjacency."""
-    return rho_to_epsilon(rho(mechanism), delta)
+    return rho_to_epsilon(rho(mechanism), delta, tuning)
 
 
 def _step_rho(mechanism: Mechanism) -> float:

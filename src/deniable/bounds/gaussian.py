@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import exp, log, sqrt
 
 from scipy.special import erfinv
 
@@ -21,6 +21,7 @@ __all__ = [
     "classic_is_proved",
     "classic_noise",
     "epsilon_to_advantage",
+    "least_classic_delta",
     "noise_for_belief",
     "proved_epsilon",
     "renyi_to_advantage",
@@ -51,6 +52,11 @@ def proved_epsilon(noise: float, delta: float) -> float:
         return 0.0
     classic = classic_epsilon(noise, delta)
     return classic if classic_is_proved(classic) else rho_to_epsilon_classic(gaussian_rho(noise), delta)
+
+
+def least_classic_delta(noise: float) -> float:
+    """1.25 e^(-noise^2 / 2): below it `proved_epsilon` jumps from the classic formula to the other."""
+    return min(1.0, 1.25 * exp(-0.5 * noise * noise))
 
 
 def epsilon_to_advantage(epsilon: float, delta: float) -> float:

@@ -15,16 +15,17 @@ Anything else raises `InapplicableError`, a ValueError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log, log1p, sqrt
 
-from deniable.bounds.composition import advanced_epsilon, naive_epsilon
+from deniable.bounds.composition import advanced_epsilon, jumps, naive_epsilon
 from deniable.bounds.concentrated import rho, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.divergence import kl_tvd
 from deniable.bounds.gaussian import classic_epsilon, classic_is_proved
-from deniable.bounds.numeric import InapplicableError, valley
+from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.renyi import classic_conversion, rdp_epsilon
 from deniable.bounds.runs import gaussian_noise, runs, sampling
+from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 
@@ -65,20 +66,27 @@ def analyses(mechanism: Mechanism, delta: float, adjacency: Adjacency = Adjacenc
 
 
 def guarantee(
-    name: str, mechanism: Mechanism, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
+    name: str,
+    mechanism: Mechanism,
+    delta: float,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    tuning: Tuning | None = None,
 ) -> ApproximateDP | TotalVariation:
-    """The bare guarantee that analysis `name` proves: ApproximateDP(epsilon, delta), or TotalVariation for "kl"."""
+    """The bare guarantee that analysis `name` proves: ApproximateDP(epsilon, delta), or TotalVariation for "kl".
+
+    `tuning`, where many mechanisms are looked at in turn, spares most of the search for the best order or split.
+    """
     probability("delta", delta, open_ends=True)
     kind = Adjacency(adjacency)
     match name:
         case "naive":
             return ApproximateDP(naive_epsilon(mechanism, delta, kind), delta)
         case "advanced":
-            return ApproximateDP(advanced_epsilon(mechanism, delta, kind), delta)
+            return ApproximateDP(advanced_epsilon(mechanism, delta, kind, tuning=tuning), delta)
         case "zcdp":
-            return ApproximateDP(zcdp_epsilon(mechanism, delta), delta)
+            return ApproximateDP(zcdp_epsilon(mechanism, delta, tuning), delta)
         case "rdp":
-            return ApproximateDP(rdp_epsilon(mechanism, delta, kind), delta)
+            return ApproximateDP(rdp_epsilon(mechanism, delta, kind, tuning=tuning), delta)
         case "kl":
             return TotalVariation(kl_tvd(mechanism, kind))
         case "classic":
@@ -86,19 +94,25 @@ def guarantee(
     raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
 
 
-def loss_bound(name: str, mechanism: Mechanism, failure: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
+def loss_bound(
+    name: str,
+    mechanism: Mechanism,
+    failure: float,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    tuning: Tuning | None = None,
+) -> float:
     """A value that the privacy loss exceeds with probability at most `failure`, by analysis `name`.
 
     `epsilon_to_belief(loss_bound(...), prior)` is then a belief bound in the strict sense of ERRATA 4, which an
     (epsilon, delta) guarantee read by 001 Theorem 2 is not. The classic conversions of rdp and zcdp bound the tail
     themselves (Markov), and so does the classic formula. For the rest, (epsilon, delta)-DP gives
     Pr[loss > t] <= delta / (1 - e^(epsilon - t)), so t = epsilon - ln(1 - delta/failure) for any delta < failure;
-    the best of some is taken.
+    the best of some is taken. `tuning` as for `guarantee`.
     """
-    kind = Adjacency(adjacency)
+    kind, tuning = Adjacency(adjacency), tuning or Tuning()
     match name:
         case "rdp":
-            return rdp_epsilon(mechanism, failure, kind, classic_conversion)
+            return rdp_epsilon(mechanism, failure, kind, classic_conversion, tuning)
         case "zcdp":
             return rho_to_epsilon_classic(rho(mechanism), failure)
         case "classic":
@@ -106,12 +120,15 @@ def loss_bound(name: str, mechanism: Mechanism, failure: float, adjacency: Adjac
         case "kl":  # the same at every delta
             return _tail(guarantee(name, mechanism, failure, kind), failure)
 
-    def at(log_share: float) -> float:
-        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind), failure)
+    inner = replace(tuning, level=None)  # which is not for the guarantee, but for what is made of it
 
-    least, most = log(1e-12), log(0.9)
-    _, best = valley(at, (least, most), start=-2.0, precision=0.05)
-    return min(best, at(least))
+    def at(log_share: float) -> float:
+        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind, inner), failure)
+
+    corners = jumps(mechanism, failure, kind) if name == "naive" else []
+    least = tuning.least("share", at, [log(delta / failure) for delta in corners])
+    tuning.slack = inner.slack
+    return least
 
 
 def _tail(known: ApproximateDP | TotalVariation, failure: float) -> float:

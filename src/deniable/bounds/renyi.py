@@ -8,9 +8,10 @@ from math import exp, log
 
 import numpy as np
 
-from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess, valley
+from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
 from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, sampling
 from deniable.bounds.sampled import sampled_gaussian_renyi
+from deniable.bounds.tuning import Tuning
 from deniable.checks import positive, probability
 from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse
 
@@ -26,7 +27,6 @@ __all__ = [
 
 Curve = Callable[[float], float]
 Conversion = Callable[[float, float, float], float]
-_ORDERS = (1e-9, 1e15)  # of order - 1; no release of interest has its best order outside
 
 
 def classic_conversion(order: float, divergence: float, delta: float) -> float:
@@ -47,25 +47,31 @@ def rdp_epsilon(
     delta: float,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     conversion: Conversion = improved_conversion,
+    tuning: Tuning | None = None,
 ) -> float:
     """Epsilon at delta by Renyi DP, the best over all real orders > 1.
 
     Guarantee: the release is (result, delta)-DP. Supports Gaussian, GaussianDP and pure mechanisms, sampled or not,
     and their compositions.
     """
-    return best_epsilon(renyi_curve(mechanism, adjacency), delta, conversion)
+    return best_epsilon(renyi_curve(mechanism, adjacency), delta, conversion, tuning)
 
 
-def best_epsilon(curve: Curve, delta: float, conversion: Conversion = improved_conversion) -> float:
+def best_epsilon(
+    curve: Curve, delta: float, conversion: Conversion = improved_conversion, tuning: Tuning | None = None
+) -> float:
     """The least epsilon that `conversion` gives at any order.
 
     (order - 1) times the divergence is convex in the order, so epsilon is a convex function divided by order - 1,
-    which has one valley: a bounded scalar search finds it. Every order is valid, so an inexact minimum is safe.
+    which has one valley: a scalar search finds it. Every order is valid, so an inexact minimum is safe.
     """
     probability("delta", delta, open_ends=True)
-    ends = log(_ORDERS[0]), log(_ORDERS[1])
-    _, least = valley(lambda s: conversion(1 + exp(s), curve(1 + exp(s)), delta), ends, start=2.5, precision=1e-4)
-    return max(0.0, least)
+
+    def at(log_of_order_less_one: float) -> float:
+        order = 1 + exp(log_of_order_less_one)
+        return conversion(order, curve(order), delta)
+
+    return max(0.0, (tuning or Tuning()).least("order", at))
 
 
 def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Curve:
@@ -83,9 +89,9 @@ def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOV
 def laplace_renyi(order: float, scale: float) -> float:
     """(ln(order e^(a/scale) + a e^(-order/scale)) - ln(2 order - 1)) / a, a = order - 1 (Mironov 2017, Prop. 6)."""
     a, epsilon = order - 1, 1 / positive("scale", scale)
-    up = log(order) + float(log_excess(a * epsilon))
-    down = log(a) + float(log_excess(-order * epsilon))
-    return float(np.logaddexp(0, np.logaddexp(up, down) - log(2 * order - 1))) / a
+    up, down = log_excess([a * epsilon, -order * epsilon])
+    both = np.logaddexp(log(order) + up, log(a) + down)
+    return float(np.logaddexp(0, both - log(2 * order - 1))) / a
 
 
 def randomized_response_renyi(order: float, epsilon: float, categories: int = 2) -> float:
@@ -96,8 +102,9 @@ def randomized_response_renyi(order: float, epsilon: float, categories: int = 2)
     """
     a = order - 1
     log_lie = -float(np.logaddexp(epsilon, log(categories - 1)))
-    truth = np.logaddexp(log_excess(a * epsilon), log(a) + log_excess(-epsilon)) + epsilon
-    lie = np.logaddexp(log_excess(-a * epsilon), log(a) + log_excess(epsilon))
+    up, back, down, forth = log_excess([a * epsilon, -epsilon, -a * epsilon, epsilon])
+    truth = np.logaddexp(up, log(a) + back) + epsilon
+    lie = np.logaddexp(down, log(a) + forth)
     return float(np.logaddexp(0, log_lie + np.logaddexp(truth, lie))) / a
 
 

@@ -141,7 +141,9 @@ class PrivacyLoss:
     def _thresholds(self, fpr: float) -> list[float]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         steep = self.pair.null_exceeded(fpr)
-        if steep > 0 or len(self._directions) == 1:
+        if len(self._directions) == 1:
+            return [steep if isfinite(steep) else 0.0]
+        if steep > 0:
             return [0.0, *(k for k in (steep,) if isfinite(k))]
         flat = self._directions[1].null_exceeded(fpr)
         return [0.0, *(k for k in (flat,) if -inf < k < 0)]

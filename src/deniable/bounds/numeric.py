@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import copysign, factorial, sqrt
+from math import copysign, factorial, inf, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ def _downhill(left: Point, here: Point, right: Point, error: float, by_section: 
     """
     before, after = here[0] - left[0], right[0] - here[0]
     down, up = left[1] - here[1], right[1] - here[1]
-    if before + after < 2 * _NARROWEST:
+    if before + after < 2 * _NARROWEST or error == inf:
         return 0.0
     if before == 0 or after == 0:  # an end of the range
         return copysign(_NARROWEST, after - before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from math import exp, expm1, inf, log
+from math import exp, expm1, inf, log, log1p, sqrt
 
 from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
 from deniable.bounds.concentrated import epsilon_to_rho
@@ -18,6 +18,7 @@ __all__ = ["METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
 _HUGE = 1e300
+_LEAST_NOISE = 1e-3
 
 
 def calibrate_by(
@@ -37,20 +38,27 @@ def calibrate_by(
     probability("delta", delta, open_ends=True)
     kind, failure = Adjacency(adjacency), target.failure if isinstance(target, Belief) else delta
     weakest = _weakest(target, name == "kl", delta, kind)
-    tuning = _tuning(weakest, failure)
+    epsilon = min(max(weakest, 1e-9), 1e3)
+    rho, tail = epsilon_to_rho(epsilon, failure), -log(failure)
+    # at the start, what suits Gaussian steps without sampling
+    tuning = Tuning(order=0.5 * log(tail / rho), share=log(epsilon / (epsilon + 2 * tail)), level=weakest)
+
+    def proved_by(analysis: str, noise: float) -> float:
+        known = guarantee(analysis, mechanism_of(noise), failure, kind, tuning)
+        return known.alpha if isinstance(known, TotalVariation) else known.epsilon
 
     @cache
     def proved(noise: float) -> float:
         if isinstance(target, Belief) and name != "kl":
             return loss_bound(name, mechanism_of(noise), failure, kind, tuning)
-        return _parameter(guarantee(name, mechanism_of(noise), failure, kind, tuning))
+        return proved_by(name, noise)
 
-    start = 0.0, 0.5  # in ln noise; good for Renyi DP, which is near the truth
-    if name != "rdp" or weakest <= 0:
-        far = _parameter(guarantee(name, mechanism_of(MOST_NOISE), failure, kind))
-        start = log(_extrapolated(far, weakest)), 0.1
+    # Renyi DP sees nearly a Gaussian loss, whose KL divergence is rho
+    by, level = ("kl", sqrt(rho / 2)) if name == "rdp" else (name, epsilon)
+    far = _known(lambda noise: proved_by(by, noise), MOST_NOISE)
+    start = _extrapolated(far, level) if weakest < inf else _LEAST_NOISE
     # a bound may jump (to 0, to infinity), which the search bears
-    noise = first_safe(lambda noise: _known(proved, noise), weakest, start, _PRECISION / 3)
+    noise = first_safe(lambda noise: _known(proved, noise), weakest, (log(start), 0.2), _PRECISION / 3)
     if proved(min(noise, MOST_NOISE)) > weakest:
         raise InapplicableError(f"{name}: no noise up to {MOST_NOISE:g} keeps this promise at delta {delta:g}")
     return noise
@@ -82,20 +90,9 @@ def _weakest(target: Target, of_variation: bool, delta: float, adjacency: Adjace
     return exp(-found)
 
 
-def _tuning(weakest: float, failure: float) -> Tuning:
-    """Parameters that nearly suit a release which just keeps the promise: those of Gaussian steps without sampling."""
-    epsilon, tail = min(max(weakest, 1e-9), 1e3), -log(failure)
-    order = 0.5 * log(tail / epsilon_to_rho(epsilon, failure))
-    return Tuning(order=order, share=log(epsilon / (epsilon + 2 * tail)), level=weakest)
-
-
-def _parameter(known: ApproximateDP | TotalVariation) -> float:
-    return known.alpha if isinstance(known, TotalVariation) else known.epsilon
-
-
 def _extrapolated(far: float, level: float) -> float:
-    """The noise at which a bound is about `level`: far out it falls like 1 / noise, near 1 faster."""
-    return min(max(MOST_NOISE * far / level, 1.0), MOST_NOISE) if level > 0 else MOST_NOISE
+    """Where a bound is about `level` that is `far` at most noise: it falls like sqrt(e^(1/noise^2) - 1)."""
+    return 1 / sqrt(log1p(min(max(MOST_NOISE * far / level, 0.1), MOST_NOISE) ** -2))
 
 
 def _known(proved: Callable[[float], float], noise: float) -> float:

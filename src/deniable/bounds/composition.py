@@ -36,11 +36,17 @@ def advanced_composition(parts: Iterable[Part], slack: float) -> ApproximateDP:
     """
     parts = tuple(parts)
     probability("slack", slack, open_ends=True)
-    spread = sqrt(2 * -log(slack) * sum(steps * part.epsilon * part.epsilon for part, steps in parts))
-    drift = sum(steps * part.epsilon * _expm1(part.epsilon) for part, steps in parts)
     delta = min(1.0, slack + sum(steps * part.delta for part, steps in parts))
+    return ApproximateDP(_advanced([(part.epsilon, steps) for part, steps in parts], slack), delta)
+
+
+def _advanced(epsilons: Iterable[tuple[float, int]], slack: float) -> float:
+    squares = drift = 0.0
+    for epsilon, steps in epsilons:
+        squares += steps * epsilon * epsilon
+        drift += steps * epsilon * _expm1(epsilon)
     # The naive sum is valid too and finite, so the largest float is as true a bound as an overflowing one.
-    return ApproximateDP(min(spread + drift, float_info.max), delta)
+    return min(sqrt(2 * -log(slack) * squares) + drift, float_info.max)
 
 
 def naive_epsilon(
@@ -56,7 +62,7 @@ def naive_epsilon(
     release is (result, delta)-DP. Supports every mechanism; a bare (epsilon, delta) part spends its own delta.
     """
     release = _Release(mechanism, delta, adjacency, gaussian_step)
-    return naive_composition(release.parts(release.budget)).epsilon
+    return sum(steps * epsilon for epsilon, steps in release.epsilons(release.budget))
 
 
 def advanced_epsilon(
@@ -77,11 +83,11 @@ def advanced_epsilon(
     if budget <= 0:
         raise InapplicableError(f"advanced: delta must be above what the bare guarantees spend, got {delta!r}")
     if not release.gaussian:
-        return advanced_composition(release.bare, budget).epsilon
+        return _advanced(release.epsilons(0.0), budget)
 
     def at(logit: float) -> float:
         slack, rest = budget / (1 + exp(-logit)), budget / (1 + exp(logit))
-        return advanced_composition(release.parts(rest), slack).epsilon
+        return _advanced(release.epsilons(rest), slack)
 
     return (tuning or Tuning()).least("slack", at, [log(budget / rest - 1) for rest in release.jumps()])
 
@@ -118,19 +124,20 @@ class _Release:
             )
         return delta - spent
 
-    def parts(self, budget: float) -> list[Part]:
-        """All guarantees, each Gaussian step spending the same share of the budget after sampling."""
+    def epsilons(self, budget: float) -> list[tuple[float, int]]:
+        """Of all runs, with their counts; each Gaussian step spends the same share of the budget after sampling."""
         share = budget / max(1, self._steps)
-        return self.bare + [(self._step(noise, rate, share), steps) for noise, rate, steps in self.gaussian]
+        gaussian = [(self._step(noise, rate, share), steps) for noise, rate, steps in self.gaussian]
+        return [*((part.epsilon, steps) for part, steps in self.bare), *gaussian]
 
     def jumps(self) -> list[float]:
         """The parts of the budget, if not tiny, with which the steps of one noise just have the classic formula."""
         spent = (self._steps * rate * least_classic_delta(noise) for noise, rate, _ in self.gaussian)
         return [part for part in spent if _TINY * self.budget < part < self.budget]
 
-    def _step(self, noise: float, rate: float, share: float) -> ApproximateDP:
+    def _step(self, noise: float, rate: float, share: float) -> float:
         epsilon = self._gaussian_step(noise, share / rate) if share < rate else 0.0  # everything is (0, 1)-DP
-        return ApproximateDP(amplified(epsilon, rate), share)
+        return amplified(epsilon, rate)
 
 
 def _bare(mechanism: Mechanism) -> ApproximateDP:

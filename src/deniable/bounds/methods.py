@@ -120,10 +120,13 @@ def loss_bound(
         case "kl":  # the same at every delta
             return _tail(guarantee(name, mechanism, failure, kind), failure)
 
-    inner = replace(tuning, level=None)  # which is not for the guarantee, but for what is made of it
+    inner = replace(tuning)
 
     def at(log_share: float) -> float:
-        return _tail(guarantee(name, mechanism, exp(log_share) * failure, kind, inner), failure)
+        share = exp(log_share)
+        if tuning.level is not None:
+            inner.level = tuning.level + log1p(-share)  # the guarantee's own part of it
+        return _tail(guarantee(name, mechanism, share * failure, kind, inner), failure)
 
     corners = jumps(mechanism, failure, kind) if name == "naive" else []
     least = tuning.least("share", at, [log(delta / failure) for delta in corners])

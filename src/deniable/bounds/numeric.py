@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
-from math import copysign, factorial, sqrt
+from math import copysign, factorial, inf, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
+__all__ = ["NEAR", "InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
 
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here
-_NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
+NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
 _SERIES = [1 / factorial(k) for k in range(13, 1, -1)]
-
 _STEP = 0.05
-_WALL = 0.1
+_WALL = 0.1  # a share of the lowest value; what is so far above it is not on the same parabola
 _GOLDEN = 0.382
 _NARROWEST = 1e-7
 _TINY = 1e-12
+_MOST_TURNS = 100
 
 
 class InapplicableError(ValueError):
@@ -49,7 +48,7 @@ def log_excess(exponent: npt.ArrayLike) -> Array:
     x = np.asarray(exponent, dtype=float)
     middle, large = np.clip(x, None, 40), np.maximum(x, 40)
     with np.errstate(divide="ignore"):
-        direct = np.log(np.where(np.abs(x) < _NEAR, _series(np.clip(x, -_NEAR, _NEAR)), np.expm1(middle) - middle))
+        direct = np.log(np.where(np.abs(x) < NEAR, _series(np.clip(x, -NEAR, NEAR)), np.expm1(middle) - middle))
     excess: Array = np.where(x < 40, direct, large + np.log1p(-(1 + large) * np.exp(-large)))
     return excess
 
@@ -84,24 +83,24 @@ def valley(
             left, here, right = point(left[0] - step), left, here
         else:
             left, here, right = here, right, point(right[0] + step)
-    for turn in count():
+    for turn in range(_MOST_TURNS):
         move = _downhill(left, here, right, exact(here[1]), turn % 5 == 4)
         if move == 0:
-            return here
+            break
         new = point(here[0] + move)
         outer, inner = (here, new) if new[1] < here[1] else (new, here)
         left, here, right = (left, inner, outer) if outer[0] > inner[0] else (outer, inner, right)
-    raise AssertionError("unreachable")
+    return here
 
 
 def _downhill(left: Point, here: Point, right: Point, error: float, by_section: bool) -> float:
     """How far from `here`, the lowest point yet between `left` and `right`, to look for a lower one; 0 to stop.
 
-    Around its lowest point the function is convex, hence above the line through any two points on either side of them.
+    Around its lowest point the function is convex, hence above the line through any two of the points where it goes on.
     """
     before, after = here[0] - left[0], right[0] - here[0]
     down, up = left[1] - here[1], right[1] - here[1]
-    if before + after < 2 * _NARROWEST:
+    if before + after < 2 * _NARROWEST or error == inf:
         return 0.0
     if before == 0 or after == 0:  # an end of the range
         return copysign(_NARROWEST, after - before)

@@ -28,7 +28,7 @@ from math import ceil, factorial, log, log1p, log2
 
 import numpy as np
 
-from deniable.bounds.numeric import Array, gaussian_rho, log_mixture
+from deniable.bounds.numeric import NEAR, Array, gaussian_rho, log_mixture
 from deniable.mechanisms import Adjacency
 
 __all__ = ["sampled_gaussian_kl", "sampled_gaussian_renyi"]
@@ -37,7 +37,7 @@ _STEP = 0.4
 _TAIL = 12.0  # standard deviations beyond the outermost bump; e^-72 is left out
 _MOST_NODES = 50_000
 _HUGE = 600.0
-_NEAR = 0.3  # below it the series' thirteen terms have all digits; above it the difference keeps all but one
+_FEW_NODES = 5_000
 _POWERS = np.arange(2.0, 14.0)
 _SIGNS = (-1) ** _POWERS
 _FACTORIALS = np.array([float(factorial(int(k))) for k in _POWERS])
@@ -53,7 +53,7 @@ def sampled_gaussian_renyi(order: float, noise: float, rate: float, adjacency: A
     a = order - 1
     if _nodes_needed(noise, order) > _MOST_NODES:
         return float(log_mixture(rate, a * order * gaussian_rho(noise))) / a
-    return _nodes(noise, rate, _reach(order), adjacency).log_moment(a) / a * _ROUNDING
+    return _nodes(noise, rate, _reach(noise, order), adjacency).log_moment(a) / a * _ROUNDING
 
 
 def sampled_gaussian_kl(noise: float, rate: float, adjacency: Adjacency) -> tuple[float, float]:
@@ -95,20 +95,20 @@ class _Nodes:
         top = float(terms.max())
         if top > _HUGE:  # nothing cancels
             return top + log(float(np.exp(terms - top).sum()))
-        excess = self._mean(_NEAR / a, a**_POWERS / _FACTORIALS, np.exp(terms) - self.p * (1 + exponent))
+        excess = self._mean(NEAR / a, a**_POWERS / _FACTORIALS, np.exp(terms) - self.p * (1 + exponent))
         return log1p(excess + a * self.forward)
 
     @cached_property
     def forward(self) -> float:
         """KL(P||Q): the mean of e^-L - 1 + L."""
         far = np.exp(self.log_p - self.loss) - self.p * (1 - self.loss)
-        return self._mean(_NEAR, _SIGNS / _FACTORIALS, far)
+        return self._mean(NEAR, _SIGNS / _FACTORIALS, far)
 
     @cached_property
     def backward(self) -> float:
         """KL(Q||P): the mean of e^-L (e^L - 1 - L)."""
         far = self.p - np.exp(self.log_p - self.loss) * (1 + self.loss)
-        return self._mean(_NEAR, _SIGNS * (_POWERS - 1) / _FACTORIALS, far)
+        return self._mean(NEAR, _SIGNS * (_POWERS - 1) / _FACTORIALS, far)
 
     def _mean(self, reach: float, series: Array, far: Array) -> float:
         """By the coefficients of `series` where |L| < reach, by the terms `far` elsewhere."""
@@ -121,12 +121,13 @@ def _nodes_needed(noise: float, order: float) -> float:
     return (max(order, 2) / noise + 0.5 / noise + 2 * _TAIL) / (_STEP * min(1.0, noise))
 
 
-def _reach(order: float) -> float:
-    """The next power of 4: orders that are near to each other share their nodes."""
-    return 4.0 ** ceil(0.5 * log2(order))
+def _reach(noise: float, order: float) -> float:
+    """The next power of 4, where that is not dear: orders that are near to each other share their nodes."""
+    reach = 4.0 ** ceil(0.5 * log2(order))
+    return reach if _nodes_needed(noise, reach) < _FEW_NODES else max(2.0, order)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _nodes(noise: float, rate: float, order: float, adjacency: Adjacency) -> _Nodes:
     """What serves every order up to this one, which is 2 or more."""
     step = _STEP * min(1.0, noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from operator import itemgetter
 
 from deniable.bounds.numeric import valley
@@ -48,5 +48,8 @@ class Tuning:
         return least
 
     def _exact(self, bound: float) -> float:
+        """Within how much of the least bound is enough; no bound means more where it is below 0."""
+        if bound <= 0:
+            return inf
         rough = 0.0 if self.level is None else _ROUGH * abs(bound - self.level)
-        return _PRECISION * max(abs(bound), _TINY) + rough
+        return _PRECISION * max(bound, _TINY) + rough

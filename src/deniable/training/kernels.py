@@ -33,5 +33,6 @@ def call(name: str, *arguments: Tensor | Any) -> None:
 
 def _address(value: Tensor | Any) -> Any:
     if isinstance(value, Tensor):
+        assert value.is_contiguous()
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_void_p(None) if value is None else value

@@ -141,8 +141,8 @@ class Dense(Weighted):
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs).double()
-        alike = inputs[:, :, rows].mT @ inputs[:, :, columns] + (len(self.weights) - 1)
-        return (deltas[:, :, rows].mT @ deltas[:, :, columns]) * alike
+        alike = torch.bmm(inputs[:, :, rows].mT, inputs[:, :, columns]).add_(len(self.weights) - 1)
+        return torch.bmm(deltas[:, :, rows].mT, deltas[:, :, columns]).mul_(alike)
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""

@@ -57,6 +57,7 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "no bias": (lambda: nn.Sequential(nn.Linear(12, 6, bias=False), nn.ReLU(), nn.Linear(6, 4, bias=False)), (12,)),
     "relu": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.ReLU(), nn.Linear(6, 4)), (3, 4)),
     "tanh": (lambda: nn.Sequential(nn.Linear(12, 6), nn.Tanh(), nn.Linear(6, 5), nn.Linear(5, 4)), (12,)),
+    "tanh of relu": (lambda: nn.Sequential(nn.Linear(12, 6), nn.ReLU(), nn.Tanh(), nn.Linear(6, 4)), (12,)),
     "nested": (
         lambda: nn.Sequential(nn.Sequential(nn.Linear(12, 6), nn.Identity(), nn.ReLU()), nn.Linear(6, 4)),
         (12,),
@@ -239,13 +240,11 @@ def test_equals_naive_twin(name: str, shared: bool) -> None:
     assert_equals_twin(*ALL[name], shared)
 
 
-IMAGES = [name for name, (_, shape) in FAST.items() if len(shape) == 3]
-
-
-@pytest.mark.parametrize("name", IMAGES)
-def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", FAST)
+def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str, shared: bool) -> None:
     monkeypatch.setattr(kernels, "KERNELS", None)
-    assert_equals_twin(*FAST[name], True)
+    assert_equals_twin(*FAST[name], shared)
     assert not any(isinstance(layer, compiled.Compiled) for layer in setup(*FAST[name], True)[-1]._layers)
 
 
@@ -325,6 +324,13 @@ def test_a_broken_layer_is_detected(monkeypatch: pytest.MonkeyPatch, kind, metho
     monkeypatch.setattr(kind, method, broken)
     with pytest.raises(AssertionError, match="not close"):
         assert_equals_twin(*FAST["relu"], True)
+
+
+@pytest.mark.parametrize("labels", [torch.tensor([[0, 4]]), torch.tensor([[-1, 0]]), torch.tensor([[0.0, 1.0]])])
+def test_labels_that_are_no_classes_are_refused(labels: torch.Tensor) -> None:
+    gradients = setup(*FAST["relu"], True)[-1]
+    with pytest.raises(ValueError, match="labels must be class numbers, 0 to 3"):
+        gradients.load(torch.zeros(1, 2, 3, 4), labels)
 
 
 def test_contributions_never_exceed_the_clipping_norm() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from deniable.training.noise import SeededSource, SystemSource
+from deniable.training import kernels
+from deniable.training.noise import MANY, SeededSource, SystemSource
 
 
 @pytest.mark.parametrize("source", [SeededSource(1, 0), SystemSource()])
@@ -21,6 +23,37 @@ def test_seeded_draws_differ_by_seed_block_and_stream() -> None:
     }
     assert len(first) == 5
     assert float(SeededSource(1, 0, 0).uniform(1)) in first
+
+
+SIZES = [MANY, MANY + 1, 3, 16 * 624, 9999, MANY - 1, 100_003]
+
+
+@pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
+def test_kernel_draws_what_torch_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, plain = SeededSource(3, 1), SeededSource(3, 1)
+    mine = [kernel.normal_(torch.empty(size)) for size in SIZES]
+    monkeypatch.setattr(kernels, "KERNELS", None)
+    for found, size in zip(mine, SIZES, strict=True):
+        torch.testing.assert_close(found, plain.normal_(torch.empty(size)), rtol=1e-5, atol=2e-6)
+    assert torch.equal(kernel.generator.get_state(), plain.generator.get_state())
+    assert float(kernel.uniform(1)) == float(plain.uniform(1))
+
+
+@pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
+def test_kernel_equals_box_and_muller_in_float64() -> None:
+    size = 16 * 40_000
+    uniform = SeededSource(5, 0).uniform(size).double().view(-1, 2, 8)
+    radius, angle = (-2 * (1 - uniform[:, 0]).log()).sqrt(), 2 * np.pi * uniform[:, 1]
+    expected = torch.stack([radius * angle.cos(), radius * angle.sin()], 1).flatten()
+    found = SeededSource(5, 0).normal_(torch.empty(size)).double()
+    assert float((found - expected).abs().max()) < 1e-6
+    assert float(expected.abs().max()) > 4.5, "the sample must reach the tails"
+
+
+def test_parts_of_a_tensor_are_filled_in_place() -> None:
+    whole = torch.zeros(MANY, 2)
+    SeededSource(1, 0).normal_(whole[:, 0])
+    assert float(whole[:, 1].abs().max()) == 0 < float(whole[:, 0].abs().min())
 
 
 def test_system_draws_never_repeat() -> None:

@@ -14,11 +14,18 @@ class Buffers:
     """Named memory; without it, freed tensors would go back to the system and be faulted in again at every step."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Tensor] = {}
+        self._memory: dict[str, Tensor] = {}
+        self._latest: dict[str, Tensor] = {}
 
     def get(self, name: str, *shape: int) -> Tensor:
         """The buffer of this name, grown if it is too small; its content is undefined."""
-        held, size = self._held.get(name), prod(shape)
-        if held is None or held.numel() < size:
-            held = self._held[name] = torch.empty(size)
-        return held[:size].view(shape)
+        latest = self._latest.get(name)
+        if latest is None or latest.shape != shape:
+            latest = self._latest[name] = self._part(name, prod(shape)).view(shape)
+        return latest
+
+    def _part(self, name: str, size: int) -> Tensor:
+        memory = self._memory.get(name)
+        if memory is None or memory.numel() < size:
+            memory = self._memory[name] = torch.empty(size)
+        return memory[:size]

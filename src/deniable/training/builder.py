@@ -74,7 +74,7 @@ class _Builder:
         # activations work in place, so the layer before must not read its own outputs again
         if not self.layers or not isinstance(self.layers[-1], Weighted | MaxPool) or not self._started:
             return False
-        if isinstance(layer, ReLU) and isinstance(self.layers[-1], CompiledConvolution):
+        if isinstance(layer, ReLU) and isinstance(self.layers[-1], CompiledConvolution | Dense):
             self.layers[-1].relu = True
         else:
             self.layers.append(layer)

@@ -99,9 +99,10 @@ class Ensemble:
 
         Returns the projections of the unscaled noise on the differing records' clipped gradients.
         """
+        scale = sigma.float()
         for noise, total in zip(self._noise, self.sums, strict=True):
             self._source.normal_(noise)
-            total.addcmul_(noise, sigma.to(total.dtype).view(-1, *[1] * (total.ndim - 1)))
+            total.addcmul_(noise, scale.view(-1, *[1] * (total.ndim - 1)))
         return self.gradients.project(self._noise)
 
     def apply(self) -> None:

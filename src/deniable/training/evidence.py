@@ -34,7 +34,7 @@ def log_likelihood_ratio(gram: Tensor, projection: Tensor, present: Tensor, sigm
     hidden whether x was drawn; under D' likewise with x' (replace), or 1 (add-remove). At rate 1 the difference of
     the two logarithms is Algorithm 1's. Without noise (local sensitivity 0) a step says nothing.
     """
-    products = (present.double().unsqueeze(1) @ gram).squeeze(1) + sigma.unsqueeze(1) * projection
+    products = torch.bmm(present.double().unsqueeze(1), gram).squeeze(1) + sigma.unsqueeze(1) * projection
     squares = torch.diagonal(gram, dim1=1, dim2=2)
     exponent = (products - squares / 2) / sigma.square().unsqueeze(1)
     absent = torch.tensor(log(1 - rate) if rate < 1 else -torch.inf, dtype=torch.float64)

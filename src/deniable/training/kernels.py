@@ -1,4 +1,4 @@
-"""The compiled kernels (`_kernels.c`), if they were built: how tensors are handed to them."""
+"""The compiled kernels (the C files here), if they were built: how tensors are handed to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNELS = _library()
 
 
 def sizes(*values: int) -> Any:
-    """The kernels' sizes: number of images, rows, columns, channels, filters, kernel rows, kernel columns, ..."""
+    """A kernel's sizes, in the order in which its C file names them."""
     return (ctypes.c_long * len(values))(*values)
 
 
@@ -33,5 +33,6 @@ def call(name: str, *arguments: Tensor | Any) -> None:
 
 def _address(value: Tensor | Any) -> Any:
     if isinstance(value, Tensor):
+        assert value.is_contiguous()
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_void_p(None) if value is None else value

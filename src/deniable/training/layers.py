@@ -14,12 +14,13 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from deniable.training import columns
 from deniable.training.buffers import Buffers
 
 __all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
 
 FEW = 8
-"""Up to so many kept examples are multiplied one by one; see `SharedDense`."""
+"""Up to so many kept examples a matrix product is slower than `multiply_few`."""
 
 
 class Layer(ABC):
@@ -76,7 +77,9 @@ class Weighted(Layer):
 
 
 class Dense(Weighted):
-    """`nn.Linear` with inputs (trials, features, examples) of each trial's own."""
+    """`nn.Linear` with inputs (trials, features, examples) of each trial's own, then `nn.ReLU` or nothing."""
+
+    relu = False
 
     def begin(self) -> None:
         """Nothing is kept."""
@@ -84,29 +87,39 @@ class Dense(Weighted):
         self._kept_inputs: list[Tensor] = []
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """W a + b."""
+        """W a + b, or the larger of it and 0."""
         self._inputs = inputs
-        out = self._buffers.get("out", len(inputs), self._now[0].shape[1], inputs.shape[2])
-        if len(self._now) == 1:
-            return torch.bmm(self._now[0], inputs, out=out)
-        return torch.baddbmm(self._now[1].unsqueeze(2), self._now[0], inputs, out=out)
+        self._outputs = self._buffers.get("out", *self._now[0].shape[:2], inputs.shape[2])
+        bias = self._now[1] if len(self._now) == 2 else None
+        self._multiply(inputs, None if self.relu else bias)
+        if self.relu:
+            columns.rectify(self._outputs, bias)
+        return self._outputs
+
+    def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
+        if bias is None:
+            torch.bmm(self._now[0], inputs, out=self._outputs)
+        else:
+            torch.baddbmm(bias.unsqueeze(2), self._now[0], inputs, out=self._outputs)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """W^T delta."""
         self._delta = delta
+        self._delta_squares = self._stop(delta) if self.relu else self._squares("delta", delta)
         if last:
             return delta
         out = self._buffers.get("back", len(delta), self._now[0].shape[2], delta.shape[2])
         return torch.bmm(self._now[0].transpose(1, 2), delta, out=out)
 
+    def _stop(self, delta: Tensor) -> Tensor:
+        return columns.stop(delta, self._outputs, self._buffers.get("delta", len(delta), delta.shape[2]))
+
     def add_square_norms(self, total: Tensor) -> None:
         """|delta|^2 (|a|^2 + 1)."""
-        total.addcmul_(self._squares("delta", self._delta), self._input_squares())
+        total.addcmul_(self._delta_squares, self._input_squares())
 
     def _squares(self, name: str, values: Tensor) -> Tensor:
-        # (v * v).sum(1) is a hundred times faster than a vector_norm over a dimension that is not the last
-        squares = torch.mul(values, values, out=self._buffers.get("squares", *values.shape))
-        return torch.sum(squares, 1, out=self._buffers.get(name, len(values), values.shape[2]))
+        return columns.squares(values, self._buffers.get(name, len(values), values.shape[2]))
 
     def _input_squares(self) -> Tensor:
         squares = self._squares("inputs", self._inputs)
@@ -119,10 +132,8 @@ class Dense(Weighted):
 
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
         """(delta * factors) a^T."""
-        scaled = self._delta.mul_(factors.unsqueeze(1))
-        self._outer(scaled, out[0])
-        if len(out) == 2:
-            torch.sum(scaled, 2, out=out[1])
+        columns.weigh(self._delta, factors, out[1] if len(out) == 2 else None)
+        self._outer(self._delta, out[0])
 
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
         torch.bmm(scaled, self._inputs.transpose(1, 2), out=out)
@@ -130,15 +141,14 @@ class Dense(Weighted):
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs).double()
-        alike = inputs[:, :, rows].mT @ inputs[:, :, columns] + (len(self.weights) - 1)
-        return (deltas[:, :, rows].mT @ deltas[:, :, columns]) * alike
+        alike = torch.bmm(inputs[:, :, rows].mT, inputs[:, :, columns]).add_(len(self.weights) - 1)
+        return torch.bmm(deltas[:, :, rows].mT, deltas[:, :, columns]).mul_(alike)
 
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs)
-        width = 1 if inputs.shape[2] <= FEW else inputs.shape[2]
-        columns = [self._times(noise[0], part) for part in torch.split(inputs, width, 2)]
-        products = torch.cat(columns, 2).double() if inputs.shape[2] else deltas
+        few = inputs.shape[2] <= FEW
+        products = (columns.multiply_few(noise[0], inputs) if few else self._times(noise[0], inputs)).double()
         if len(noise) == 2:
             products = products + noise[1].unsqueeze(2)
         return (products * deltas).sum(1)
@@ -161,19 +171,16 @@ class SharedDense(Dense):
             self._shared_squares = super()._input_squares()
         return self._shared_squares
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """One product of all trials' weights, stacked, with the inputs."""
-        self._inputs = inputs
-        trials, width, features = self._now[0].shape
-        out = self._buffers.get("out", trials * width, inputs.shape[2])
-        if len(self._now) == 1:
-            torch.mm(self._now[0].view(-1, features), inputs[0], out=out)
+    def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
+        # one product of all trials' weights, stacked, with the inputs
+        stacked, out = self._now[0].flatten(0, 1), self._outputs.flatten(0, 1)
+        if bias is None:
+            torch.mm(stacked, inputs[0], out=out)
         else:
-            torch.addmm(self._now[1].view(-1, 1), self._now[0].view(-1, features), inputs[0], out=out)
-        return out.view(trials, width, -1)
+            torch.addmm(bias.view(-1, 1), stacked, inputs[0], out=out)
 
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
-        flat = scaled.reshape(-1, scaled.shape[2])
+        flat = scaled.view(-1, scaled.shape[2])
         torch.mm(flat, self._inputs[0].t(), out=out.view(-1, out.shape[2]))
 
     def keep(self, examples: slice) -> None:
@@ -183,10 +190,7 @@ class SharedDense(Dense):
 
     @staticmethod
     def _times(noise: Tensor, inputs: Tensor) -> Tensor:
-        # a matrix-vector product for each of few records: MKL is slow on products with two columns
-        flat = noise.view(-1, noise.shape[2])
-        product = torch.mv(flat, inputs.flatten()) if inputs.shape[2] == 1 else torch.mm(flat, inputs[0])
-        return product.view(*noise.shape[:2], -1)
+        return torch.mm(noise.view(-1, noise.shape[2]), inputs[0]).view(*noise.shape[:2], -1)
 
 
 class ReLU(Layer):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deniable.training.buffers import Buffers
+from deniable.training.columns import softmax_minus_class
 from deniable.training.models import named_function
 
 __all__ = ["Loss", "OutputGradient", "cross_entropy", "loss_function", "output_gradient", "squared_error"]
@@ -50,21 +50,19 @@ class OutputGradient(ABC):
 
     @abstractmethod
     def __call__(self, outputs: Tensor, trials: slice) -> Tensor:
-        """The gradient for these trials' outputs."""
+        """The gradient for these trials' outputs, which may be overwritten by it."""
 
 
 class _CrossEntropyGradient(OutputGradient):
-    """Softmax minus the class, in closed form."""
-
-    def __init__(self) -> None:
-        self._buffers = Buffers()
+    """Softmax minus the class, in closed form; overwrites the outputs."""
 
     def load(self, labels: Tensor, classes: int) -> None:
-        self._classes = functional.one_hot(labels, classes).transpose(1, 2).float().contiguous()
+        if labels.dtype != torch.int64 or int(labels.min()) < 0 or int(labels.max()) >= classes:
+            raise ValueError(f"labels must be class numbers, 0 to {classes - 1}, got {labels.min()} to {labels.max()}")
+        self._labels = labels.contiguous()
 
     def __call__(self, outputs: Tensor, trials: slice) -> Tensor:
-        classes = self._classes if len(self._classes) == 1 else self._classes[trials]
-        return torch.softmax(outputs, 1, out=self._buffers.get("softmax", *outputs.shape)).sub_(classes)
+        return softmax_minus_class(outputs, self._labels if len(self._labels) == 1 else self._labels[trials])
 
 
 class _AutogradGradient(OutputGradient):
@@ -86,7 +84,7 @@ class _AutogradGradient(OutputGradient):
         with torch.enable_grad():
             total = self._loss(examples, labels.flatten(0, 1)).sum()
         (gradient,) = torch.autograd.grad(total, examples)
-        return gradient.view(len(outputs), -1, outputs.shape[1]).transpose(1, 2)
+        return gradient.view(len(outputs), -1, outputs.shape[1]).transpose(1, 2).contiguous()
 
 
 def output_gradient(loss: Loss) -> OutputGradient:

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
 from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
-from deniable.training.layers import Dense, Layer, Weighted
+from deniable.training.layers import Flatten, Layer, Weighted
 from deniable.training.losses import Loss, output_gradient
 
 __all__ = ["StackGradients", "activations", "example_gradients"]
 
 PADDED_TO = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
-WAVE = 2**21
+WAVE = 2**23
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
 IMAGE_WAVE = 2**24
 """The same for images, whose layers go through the wave trial by trial: larger, for fewer calls."""
@@ -37,25 +37,32 @@ class StackGradients(ExampleGradients):
     def __init__(self, layers: list[Layer], loss: Loss, differing: int, activations: int) -> None:
         super().__init__(differing)
         self._activations = activations
-        self._layers = layers
+        self._dense = isinstance(layers[0], Flatten)
+        self._layers = layers[1:] if self._dense else layers
         self._weighted = [layer for layer in layers if isinstance(layer, Weighted)]
-        self._padded_to = PADDED_TO if isinstance(self._weighted[0], Dense) else 1
         self._output_gradient = output_gradient(loss)
         self._examples = 0
         self._buffers = Buffers()
         self._wave = 1
 
     def load(self, records: Tensor, labels: Tensor) -> None:
-        """Keep them, padded at the end with empty records of weight 0: see `PADDED_TO`."""
+        """Keep them; those of dense models flat, and padded with empty records of weight 0: see `PADDED_TO`."""
         self._examples = records.shape[1]
-        width = -(-self._examples // self._padded_to) * self._padded_to
-        self._records, labels = _padded(records, width), _padded(labels, width)
-        self._output_gradient.load(labels, self._weighted[-1].weights[0].shape[1])
-        wave = WAVE if isinstance(self._weighted[0], Dense) else IMAGE_WAVE
-        self._wave = max(1, wave // (self._activations * width))
+        self._width = -(-self._examples // PADDED_TO) * PADDED_TO if self._dense else self._examples
+        self._records = self._flat(records) if self._dense else records
+        self._output_gradient.load(_padded(labels, self._width), self._weighted[-1].weights[0].shape[1])
+        self._wave = max(1, (WAVE if self._dense else IMAGE_WAVE) // (self._activations * self._width))
+
+    def _flat(self, records: Tensor) -> Tensor:
+        """(1 or trials, features, examples), once for all steps in which these records are used."""
+        turned = records.flatten(2).transpose(1, 2)
+        flat = self._buffers.get("records", *turned.shape[:2], self._width)
+        flat[:, :, : self._examples] = turned
+        flat[:, :, self._examples :] = 0
+        return flat
 
     def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
-        shape = len(include), self._records.shape[1]
+        shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
         include = _padded(include, shape[1])
         for layer in self._weighted:

@@ -1,0 +1,91 @@
+"""The passes between matrix products equal float64 arithmetic, by the kernels and by torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from deniable.training import columns, kernels
+
+SHAPES = [(1, 1, 1), (3, 2, 7), (2, 5, 16), (2, 100, 37), (1, 3, 1008)]
+compiled_only = pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
+
+
+@pytest.fixture(params=[pytest.param(True, marks=compiled_only), False], ids=["kernels", "torch"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.param:
+        monkeypatch.setattr(kernels, "KERNELS", None)
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def values(request: pytest.FixtureRequest) -> Tensor:
+    torch.manual_seed(0)
+    return torch.randn(request.param)
+
+
+def close(found: Tensor, expected: Tensor, tolerance: float = 1e-6) -> None:
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, check_dtype=False)
+
+
+def test_squares(values: Tensor) -> None:
+    found = columns.squares(values, torch.full((len(values), values.shape[2]), torch.nan))
+    close(found, values.double().square().sum(1), 1e-5)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_rectify(values: Tensor, biased: bool) -> None:
+    bias = torch.randn(values.shape[:2]) if biased else None
+    expected = (values.double() + (bias.unsqueeze(2) if bias is not None else 0)).clamp(min=0)
+    columns.rectify(values, bias)
+    close(values, expected)
+
+
+def test_stop(values: Tensor) -> None:
+    outputs = torch.randn_like(values).clamp(min=0)
+    expected = values.double() * (outputs > 0)
+    squares = columns.stop(values, outputs, torch.full((len(values), values.shape[2]), torch.nan))
+    close(values, expected)
+    close(squares, expected.square().sum(1), 1e-5)
+
+
+@pytest.mark.parametrize("summed", [True, False])
+def test_weigh(values: Tensor, summed: bool) -> None:
+    factors = torch.rand(len(values), values.shape[2])
+    sums = torch.full(values.shape[:2], torch.nan) if summed else None
+    expected = values.double() * factors.unsqueeze(1)
+    columns.weigh(values, factors, sums)
+    close(values, expected)
+    if sums is not None:
+        close(sums, expected.sum(2), 1e-5)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("scale", [1, 30, 1e4])
+def test_softmax_minus_class(values: Tensor, shared: bool, scale: float) -> None:
+    outputs = scale * values
+    labels = torch.randint(0, values.shape[1], (1 if shared else len(values), values.shape[2]))
+    classes = functional.one_hot(labels, values.shape[1]).transpose(1, 2)
+    expected = outputs.double().softmax(1) - classes
+    close(columns.softmax_minus_class(outputs, labels), expected)
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_divergence_is_never_hidden(bad: float) -> None:
+    outputs = torch.zeros(1, 3, 17)
+    outputs[0, 1, [2, 16]] = bad
+    found = columns.softmax_minus_class(outputs.clone(), torch.zeros(1, 17, dtype=torch.long))
+    wrong = found.isnan().any(1)[0]
+    assert wrong.nonzero().flatten().tolist() == [2, 16]
+    columns.rectify(outputs, torch.zeros(1, 3))
+    assert bool((outputs[0, 1, [2, 16]] != 0).all())
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+@pytest.mark.parametrize("shared", [True, False])
+def test_multiply_few(values: Tensor, shared: bool, count: int) -> None:
+    vectors = torch.randn(1 if shared else len(values), values.shape[2], count)
+    found = columns.multiply_few(values, vectors)
+    assert found.shape == (*values.shape[:2], count)
+    close(found, values.double() @ vectors.double(), 1e-4)

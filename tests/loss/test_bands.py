@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.loss.bands import bands
-from deniable.loss.laws import STICK, TAIL
-from deniable.loss.sampled import Exchanged
+from deniable.loss.contour import Contour
+from deniable.loss.laws import NULL_TAIL, STICK, TAIL
+from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.saddle import Composition
+from deniable.loss.sampled import Exchanged, Removed
+from deniable.loss.steps import GaussianStep
 
 TRAININGS = [
     (1.0, 1e-5, 10_000, "add-remove"),
@@ -17,6 +23,10 @@ TRAININGS = [
     (1.688, 6.646e-5, 80, "replace"),
     (0.3695, 1.102e-3, 2, "add-remove"),
 ]
+
+
+def removed(mu, rate):
+    return Removed(GaussianStep(mu), rate)
 
 
 def pair(noise, rate, steps, adjacency):
@@ -46,6 +56,28 @@ def test_one_line_and_many_bands_agree(k, weight):
     many, many_error = both._by_bands(k, weight)
     assert abs(one - many) <= one_error + many_error + 1e-15 * one
     assert many_error <= 1e-7 * many
+
+
+steps_of = st.builds(
+    lambda mu, rate, kind: kind(10**mu, 10**rate),
+    st.floats(-0.3, 0.7),
+    st.floats(-5.0, -1.5),
+    st.sampled_from([Exchanged, removed, lambda mu, rate: removed(mu, rate).reversed()]),
+)
+
+
+@settings(max_examples=60)
+@given(steps_of, st.floats(0.7, 5.2), st.sampled_from([STICK, TAIL, NULL_TAIL]), st.floats(-3.0, 7.0))
+@example(removed(1.3966, 0.017182), 5.1675, TAIL, 0.2)  # nearly all the mass: its round-off is that of all steps
+def test_one_line_and_many_bands_agree_wherever_both_serve(step, log_steps, weight, widths):
+    both = Contour(Composition([(step, int(10**log_steps))]))
+    k = widths * both.scale
+    assume(both.least < k < both.largest_finite and not (weight is STICK and k < 0))
+    try:
+        (one, one_error), (many, many_error) = both._at_once(k, weight), both._by_bands(k, weight)
+    except UnresolvedError:
+        return
+    assert abs(one - many) <= one_error + many_error + 1e-15 * abs(one)
 
 
 def loss_and_density(noise, rate, adjacency, x):

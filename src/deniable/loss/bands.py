@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.quadrature import log1p
-from deniable.loss.saddle import Composition
+from deniable.loss.saddle import EPS, Composition
 from deniable.loss.steps import Moments, Step
 
 __all__ = ["bands"]
@@ -83,6 +83,10 @@ class _Damped(Composition):
 
     def mass(self, pole: float) -> float:
         return exp(min(self.saddle(pole).value, 0.0))
+
+    @property
+    def mass_noise(self) -> float:
+        return 4 * EPS * self.steps
 
 
 @dataclass(frozen=True)

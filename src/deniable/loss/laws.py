@@ -24,7 +24,7 @@ __all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
 GOOD = 1e-7  # relative error with which nobody looks for a better answer
 _AS_GOOD = 1e-10  # and with which a line that was drawn for another question serves as well as one of its own
 _NEAR = 7.0  # widths from its saddle within which a line may serve: farther out its round-off hides the value
-_MOST_POINTS = 2**12  # of the trapezoidal rule
+_MOST_POINTS = 2**16  # of the trapezoidal rule
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -149,7 +149,7 @@ class Law:
         """The masses of P and Q, where the line at c has passed their poles, and their round-off: they may cancel."""
         signs = {1.0: 1.0, 0.0: 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))}
         passed = [signs[pole] * self.composition.mass(pole) for pole in weight.poles if c < pole]
-        return sum(passed), 2 * EPS * sum(abs(mass) for mass in passed)
+        return sum(passed), self.composition.mass_noise * sum(abs(mass) for mass in passed)
 
     def _region(self, k: float, weight: Weight) -> Region:
         """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""

@@ -121,6 +121,11 @@ class Composition:
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])
 
+    @property
+    def mass_noise(self) -> float:
+        """Relative round-off of the masses."""
+        return 2 * EPS
+
     @cached_property
     def _null_escape(self) -> float:
         """Q(L = -inf)."""
@@ -233,10 +238,11 @@ class Composition:
     def rivals(self, saddle: Saddle, region: Region) -> tuple[Floats, Floats]:
         """Real points on both sides of c inside the region, poles included, with K there."""
         width = min(sqrt(2 * TINY / saddle.bend), 20 / self.scale)
+        near_by = 0.1 / sqrt(saddle.bend), 0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width
         others: list[float] = []
         for sign, end in ((-1.0, region[0]), (1.0, region[1])):
             room = abs(end - saddle.c)
-            offsets = (0.25 * width, width) if room < inf else (0.1 / self.scale, 0.5 / self.scale, 0.25 * width, width)
+            offsets = near_by if room == inf else near_by[-2:]
             others += [saddle.c + sign * offset for offset in offsets if offset < room]
             others += [end] if room < inf else []
         self.saddles(others)

@@ -172,12 +172,13 @@ class Law:
             value, error = line.integral(k, weight)
             if error <= close * abs(value) or line.drawn_for == (k, weight):
                 return line
-        line = self.lines[saddle.c] = self._draw(k, weight, saddle, region)
+        line = self._draw(k, weight, saddle, region)
+        self.lines[line.saddle.c] = line
         return line
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
-        rivals = self.composition.rivals(saddle, region)
+        saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
         last, beyond = self._last_frequency(saddle)
         count = last * period / (2 * pi) + 8

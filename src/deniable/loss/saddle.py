@@ -235,6 +235,16 @@ class Composition:
         """How far from its pole K can be had, where that is not far enough for some saddle."""
         return {}
 
+    def surrounded(self, saddle: Saddle, region: Region) -> tuple[Saddle, tuple[Floats, Floats]]:
+        """The saddle and its rivals; one nearer to its pole where K cannot be had on the far side."""
+        rivals = self.rivals(saddle, region)
+        low, high = region
+        if (high == inf and rivals[0].max() < saddle.c) or (low == -inf and rivals[0].min() > saddle.c):
+            pole = low if high == inf else high
+            saddle = self.saddle(pole + 0.95 * (saddle.c - pole))
+            rivals = self.rivals(saddle, region)
+        return saddle, rivals
+
     def rivals(self, saddle: Saddle, region: Region) -> tuple[Floats, Floats]:
         """Real points on both sides of c inside the region, poles included, with K there."""
         width = min(sqrt(2 * TINY / saddle.bend), 20 / self.scale)

@@ -34,7 +34,7 @@ _WIDEST = 32.0  # and at most
 _LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
 _LEAST = 1e-12  # jumps below this size are of no account
 _RAREST = 1e-200
-_BULK = 0.005  # mass that must be left below the first size
+_BULK = 0.005  # about the mass that must be left below the first size
 
 
 def bands(composition: Composition) -> Sequence[Composition]:
@@ -58,7 +58,7 @@ def _decays(composition: Composition) -> list[float]:
     size = max(_size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST), _LEAST)
     decays: list[float] = []
     while size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
-        if decays or _Damped(_damped(composition, 1 / size)).mass(0.0) > _BULK:
+        if decays or exp(-expected) > _BULK:
             decays.append(1 / size)
         following = _APART * size
         while following < _WIDEST * size and _expected(composition, following) > _FALL * expected:

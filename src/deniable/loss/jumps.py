@@ -21,6 +21,7 @@ __all__ = ["Jumps", "NoiseLaw"]
 
 _LARGEST = 690.0  # exponents beyond overflow
 _POWER = 8  # of the jump in the damping
+_NOTHING = 1000.0  # nats
 _LOWER = 16.0  # by which damped laws' nodes stay nearer to the axis: half-way to where the power turns negative
 
 Function = Callable[[Numbers], Numbers]
@@ -54,7 +55,16 @@ class NoiseLaw:
     def _rule(self) -> Rule:
         if not self.decay:
             return Rule(self.loss, self.log_density, self.reach, self.lift)
-        return Rule(self.loss, self.damped, self.reach, self.lift / _LOWER, self._missing)
+        return Rule(self.loss, self.damped, self.kept, self.lift / _LOWER, self._missing)
+
+    @cached_property
+    def kept(self) -> tuple[float, float]:
+        """The part of `reach` where damping leaves anything."""
+        if not self.decay:
+            return self.reach
+        x = np.linspace(*self.reach, 257)
+        alive = np.flatnonzero(self.damping(self.decay, x).real < _NOTHING)
+        return float(x[max(alive[0] - 1, 0)]), float(x[min(alive[-1] + 1, 256)])
 
     def damped(self, x: Numbers) -> Numbers:
         """Logarithm of the damped density."""
@@ -85,7 +95,7 @@ class Jumps:
 
     @cached_property
     def _rule(self) -> Rule:
-        return Rule(self.law.loss, self._log_density, self.law.reach, self.law.lift / _LOWER, None)
+        return Rule(self.law.loss, self._log_density, self.law.kept, self.law.lift / _LOWER, None)
 
     def _log_density(self, x: Numbers) -> Numbers:
         law = self.law

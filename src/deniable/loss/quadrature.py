@@ -37,7 +37,7 @@ _FEW = 16  # points on a line up to which every exponential is computed by itsel
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _SUNK = 10.0  # moments below about e^-10 are not
-_MOST_FIXED = 2**12
+_MOST_FIXED = 2**13
 _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still

@@ -192,20 +192,17 @@ class Contour(ComposedPair):
 
     def _level_points(self, level: float, weight: Weight) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        law = self.composition
+        apart = self._ways[0] == self._by_bands
+        bulk = self._bands[0].composition if apart else self.composition
+        found = []
         try:
-            saddle = law.level_saddle(level, weight)
-            if law.regular(saddle, weight) or not self._bands:
-                return [_around(saddle, weight)]
+            found.append(_around(bulk.level_saddle(level, weight), weight))
         except UnresolvedError:
-            if not self._bands:
-                return []
-        jump = self._jump_point(level, weight)
-        try:
-            bulk = _around(self._bands[0].composition.level_saddle(level, weight), weight)
-        except UnresolvedError:
-            bulk = 0.0, 0.0
-        return [point for point in (bulk, (jump, 0.05 * jump)) if point[0] > 0]
+            apart = bool(self._bands)
+        if apart:
+            jump = self._jump_point(level, weight)
+            found.append((jump, 0.05 * jump))
+        return [point for point in found if point[0] > 0]
 
 
 def _around(saddle: Saddle, weight: Weight) -> tuple[float, float]:

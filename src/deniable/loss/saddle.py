@@ -24,7 +24,6 @@ __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
 Region = tuple[float, float]
-_LEANING = 0.3
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
@@ -213,14 +212,6 @@ class Composition:
         # a little inside, so that Chernoff's bound has points on both sides
         self._limits[region] = self.saddle(pole + sign * 0.95 * exp(near))
         return self._limits[region]
-
-    def regular(self, saddle: Saddle, weight: Weight) -> bool:
-        """Whether K is nearly a parabola within one width of the saddle, so that its estimates can be trusted."""
-        width = 1 / sqrt(saddle.bend + weight.bend(saddle.c))
-        left, right = self.saddles([saddle.c - width, saddle.c + width])
-        apart = left.value + right.value - 2 * saddle.value - saddle.bend * width**2
-        leaning = right.value - left.value - 2 * saddle.slope * width
-        return max(abs(apart), abs(leaning)) < _LEANING
 
     def _nearest(self, k: float, weight: Weight, region: Region) -> float | None:
         """Of the points known inside the region, the one whose own k is nearest: the integrand is convex."""

@@ -23,7 +23,7 @@ __all__ = ["drawn_tails", "extent"]
 
 _WIDTHS = 6.0  # standard deviations of L that are drawn
 _MOST_FREQUENCIES = 2**10
-_BLOCK = 128  # of them at a time
+_FIRST_BLOCK = 32  # and then as many as before
 _FAINT = 1e-6
 
 
@@ -42,29 +42,23 @@ def drawn_tails(pair: Pair, losses: Floats) -> tuple[Floats, Floats]:
     if not isinstance(pair, Contour):
         at = losses.tolist()
         return np.array([float(pair.tail(t)) for t in at]), np.array([float(pair.null_tail(t)) for t in at])
-    law, ends = pair.composition, extent(pair)
-    with_person = pair.escape + (1 - pair.escape) * _inverted(law, 1.0, losses, ends)
-    return with_person, (1 - pair.mirror.escape) * _inverted(law, 0.0, losses, ends)
+    low, high = extent(pair)
+    frequencies, found = _characteristics(pair.composition, pi / (high - low))
+    taper = np.exp(-4 * (frequencies / (_MOST_FREQUENCIES * frequencies[0] * 2)) ** 2)
+    weighted = found * (taper / frequencies)[:, None]
+    angles = np.outer(losses.clip(low, high), frequencies)
+    integrals = (np.cos(angles) @ weighted.imag - np.sin(angles) @ weighted.real) / (high - low)
+    tails = np.where(losses < low, 1.0, np.where(losses > high, 0.0, (0.5 + integrals.T).clip(0.0, 1.0)))
+    return pair.escape + (1 - pair.escape) * tails[0], (1 - pair.mirror.escape) * tails[1]
 
 
-def _inverted(law: Composition, c: float, losses: Floats, ends: tuple[float, float]) -> Floats:
-    """The share of finite losses above each t, under P (c = 1) or Q (c = 0)."""
-    low, high = ends
-    spacing = pi / (high - low)
-    found = _characteristic(law, c, spacing)
-    frequencies = (np.arange(found.size) + 0.5) * spacing
-    taper = np.exp(-4 * (frequencies / (_MOST_FREQUENCIES * spacing)) ** 2)
-    phases = np.exp(-1j * np.outer(losses.clip(low, high), frequencies))
-    tails = 0.5 + (phases * (found * taper / frequencies)).imag.sum(axis=1) * spacing / pi
-    return np.asarray(np.where(losses < low, 1.0, np.where(losses > high, 0.0, tails.clip(0.0, 1.0))))
-
-
-def _characteristic(law: Composition, c: float, spacing: float) -> Complexes:
-    """E[e^{i w L}] at w = spacing / 2, 3/2 spacing, ... until it is faint."""
+def _characteristics(law: Composition, spacing: float) -> tuple[Floats, Complexes]:
+    """w = spacing / 2, 3/2 spacing, ... until E[e^{i w L}] of finite losses under P and Q (columns) is faint for a while."""
     blocks: list[Complexes] = []
-    for first in range(0, _MOST_FREQUENCIES, _BLOCK):
-        frequencies = (first + np.arange(_BLOCK) + 0.5) * spacing
-        blocks.append(np.exp(law.cumulant(c + 1j * frequencies) - law.saddle(c).value))
-        if np.abs(blocks[-1]).max() < _FAINT:
-            break
-    return np.concatenate(blocks)
+    first, last = 0, _FIRST_BLOCK
+    while first < _MOST_FREQUENCIES and not (blocks and np.abs(blocks[-1][-first // 4 :]).max() < _FAINT):
+        frequencies = (np.arange(first, last) + 0.5) * spacing
+        both = [np.exp(law.cumulant(c + 1j * frequencies) - law.saddle(c).value) for c in (1.0, 0.0)]
+        blocks.append(np.stack(both, axis=1))
+        first, last = last, 2 * last
+    return (np.arange(first) + 0.5) * spacing, np.concatenate(blocks)

@@ -243,7 +243,7 @@ class Rule:
         return min(2 * ceil((high - low) / (0.4 * self.lift)), _MOST_FIXED)
 
     def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
-        x = np.linspace(low, high, count + 1) + lift
+        x = low + (high - low) / count * np.arange(count + 1) + lift
         return Nodes(self.loss(x), self.log_density(x) + np.log((high - low) / count), self.missing)
 
     def _settled(self, c: float, fastest: float) -> Nodes:
@@ -271,7 +271,6 @@ class Rule:
 
     def _range(self, c: float) -> tuple[float, float, float]:
         """Where the moment at c comes from, and the logarithm of its largest term."""
-        x = np.linspace(*self.reach, self._axis_count + 1)
         log_density = self._axis.log_weights
         height = log_density + c * self._axis.losses
         peak = float(height.max())
@@ -279,8 +278,9 @@ class Rule:
             raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
         if self._near_one(peak):
             height = np.maximum(height, log_density)
-        kept = x[height.real >= height.real.max() - _NEGLIGIBLE]
-        return float(kept[0]) - 0.5, float(kept[-1]) + 0.5, peak
+        kept = np.flatnonzero(height >= height.max() - _NEGLIGIBLE)
+        low, spacing = self.reach[0], (self.reach[1] - self.reach[0]) / self._axis_count
+        return low + spacing * float(kept[0]) - 0.5, low + spacing * float(kept[-1]) + 0.5, peak
 
 
 def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:

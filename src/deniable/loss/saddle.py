@@ -105,7 +105,8 @@ class Composition:
     @cached_property
     def scale(self) -> float:
         """Standard deviation of L half-way between Q and P."""
-        return max(sqrt(self.saddle(0.5).bend), _NARROWEST)
+        _, middle, _ = self.saddles([0.0, 0.5, 1.0])  # the means will be asked for, too
+        return max(sqrt(middle.bend), _NARROWEST)
 
     @cached_property
     def mean(self) -> float:

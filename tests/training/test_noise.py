@@ -56,6 +56,12 @@ def test_parts_of_a_tensor_are_filled_in_place() -> None:
     assert float(whole[:, 1].abs().max()) == 0 < float(whole[:, 0].abs().min())
 
 
+def test_other_precisions_are_torch_s_own() -> None:
+    found = SeededSource(7, 0).normal_(torch.empty(2 * MANY, dtype=torch.float64))
+    generator = SeededSource(7, 0).generator
+    assert torch.equal(found, torch.empty(2 * MANY, dtype=torch.float64).normal_(generator=generator))
+
+
 def test_system_draws_never_repeat() -> None:
     assert not torch.equal(SystemSource().normal_(torch.empty(8)), SystemSource().normal_(torch.empty(8)))
 

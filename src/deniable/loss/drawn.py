@@ -53,7 +53,7 @@ def drawn_tails(pair: Pair, losses: Floats) -> tuple[Floats, Floats]:
 
 
 def _characteristics(law: Composition, spacing: float) -> tuple[Floats, Complexes]:
-    """w = spacing / 2, 3/2 spacing, ... until E[e^{i w L}] of finite losses under P and Q (columns) is faint for a while."""
+    """w = spacing / 2, 3/2 spacing, ... until E[e^{i w L}] under P and Q (columns, of finite losses) stays faint."""
     blocks: list[Complexes] = []
     first, last = 0, _FIRST_BLOCK
     while first < _MOST_FREQUENCIES and not (blocks and np.abs(blocks[-1][-first // 4 :]).max() < _FAINT):

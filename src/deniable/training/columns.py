@@ -68,7 +68,7 @@ def multiply_few(matrices: Tensor, vectors: Tensor) -> Tensor:
     """Matrices (trials, width, features) by some columns (1 or trials, features, count)."""
     if kernels.KERNELS is None:
         return _multiply_singly(matrices, vectors)
-    products = torch.empty(*matrices.shape[:2], vectors.shape[2])
+    products = torch.empty(*matrices.shape[:2], vectors.shape[2], dtype=matrices.dtype)
     counts = ctypes.c_long(len(vectors)), ctypes.c_long(vectors.shape[2])
     kernels.call("multiply_few", matrices, vectors.mT.contiguous(), *counts, products, kernels.sizes(*matrices.shape))
     return products

@@ -6,7 +6,7 @@ import ctypes
 from importlib.util import find_spec
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, float64
 
 __all__ = ["KERNELS", "call", "sizes"]
 
@@ -25,7 +25,7 @@ def sizes(*values: int) -> Any:
 
 
 def call(name: str, *arguments: Tensor | Any) -> None:
-    """Call a kernel; tensors, which must be contiguous, become addresses and None becomes NULL."""
+    """Call a kernel; tensors, contiguous and of single precision or whole, become addresses and None becomes NULL."""
     assert KERNELS is not None
     if getattr(KERNELS, name)(*map(_address, arguments)):
         raise MemoryError(f"no memory is left for the kernel {name}: lower trials_per_block")
@@ -34,5 +34,6 @@ def call(name: str, *arguments: Tensor | Any) -> None:
 def _address(value: Tensor | Any) -> Any:
     if isinstance(value, Tensor):
         assert value.is_contiguous()
+        assert value.dtype != float64
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_void_p(None) if value is None else value

@@ -44,7 +44,8 @@ class SeededSource:
 
     def normal_(self, tensor: Tensor) -> Tensor:
         """A billion draws a second and a core by our kernel (`_noise.c`), 250 million by torch; the same draws."""
-        if kernels.KERNELS is None or tensor.numel() < MANY or not tensor.is_contiguous():
+        suited = tensor.dtype == torch.float32 and tensor.is_contiguous() and tensor.numel() >= MANY
+        if kernels.KERNELS is None or not suited:
             return tensor.normal_(generator=self.generator)
         state = self.generator.get_state()
         kernels.call("normal", tensor, c_long(tensor.numel()), state)

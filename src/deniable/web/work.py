@@ -6,6 +6,7 @@ it, whatever else the machine does meanwhile.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -46,6 +47,7 @@ def get_ready() -> None:
     Thread(target=_follow, args=(parent_process(),), daemon=True).start()
     for part in PARTS["plan-choose"]:
         _KINDS[part]({"belief": 0.9, "records": 60_000, "batch": 256, "epochs": 10})
+    gc.freeze()  # what is there now stays: no collection need look at it again
 
 
 def _follow(server: BaseProcess | None) -> None:

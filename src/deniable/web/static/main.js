@@ -24,7 +24,21 @@ function read(name) {
   return state;
 }
 
+let writings = [];
+let unwritten = 0;
+
+/** Browsers allow about a hundred changes of the address in ten seconds; beyond, it follows when the slider rests. */
+function writeSoon() {
+  clearTimeout(unwritten);
+  const now = performance.now();
+  writings = writings.filter((time) => now - time < 10_000);
+  if (writings.length < 80) write();
+  else unwritten = setTimeout(write, 500);
+}
+
 function write() {
+  clearTimeout(unwritten);
+  writings.push(performance.now());
   const address = new URLSearchParams();
   for (const [name, { state }] of plans) {
     address.set(`${name}.mode`, state.mode);
@@ -36,7 +50,7 @@ function write() {
 }
 
 function add(name, state) {
-  const plan = new Plan(name, state, write, announce);
+  const plan = new Plan(name, state, writeSoon, announce);
   plans.set(name, plan);
   place.append(plan.node);
 }

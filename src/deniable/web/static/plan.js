@@ -9,6 +9,7 @@ const IDLE = 700;
 
 export class Plan {
   #idle = 0;
+  #unsaid = false; // whether a move is not in the address yet
 
   constructor(name, state, changed, announce) {
     this.name = name;
@@ -34,8 +35,8 @@ export class Plan {
   }
 
   moved(name) {
-    this.changed();
     clearTimeout(this.#idle);
+    this.#unsaid = true;
     this.ask();
     this.#idle = setTimeout(() => this.asker.prefetch(neighbours(this.state, name).map(request)), IDLE);
   }
@@ -55,7 +56,13 @@ export class Plan {
     this.beliefs.recolour();
   }
 
-  show({ ok, body }) {
+  show(answer) {
+    if (this.#unsaid) this.changed();
+    this.#unsaid = false;
+    this.#show(answer);
+  }
+
+  #show({ ok, body }) {
     const problem = this.at(".problem");
     problem.hidden = ok;
     this.node.classList.toggle("stale", !ok);

@@ -162,3 +162,27 @@ def test_no_noise_is_enough_where_noise_is_not_used():
 def test_an_unknown_search_is_refused():
     with pytest.raises(ValueError, match=r"over must be one of noise, steps, rate, got 'epochs'"):
         dn.calibrate(training, dn.Advantage(0.1), over="epochs")
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "target"),
+    [
+        (1e-9, 1, dn.Advantage(0.5)),
+        (1e-9, 3, dn.Advantage(1e-12)),
+        (1e-6, 1, dn.Belief(0.99, failure=1e-9)),
+        (0.01, 10, dn.Epsilon(1e-6, delta=1e-3)),
+        (0.9, 10**6, dn.Belief(0.51, failure=1e-9)),
+        (1e-3, 5, dn.Epsilon(50.0, delta=1e-12)),
+    ],
+    ids=repr,
+)
+def test_extreme_promises_are_kept(rate, steps, target):
+    found = dn.calibrate(lambda noise: dn.Gaussian(noise).subsampled(rate).composed(steps), target)
+    assert found.achieved <= target.bound
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.02, 1.0, 1e6])
+@pytest.mark.parametrize("rate", [1e-12, 0.3])
+def test_there_is_always_a_guess_to_begin_with(noise, rate):
+    rough = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(3)).roughly()
+    assert 0 <= rough.advantage() <= 1

@@ -38,6 +38,7 @@ __all__ = ["Contour"]
 _NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
 _SMALL = 1e-8  # share of a value below which a band's part is bounded, not computed
 _PATIENCE = 4  # costly lines through one law
+_APART = 100.0  # standard deviations
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
@@ -95,8 +96,9 @@ class Contour(ComposedPair):
         return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
 
     def rough(self) -> Pair:
-        """One Gaussian release of the same spread: sums of many small losses are nearly Gaussian."""
-        return GaussianStep(sqrt(-8 * self.composition.saddle(0.5).value))
+        """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian."""
+        overlap = self.composition.saddle(0.5).value  # logarithm; inf where it cannot be had, as it hardly is any
+        return GaussianStep(sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART)
 
     @cached_property
     def _worst_variation(self) -> float:

@@ -159,15 +159,15 @@ class Composition:
         new = [c for c in dict.fromkeys(points) if c not in self._saddles]
         if new:
             for c, value, slope, bend in zip(new, *self._tilted(np.array(new)).tolist(), strict=True):
-                if value < inf:
+                if max(abs(value), abs(slope), abs(bend)) < inf:
                     self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
                     insort(self._known, self._saddles[c], key=attrgetter("c"))
-                else:  # or not a number
+                else:  # or not numbers
                     self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return [self._saddles[c] for c in points]
 
     def _tilted(self, c: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             try:
                 return self.tilted(c)
             except UnresolvedError:
@@ -231,7 +231,8 @@ class Composition:
         """The saddle and its rivals; one nearer to its pole where K cannot be had on the far side."""
         rivals = self.rivals(saddle, region)
         low, high = region
-        if (high == inf and rivals[0].max() < saddle.c) or (low == -inf and rivals[0].min() > saddle.c):
+        least, most = rivals[0].min(initial=inf), rivals[0].max(initial=-inf)
+        if (high == inf and most < saddle.c) or (low == -inf and least > saddle.c):
             pole = low if high == inf else high
             saddle = self.saddle(pole + 0.95 * (saddle.c - pole))
             rivals = self.rivals(saddle, region)

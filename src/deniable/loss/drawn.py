@@ -43,8 +43,9 @@ def drawn_tails(pair: Pair, losses: Floats) -> tuple[Floats, Floats]:
         at = losses.tolist()
         return np.array([float(pair.tail(t)) for t in at]), np.array([float(pair.null_tail(t)) for t in at])
     low, high = extent(pair)
-    frequencies, found = _characteristics(pair.composition, pi / (high - low))
-    taper = np.exp(-4 * (frequencies / (_MOST_FREQUENCIES * frequencies[0] * 2)) ** 2)
+    spacing = pi / (high - low)
+    frequencies, found = _characteristics(pair.composition, spacing)
+    taper = np.exp(-4 * (frequencies / (_MOST_FREQUENCIES * spacing)) ** 2)
     weighted = found * (taper / frequencies)[:, None]
     angles = np.outer(losses.clip(low, high), frequencies)
     integrals = (np.cos(angles) @ weighted.imag - np.sin(angles) @ weighted.real) / (high - low)

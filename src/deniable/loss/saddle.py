@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import copysign, exp, inf, log, log1p, pi, prod, sqrt
+from math import copysign, exp, inf, log, log1p, pi, sqrt
 from operator import attrgetter
 
 import numpy as np
@@ -44,9 +44,6 @@ class Weight:
     def log_size(self, c: float) -> float:
         return -sum(log(abs(c - pole)) for pole in self.poles)
 
-    def sign(self, c: float) -> float:
-        return prod(c - pole for pole in self.poles)
-
     def slope(self, c: float) -> float:
         """Derivative of -log |weight| on the real axis."""
         return sum(1 / (c - pole) for pole in self.poles)
@@ -72,11 +69,10 @@ class Saddle:
         """How many standard widths the integrand's saddle for k lies away from c."""
         return (self.target(weight) - k) / sqrt(self.bend + weight.bend(self.c))
 
-    def estimate(self, k: float, weight: Weight) -> float:
-        """The line integral for k by the saddle-point approximation, whose saddle is near: right to some per cent."""
-        top = self.value - k * (self.c - weight.shift) - 0.5 * self.offset(k, weight) ** 2
-        width = 0.5 * log(2 * pi * (self.bend + weight.bend(self.c)))
-        return copysign(exp(min(top + weight.log_size(self.c) - width, 700.0)), weight.sign(self.c))
+    def estimate(self, weight: Weight) -> float:
+        """The line integral at its own k by the saddle-point approximation, right of all poles: to some per cent."""
+        log_value = self.value - self.target(weight) * (self.c - weight.shift) + weight.log_size(self.c)
+        return exp(min(log_value - 0.5 * log(2 * pi * (self.bend + weight.bend(self.c))), 700.0))
 
 
 @dataclass(frozen=True)
@@ -294,7 +290,7 @@ class Composition:
 
         def approximation(log_distance: float) -> float:
             here = self.saddle(pole + exp(log_distance))
-            return here.estimate(here.target(weight), weight) if here.value < inf else 0.0
+            return here.estimate(weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
         log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)

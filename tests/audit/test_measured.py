@@ -157,5 +157,5 @@ def test_few_trials_say_nothing(local_plan: Plan, local_trials: Trials) -> None:
     names = ("trained_on_d", "log_likelihood_ratio", "local_sensitivity", "sigma")
     first = Trials(*(getattr(local_trials, name)[:10] for name in names))
     document = judge(local_plan, first)
-    assert document["verdict"] == "uninformative"
+    assert document["verdict"] == "cannot judge"
     assert document["measured"]["epsilon"]["lower_bound"]["value"] == 0

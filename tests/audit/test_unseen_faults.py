@@ -153,7 +153,7 @@ class Decayed(Noise):
 
 def test_weight_decay_in_the_yielded_gradient_is_no_violation() -> None:
     document = examined(Decayed("yielded"))
-    assert document["verdict"] == "not as claimed"
+    assert document["verdict"] == "other recipe"
     assert "weight decay" in document["diagnostics"]["cause"]
 
 

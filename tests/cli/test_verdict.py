@@ -36,8 +36,8 @@ def write(place: Path, mu: float, trials: int = 1000, seed: int = 0) -> Path:
         (1.0, 1000, ["--noise", 1, "--threshold", 0], "consistent", "tight", "within what 1,000 trials can tell"),
         (1.0, 1000, ["--method", "likelihood"], "consistent", "tight", "reaches the claim"),
         (0.3, 4000, ["--noise", 1, "--threshold", 0], "consistent", "loose", "no guarantee"),
-        (0.0, 60, ["--noise", 1], "uninformative", None, "for an observer as strong as the claim allows"),
-        (0.0, 900, ["--method", "likelihood"], "uninformative", None, "speak against what it assumes"),
+        (0.0, 60, ["--noise", 1], "cannot judge", None, "for an observer as strong as the claim allows"),
+        (0.0, 900, ["--method", "likelihood"], "cannot judge", None, "speak against what it assumes"),
     ],
 )
 def test_verdicts(  # noqa: PLR0917 (a table of cases)
@@ -58,7 +58,7 @@ def test_verdicts(  # noqa: PLR0917 (a table of cases)
 @pytest.mark.parametrize("method", ["region", "gaussian", "advantage", "one-run", "one-run-gaussian"])
 def test_every_method_and_rule_answers(run: Run, tmp_path: Path, rule: str, method: str) -> None:
     document = run("verdict", write(tmp_path, 1.0, 200), *CLAIM, "--rule", rule, "--method", method, "--json").document
-    assert document["verdict"] in ("consistent", "uninformative")
+    assert document["verdict"] in ("consistent", "cannot judge")
     assert document["measured"]["epsilon"]["lower_bound"]["value"] <= epsilon_of_mu(1.0, 1e-5)
 
 

@@ -154,11 +154,11 @@ def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[st
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("verdict", ["violated", "uninformative", "not as claimed", "consistent"])
+@pytest.mark.parametrize("verdict", ["violated", "cannot judge", "other recipe", "consistent"])
 def test_every_verdict_has_its_words_and_colour(documents: dict[str, dict[str, Any]], verdict: str) -> None:
     document = documents["audit"] | {"verdict": verdict, "closeness": None}
     text = page([Run("a", "audit", document)])
-    tone = {"violated": "bad", "uninformative": "open", "not as claimed": "odd", "consistent": "good"}[verdict]
+    tone = {"violated": "bad", "cannot judge": "open", "other recipe": "odd", "consistent": "good"}[verdict]
     assert f'class="card {tone} alone"' in text
     assert f'class="verdict">{verdict.capitalize()}<' in text
 

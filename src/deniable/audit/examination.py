@@ -150,7 +150,7 @@ def examine_trainer(
     terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;
     the result depends on the settings alone but for `seconds` and `trials_per_second`.
 
-    Guarantee: a training that is as claimed gets another verdict than *consistent* or *uninformative* with probability
+    Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth.
     """
     probability("confidence", confidence, open_ends=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
 
-Name = Literal["violated", "not as claimed", "consistent", "uninformative"]
+Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
 NO_GUARANTEE = "Such a saving is no guarantee: it holds for this attack on this data."
 MOST_TRIALS = 2**20
@@ -34,7 +34,7 @@ MOST_TRIALS = 2**20
 class Verdict:
     """`violated` is wrong with probability at most 1 - confidence; `consistent` never proves that a claim holds.
 
-    `not as claimed`, of somebody else's training, is another training than is claimed, but no less private.
+    `other recipe`, of somebody else's training, is another training than is claimed, but no less private.
     """
 
     name: Name
@@ -56,7 +56,7 @@ class Claim:
 def judge_bound(bound: Bound, claim: Claim, trials: int, needed: Callable[[], int | None]) -> Verdict:
     """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked."""
     if not bound.decides:
-        return Verdict("uninformative", " ".join(_undecided(bound)))
+        return Verdict("cannot judge", " ".join(_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
     if bound.value > claim.epsilon:
         least = f"at least {bound.value:.3g}" if bound.value < inf else "beyond all bounds"
@@ -70,7 +70,7 @@ def judge_bound(bound: Bound, claim: Claim, trials: int, needed: Callable[[], in
         text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, which reaches the claim"
         return Verdict("consistent", f"{text}: it is tight within what {trials:,} trials can tell.", "tight")
     return Verdict(
-        "uninformative", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed(), trials)}"
+        "cannot judge", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed(), trials)}"
     )
 
 
@@ -143,7 +143,7 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     if exact["epsilon"] is not None and upper < exact["epsilon"]:
         return Verdict("consistent", _loose(measured, exact), "loose")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
-        return Verdict("uninformative", _nothing(measured, exact["advantage"]))
+        return Verdict("cannot judge", _nothing(measured, exact["advantage"]))
     return Verdict("consistent", f"{_reached(measured, exact['advantage'])} {_tight(measured)}", "tight")
 
 

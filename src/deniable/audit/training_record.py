@@ -62,9 +62,9 @@ def _judged(report: Report, game: Verdict | None) -> Verdict:
         parts = [f"{found[0].upper()}{found[1:]}.", *([rate] if report.false_alarms else [])]
         parts += [game.text] if game is not None and violated else []
         weaker = violated or any(finding.weakens for finding in report.findings)
-        return Verdict("violated" if weaker else "not as claimed", " ".join(parts))
+        return Verdict("violated" if weaker else "other recipe", " ".join(parts))
     if game is None or violated:
-        return game or Verdict("uninformative", "Nothing was trained.")
+        return game or Verdict("cannot judge", "Nothing was trained.")
     passed = sum(test.checked for test in report.tests)
     noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
     text = f"All {passed} diagnostics that apply pass; {noise}. {game.text}"

@@ -18,11 +18,11 @@ MEANINGS = {
     "below what the noise allows.",
     "consistent": "Nothing contradicts the promise.",
     "violated": "The promise is broken: more was shown than it allows. Do not rely on it until the cause is found.",
-    "not as claimed": "The training is not the one that is claimed, though nothing shows that it is less private.",
-    "uninformative": "These trainings cannot tell: the promise is neither contradicted nor supported.",
+    "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
+    "cannot judge": "These trainings cannot tell: the promise is neither contradicted nor supported.",
 }
 """What each verdict means for somebody who has to decide."""
-TONES = {"consistent": "good", "violated": "bad", "not as claimed": "odd", "uninformative": "open"}
+TONES = {"consistent": "good", "violated": "bad", "other recipe": "odd", "cannot judge": "open"}
 ATTACKS = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
 ADJACENCIES = {
     "replace": "D and D' are equally large and differ in one record, which is exchanged for another (replace, or "
@@ -51,7 +51,7 @@ def meaning(verdict: str, closeness: str | None, cause: str | None = None) -> st
     """A verdict for somebody who has to decide; `cause` is what a diagnostic found."""
     if verdict == "violated" and cause:
         return "The promise is broken: the training does not do what it claims. Do not rely on it until it is mended."
-    return MEANINGS.get(", ".join(filter(None, (verdict, closeness))), MEANINGS["uninformative"])
+    return MEANINGS.get(", ".join(filter(None, (verdict, closeness))), MEANINGS["cannot judge"])
 
 
 def promise(document: Document) -> str:

@@ -105,8 +105,7 @@ class Contour(ComposedPair):
         """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
         kept = 0.0
         for step, count in self.composition.parts:
-            variation = step.hockey_stick(0.0)
-            kept += count * log1p(-variation) if variation < 1 else -inf
+            kept += count * log1p(-step.variation) if step.variation < 1 else -inf
         return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     @cached_property

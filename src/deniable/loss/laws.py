@@ -214,7 +214,8 @@ class Law:
         """
         steps = self.composition.steps
         per_step = min(4.0, (abs(saddle.c) + last) * sqrt(saddle.bend / steps))
-        return EPS * (48 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
+        roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
+        return roundoff + self.composition.schedule_error
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""

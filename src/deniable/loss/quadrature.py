@@ -17,6 +17,7 @@ __all__ = [
     "Nodes",
     "Rule",
     "UnresolvedError",
+    "evenly_spaced",
     "log1p",
     "log_mixture",
     "log_moments",
@@ -51,7 +52,7 @@ class UnresolvedError(ArithmeticError):
     """A moment or a line that is not worth its cost."""
 
 
-def log_mixture(rate: float, exponent: Numbers) -> Numbers:
+def log_mixture(rate: float | Floats, exponent: Numbers) -> Numbers:
     """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large."""
     big = exponent.real > 30
     if not big.any():
@@ -111,7 +112,7 @@ def _turned(losses: Numbers, weights: Numbers, omega: Floats, growth: Function) 
     """sum_i weights_i (e^{i omega_j losses_i} - 1): few at a time by themselves, many from two short tables."""
     if omega.size <= _FEW:
         return _sums(losses, weights, omega, np.zeros(1), growth).ravel()
-    if _evenly_spaced(omega):
+    if evenly_spaced(omega):
         width = int(np.ceil(np.sqrt(omega.size)))
         return _sums(losses, weights, omega[::width], omega[:width] - omega[0], growth).ravel()[: omega.size]
     rows = omega.reshape(-1, 16)  # the points of panels: rows of equal width are spread alike from their first
@@ -124,7 +125,7 @@ def _turned(losses: Numbers, weights: Numbers, omega: Floats, growth: Function) 
     return sums.ravel()
 
 
-def _evenly_spaced(omega: Floats) -> bool:
+def evenly_spaced(omega: Floats) -> bool:
     spaced = omega[0] + np.arange(omega.size) * (omega[1] - omega[0])
     return bool(np.abs(omega - spaced).max() <= 1e-13 * np.abs(omega[-1]))
 

@@ -17,7 +17,8 @@ import numpy as np
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
-from deniable.loss.steps import Step
+from deniable.loss.schedules import Schedule, together
+from deniable.loss.steps import Moments, Step
 
 __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 
@@ -129,9 +130,18 @@ class Composition:
 
     def cumulant(self, s: Complexes) -> Complexes:
         total = np.zeros(s.shape, dtype=np.complex128)
-        for step, count in self.parts:
-            total += count * step.cumulant(s)
+        for moments, count in self._terms:
+            total += count * moments.cumulant(s)
         return total
+
+    @cached_property
+    def _terms(self) -> list[tuple[Moments, int]]:
+        return together(self.parts)
+
+    @cached_property
+    def schedule_error(self) -> float:
+        """Error of K where polynomials stand for many unlike steps."""
+        return sum(moments.error for moments, _ in self._terms if isinstance(moments, Schedule))
 
     def mass(self, pole: float) -> float:
         """Mass of finite losses under P (pole 1) or Q (pole 0)."""
@@ -172,8 +182,8 @@ class Composition:
     def tilted(self, c: Floats) -> Floats:
         """K, K' and K'' (rows) at every c."""
         sums = np.zeros((3, c.size))
-        for step, count in self.parts:
-            sums += count * step.tilted(c)
+        for moments, count in self._terms:
+            sums += count * moments.tilted(c)
         return sums
 
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:

@@ -89,6 +89,10 @@ class Removed(Step):
         )
 
     @property
+    def variation(self) -> float:
+        return self.rate * self.base.variation
+
+    @property
     def escape(self) -> float:
         return self.rate * self.base.escape
 
@@ -188,6 +192,10 @@ class Added(Step):
         return self.mirror
 
     @property
+    def variation(self) -> float:
+        return self.mirror.variation
+
+    @property
     def largest(self) -> float:
         return -log1p(-self.mirror.rate)
 
@@ -267,6 +275,10 @@ class Exchanged(Step):
             lift=_lift(mu),
             decay=self.decay,
         )
+
+    @property
+    def variation(self) -> float:
+        return self.rate * GaussianStep(self.mu).variation
 
     @property
     def largest(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, nextafter, sqrt
+from math import erf, exp, inf, nextafter, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -85,6 +85,11 @@ class Step(Pair):
     def reversed(self) -> Step:
         return self  # symmetric unless a subclass says otherwise
 
+    @property
+    def variation(self) -> float:
+        """Total variation: the divergence at 0."""
+        return float(self.hockey_stick(0.0))
+
     def hockey_stick(self, k: float) -> Upper:
         value = float(self.sticks(np.array([k]))[0])
         return upper(value, ROUNDOFF * min(1.0, float(self.tails(np.array([k]))[0])), high=1.0)
@@ -129,6 +134,10 @@ class GaussianStep(Step):
 
     def tilted(self, c: Floats) -> Floats:
         return self.mu**2 * np.array([0.5 * c * (c - 1), c - 0.5, np.ones_like(c)])
+
+    @property
+    def variation(self) -> float:
+        return erf(self.mu / sqrt(8))
 
     @property
     def largest(self) -> float:

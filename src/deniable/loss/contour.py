@@ -68,7 +68,7 @@ class Contour(ComposedPair):
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         return self._value(t, NULL_TAIL)
 
-    def null_exceeded(self, failure: float) -> float:
+    def null_exceeded(self, failure: float) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
         return self._where(self.null_tail, failure, precision=1e-8)
 

@@ -23,9 +23,7 @@ from deniable.mechanisms import Adjacency, Mechanism
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
-_ROUNDOFF = 1e-15  # relative, of a sum of two
-_THRESHOLD_PRECISION = 1e-8  # relative, of thresholds that only choose an attack
-_MOST_ATTACKS = 8  # below one threshold
+_SMALLEST = 5e-324
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -99,15 +97,7 @@ class PrivacyLoss:
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > delta and pair.hockey_stick(value) > delta:
                 value = pair.enough(delta)
-        return Upper(value, self._epsilon_error(value))
-
-    def _epsilon_error(self, epsilon: float) -> float:
-        """The error of delta(epsilon) divided by its slope, and the search's precision."""
-        if epsilon in (0.0, inf):
-            return 0.0
-        here, move = self.delta(epsilon), 1e-4 * epsilon
-        fall = here - self.delta(epsilon + move)
-        return min(epsilon, 1e-13 * epsilon + (here.error * move / fall if fall > 0 else epsilon))
+        return value
 
     @ends_in_time
     def advantage(self) -> Upper:
@@ -127,13 +117,13 @@ class PrivacyLoss:
     def tpr(self, fpr: float) -> Upper:
         """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
 
-        The value is `tpr_bound`. The error reaches down to the best of a few attacks that draw their line near by,
-        and of mixtures of two of them: these can be carried out, so the truth is not below them.
+        The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
         """
         top = self.tpr_bound(fpr)
-        if 0 < fpr < 1:
-            return Upper(top, max(0.0, top - _best_mixture(self._attacks(fpr), fpr)))
-        return Upper(top)
+        if not 0 < fpr < 1:
+            return Upper(top)
+        corners = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+        return Upper.between(_reached(fpr, corners + [p for test in self._tests(fpr) for p in test.points()]), top)
 
     @ends_in_time
     def tpr_bound(self, fpr: float) -> float:
@@ -147,43 +137,33 @@ class PrivacyLoss:
             return 1.0
         if fpr == 0:
             return max(pair.escape for pair in self._directions)
-        return min(self._dual(k, fpr) for _, k in self._thresholds(fpr))
+        return min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)})
 
     def _dual(self, k: float, fpr: float) -> float:
-        rise = k + log(fpr)
-        return 1.0 if rise >= 0 else min(1.0, (self.delta(k) + exp(rise)) * (1 + _ROUNDOFF))
+        """delta(k) + e^k fpr."""
+        return min(1.0, self.delta(k) + exp(min(k + log(fpr), 1.0)))
 
-    def _thresholds(self, fpr: float) -> list[tuple[Pair, float]]:
-        """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
-        if fpr not in self._known_thresholds:
-            self._known_thresholds[fpr] = self._found_thresholds(fpr)
-        return self._known_thresholds[fpr]
+    def _tests(self, fpr: float) -> list[_Test]:
+        """Attacks near the best one with this rate; predictive values ask for them again."""
+        if fpr not in self._known_tests:
+            self._known_tests[fpr] = self._found_tests(fpr)
+        return self._known_tests[fpr]
 
     @cached_property
-    def _known_thresholds(self) -> dict[float, list[tuple[Pair, float]]]:
-        """Those of the rates that were asked for; predictive values ask for them again."""
+    def _known_tests(self) -> dict[float, list[_Test]]:
         return {}
 
-    def _found_thresholds(self, fpr: float) -> list[tuple[Pair, float]]:
+    def _found_tests(self, fpr: float) -> list[_Test]:
+        """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
+        level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
         steep = self.pair.null_exceeded(fpr)
         if len(self._directions) == 1:
-            return [(self.pair, steep if isfinite(steep) else 0.0)]
-        middle = [(pair, 0.0) for pair in self._directions]
+            return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:
-            return [*middle, (self.pair, steep)] if isfinite(steep) else middle
-        flat = self._directions[1].null_exceeded(fpr)
-        return [*middle, (self._directions[1], flat)] if -inf < flat < 0 else middle
-
-    def _attacks(self, fpr: float) -> list[tuple[float, float]]:
-        """(fpr, tpr) of attacks that accuse where the loss exceeds a threshold, and of those that need no look.
-
-        Each fpr is at least, each tpr at most, what the attack has.
-        """
-        escape = max(pair.escape for pair in self._directions)
-        attacks = [(0.0, escape * (1 - _ROUNDOFF)), (1.0, 1.0)]
-        for pair, threshold in self._thresholds(fpr):
-            attacks += _attacks_around(pair, threshold, fpr)
-        return attacks
+            return [*level, *(_Test(self.pair, k) for k in (steep,) if isfinite(k))]
+        other = self._directions[1]
+        flat = other.null_exceeded(fpr)
+        return [*level, *(_Test(other, k) for k in (flat,) if -inf < k < 0)]
 
     def roc(self, points: int = 101) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The trade-off curve as arrays (fpr, tpr) from (0, .) to (1, 1), dense at both ends."""
@@ -199,11 +179,8 @@ class PrivacyLoss:
         probability("prior", prior)
         if fpr == 0:
             return Upper(posterior(max(pair.largest for pair in self._directions), prior))
-        if prior in (0.0, 1.0):
-            return Upper(prior)
         tpr = self.tpr(fpr)
-        top, least = (_odds_to_share(rate, fpr, prior) for rate in (tpr, tpr - tpr.error))
-        return Upper(top, top - least)
+        return Upper.between(*(_share_of_members(rate, fpr, prior) for rate in (max(tpr.least, 0.0), tpr)))
 
     @ends_in_time
     def quantile(self, p: float) -> Upper:
@@ -220,8 +197,7 @@ class PrivacyLoss:
         probability("failure", failure)
         probability("prior", prior)
         loss = self._exceeded(failure)
-        value = posterior(loss, prior)
-        return Upper(value, value - posterior(loss - loss.error, prior) if loss.error else 0.0)
+        return Upper.between(posterior(loss.least, prior), posterior(loss, prior))
 
     @ends_in_time
     def exceedance(self, loss: float) -> Upper:
@@ -232,48 +208,35 @@ class PrivacyLoss:
     def _exceeded(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        worst, value = self.pair, self.pair.exceeded(failure)
+        value = self.pair.exceeded(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                worst, value = pair, pair.exceeded(failure)
-        return Upper(value, self._exceeded_error(worst, value))
-
-    @staticmethod
-    def _exceeded_error(pair: Pair, value: float) -> float:
-        """The search's precision, and the error of the tail divided by its slope where it has one."""
-        if not isfinite(value):
-            return 0.0
-        here, move = pair.tail(value), 1e-4 * pair.scale
-        fall = here - pair.tail(value + move)
-        return 1e-13 * pair.scale + (here.error * move / fall if fall > here.error else 0.0)
+                value = pair.exceeded(failure)
+        return value
 
 
-def _odds_to_share(tpr: float, fpr: float, prior: float) -> float:
-    """The share of members among the accused."""
+@dataclass(frozen=True)
+class _Test:
+    """An attack that accuses where the loss is above a threshold, known as an interval."""
+
+    pair: Pair
+    threshold: Upper
+
+    def points(self) -> list[tuple[float, float]]:
+        """(fpr, tpr) that the tests at both ends of the interval have at most, and at least."""
+        ends = [end for end in (float(self.threshold), self.threshold.least) if isfinite(end)]
+        return [(float(self.pair.null_tail(end)), max(self.pair.tail(end).least, 0.0)) for end in ends]
+
+
+def _reached(fpr: float, points: list[tuple[float, float]]) -> float:
+    """The largest rate at `fpr` among attacks that toss a coin between two of the given ones."""
+    below = [(x, y) for x, y in points if x <= fpr]
+    above = [(x, y) for x, y in points if x > fpr]
+    return max(y + (fpr - x) / (u - x) * max(v - y, 0.0) for x, y in below for u, v in above)
+
+
+def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
     return posterior(log(tpr) - log(fpr), prior) if tpr > 0 else 0.0
-
-
-def _attacks_around(pair: Pair, threshold: float, fpr: float) -> list[tuple[float, float]]:
-    """Attacks at the threshold and below it, down to one whose false positive rate is at least `fpr`."""
-    step, attacks = _THRESHOLD_PRECISION * max(abs(threshold), 1e-3), [_attack(pair, threshold)]
-    for _ in range(_MOST_ATTACKS):
-        if attacks[-1][0] >= fpr:
-            break
-        attacks.append(_attack(pair, threshold - step))
-        step *= 30
-    return attacks
-
-
-def _attack(pair: Pair, threshold: float) -> tuple[float, float]:
-    tail = pair.tail(threshold)
-    return float(pair.null_tail(threshold)), tail - tail.error
-
-
-def _best_mixture(attacks: list[tuple[float, float]], fpr: float) -> float:
-    """The largest true positive rate at `fpr` of attacks that toss a coin between two of the given ones."""
-    left, right = ([a for a in attacks if a[0] <= fpr], [a for a in attacks if a[0] > fpr])
-    mixed = (low[1] + (high[1] - low[1]) * ((fpr - low[0]) / (high[0] - low[0])) for low in left for high in right)
-    return max(fpr, *(tpr for _, tpr in left), *mixed)
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:

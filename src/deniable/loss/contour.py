@@ -73,7 +73,7 @@ class Contour(ComposedPair):
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         return self._value(t, NULL_TAIL)
 
-    def null_exceeded(self, failure: float) -> float:
+    def null_exceeded(self, failure: float) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
         return self._where(self.null_tail, failure, precision=1e-8)
 
@@ -109,9 +109,10 @@ class Contour(ComposedPair):
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
         with limited(QUESTION, anew=True):
             try:
-                return getattr(self._grid, _FUNCTIONALS[weight])(k)
+                found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
             except UnresolvedError:
                 return Upper(1.0, 1.0)
+            return found
 
     @cached_property
     def _grid(self) -> Grid:

@@ -28,7 +28,8 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial.chebyshev import chebvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.quadrature import UnresolvedError, evenly_spaced, expm1, log1p, log_mixture
+from deniable.loss.effort import UnresolvedError, spend
+from deniable.loss.quadrature import evenly_spaced, expm1, log1p, log_mixture
 from deniable.loss.sampled import Added, Exchanged, Removed
 from deniable.loss.steps import GaussianStep, Moments, Step
 
@@ -261,6 +262,7 @@ class _Stack:
     def tilted(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
         _, losses, log_masses = self._axis
+        spend(losses.size * c.size)
         found = np.empty((self.mus.size, 3, c.size))
         for place, point in enumerate(c.tolist()):
             heights = log_masses + point * losses
@@ -289,6 +291,7 @@ class _Stack:
         spacing = self._spacing(c, float(np.abs(s.imag).max()), low, high)
         x = np.arange(low, high, spacing) + 1j * self._lift
         losses, log_density = self._at(x)
+        spend(losses.size * (4 + min(s.size, _FEW_FREQUENCIES)))
         masses = np.exp(log_density) * spacing
         real = (masses * expm1(c * losses)).sum(axis=1)
         weights = masses * np.exp(c * losses)

@@ -262,7 +262,7 @@ class _Stack:
     def tilted(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
         _, losses, log_masses = self._axis
-        spend(losses.size * c.size)
+        spend(losses.size * c.size // 2)  # real ones
         found = np.empty((self.mus.size, 3, c.size))
         for place, point in enumerate(c.tolist()):
             heights = log_masses + point * losses
@@ -291,7 +291,7 @@ class _Stack:
         spacing = self._spacing(c, float(np.abs(s.imag).max()), low, high)
         x = np.arange(low, high, spacing) + 1j * self._lift
         losses, log_density = self._at(x)
-        spend(losses.size * (4 + min(s.size, _FEW_FREQUENCIES)))
+        spend(losses.size * (s.size if s.size < _FEW_FREQUENCIES else 8))
         masses = np.exp(log_density) * spacing
         real = (masses * expm1(c * losses)).sum(axis=1)
         weights = masses * np.exp(c * losses)

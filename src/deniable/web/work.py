@@ -24,7 +24,7 @@ from deniable.curves import curves
 from deniable.document import Document, Question, demands, explain, found, joined
 from deniable.mechanisms import Mechanism
 from deniable.web import exports
-from deniable.words import assessment, guessed, meaning, noise_to_add, observed, setting
+from deniable.words import assessment, engineering, guessed, observed, promise_kept, setting, warning
 
 __all__ = ["BUDGET", "PARTS", "Answer", "answer", "get_ready", "put_together", "refusal"]
 
@@ -142,8 +142,11 @@ def _plan(what: str, values: Values, document: Document, drawn: Document) -> Doc
     return {
         "document": document,
         "curves": drawn,
-        "headline": noise_to_add(document) if what == "choose" else observed(document),
-        "meaning": meaning(document) if what == "choose" else guessed(document),
+        "headline": observed(document),
+        "warning": warning(document),
+        "meaning": guessed(document),
+        "kept": promise_kept(document) if what == "choose" else "",
+        "engineering": engineering(document) if what == "choose" else "",
         "assessment": assessment(document),
         "setting": setting(document),
         "figures": rows.figures(document),

@@ -209,8 +209,8 @@ def test_promises_say_what_they_imply() -> None:
 @pytest.mark.parametrize("sensitivity", ["global", "local"])
 def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> None:
     document = dn.audit("digits", noise=5, sensitivity=sensitivity, processes=1, **TINY)
-    said = [note for note in document["notes"] if note.startswith("How loose")]
+    said = [note for note in document["notes"] if note.startswith("Relative to what")]
     assert bool(said) == (sensitivity == "global")
     share = document["measured"]["epsilon"]["sensitivity"] / document["exact"]["epsilon"]
     assert 0 < share <= 1 + 1e-9
-    assert all(f"{share:.0%}" in note for note in said)
+    assert all(f"{100 * share:.0f} %" in note for note in said)

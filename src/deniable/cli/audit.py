@@ -108,8 +108,8 @@ def audit(
         option(
             "sensitivity",
             "S",
-            "Noise relative to the global sensitivity (default), or to the local one: an instrument that shows "
-            "whether bounds are tight, without any privacy guarantee.",
+            "Noise relative to the global sensitivity (default), or to the local one, that of this data set: a test "
+            "mode to check the theory, without any privacy.",
             TRAINING,
         ),
     ] = None,
@@ -127,6 +127,7 @@ def audit(
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
+    estimators: Annotated[bool, _flag("estimators", "Show every estimator of epsilon, too.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
@@ -145,7 +146,10 @@ def audit(
     from deniable.cli.exposed import show_alone
     from deniable.cli.trials import show
 
-    (show_alone if only else show)(document)
+    if only:
+        show_alone(document)
+    else:
+        show(document, estimators)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ WITHOUT_CONFIDENCE = {
     "sensitivity": "local sensitivities",
     "belief": "largest belief",
     "advantage": "advantage, Gaussian",
-    "advantage_theorem_3": "advantage, Theorem 3",
+    "advantage_theorem_3": "advantage, classic formula",
 }
 """Figures that are read off the trials, and make no statement of confidence."""
 MOST = 20
@@ -116,7 +116,7 @@ def region_data(document: Document, lower: float | None) -> list[Document]:
 
 
 def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
-    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them (004 Figures 1 and 2)."""
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them (Erlingsson et al. 2019, Figures 1 and 2)."""
     shown = [row for row in rows if row["lower"] is not None]
     said = ", ".join(
         f"at noise {figure(row['noise'])} between {figure(row['lower'])} and {figure(row['exact'])}" for row in shown

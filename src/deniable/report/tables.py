@@ -11,7 +11,18 @@ from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
 
-__all__ = ["achieved", "diagnostics", "estimators", "exposed", "levels", "origin", "regions", "scores"]
+__all__ = [
+    "achieved",
+    "diagnostics",
+    "estimates",
+    "estimators",
+    "exposed",
+    "levels",
+    "lower_bound",
+    "origin",
+    "regions",
+    "scores",
+]
 
 
 def scores(document: Document) -> Table:
@@ -35,14 +46,16 @@ def scores(document: Document) -> Table:
             claimed["epsilon"],
             exact["epsilon"],
             None,
-            f"at least {figure(epsilon['lower_bound']['value'])}",
+            f"proven: at least {lower_bound(epsilon)}",
         ),
-        _row("… from local sensitivities", None, None, epsilon["sensitivity"]),
-        _row("… from the largest belief", None, None, epsilon["belief"], "none"),
-        _row("… from the advantage, Gaussian", None, None, epsilon["advantage"], "none"),
-        _row("… from the advantage, Theorem 3", None, None, epsilon["advantage_theorem_3"], "none"),
     ]
     return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
+
+
+def lower_bound(epsilon: Document) -> str:
+    """The epsilon that an audit's error counts prove, for people."""
+    value = epsilon["lower_bound"]["value"]
+    return "any number" if value is None else figure(value)
 
 
 def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
@@ -75,8 +88,21 @@ def estimators(bounds: Iterable[Document]) -> Table:
         )
         for bound in bounds
     )
-    head = ("Epsilon by", "at least", "shown at most", "how, and how sure")
-    return Table("Epsilon by every estimator", head, rows, wordy=True)
+    head = ("Estimator", "proven lower bound", "most it could show", "how, and how sure")
+    note = "The most that an estimator could show is no limit on the true epsilon: another attack may show more."
+    return Table("Epsilon by every estimator", head, rows, note, wordy=True)
+
+
+def estimates(epsilon: Document) -> Table:
+    """Epsilons that are read off the trainings and prove nothing."""
+    named = {
+        "from the local sensitivities": epsilon["sensitivity"],
+        "from the largest belief": epsilon["belief"],
+        "from the advantage, exact for a Gaussian": epsilon["advantage"],
+        "from the advantage, classic formula (Bernau et al. 2021)": epsilon["advantage_theorem_3"],
+    }
+    rows = tuple((name, figure(value)) for name, value in named.items())
+    return Table("Epsilon as others estimate it, without confidence", ("Estimate", "epsilon"), rows)
 
 
 def diagnostics(found: Document) -> Table:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["ALMOST_ALL", "as_given", "at_least", "at_most", "chance", "percent_as_given", "percent_at_most"]
+__all__ = ["ALMOST_ALL", "as_given", "at_least", "at_most", "chance", "percent_as_given", "percent_at_most", "short"]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
 _NEARLY_ALL = Decimal("99.9999")
 ALMOST_ALL = "just under 100 %"
 """A share that is rounded up and is yet not all; it stands well behind "at most"."""
 _OFTEN = 0.05
+_SHORT_CHARACTERS = 8
 _RARELY = 1e-12
 _TINY = Decimal("0.0001")
 
@@ -51,6 +52,16 @@ def as_given(value: float) -> str:
     if value != 0 and not -3 <= exact.adjusted() < 9:
         return _scientific(exact)
     return f"{_plain(exact):,}"
+
+
+def short(value: float) -> str:
+    """A number that was given or is one over a whole number, in few characters: 0.01, 1e-5, 1/300."""
+    text = as_given(value)
+    if len(text) <= _SHORT_CHARACTERS or value <= 0:
+        return text
+    parts = 1 / Decimal(value)
+    whole = parts.to_integral_value()
+    return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
 
 
 def percent_as_given(value: float) -> str:

@@ -128,7 +128,7 @@ class Store:
         if held is not None and not resume:
             blocks = len(self.finished())
             raise StoreError(
-                f"{self.directory} already holds a campaign ({blocks} blocks finished): go on with resume, or name "
+                f"{self.directory} already holds a campaign ({blocks} blocks finished): go on with --resume, or name "
                 "another directory"
             )
 

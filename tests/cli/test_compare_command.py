@@ -172,7 +172,7 @@ def test_a_stopped_attack_is_resumed_and_equals_an_uninterrupted_one(run: Run, o
     with sqlite3.connect("kept/trials.sqlite") as store:
         store.execute("DELETE FROM blocks WHERE number = 1")
     store.close()
-    assert "go on with resume" in run(*asked, "--out", "kept").err
+    assert "go on with --resume" in run(*asked, "--out", "kept").err
     assert run(*asked, "--out", "kept", "--resume").document == whole
     assert run(*asked).document == whole
     other = run(*MODEL, "one.npz", "--attack", "threshold", "--repeats", 3, "--out", "kept", "--resume")

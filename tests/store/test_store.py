@@ -47,7 +47,7 @@ def test_equal_settings_have_one_text(chosen: dict[str, float]) -> None:
 def test_a_campaign_is_not_continued_by_accident(tmp_path: Path) -> None:
     with Store(tmp_path, SETTINGS) as store:
         store.save(0, BLOCK)
-    with pytest.raises(StoreError, match=r"already holds a campaign .1 blocks finished.: go on with resume"):
+    with pytest.raises(StoreError, match=r"already holds a campaign .1 blocks finished.: go on with --resume"):
         Store(tmp_path, SETTINGS)
 
 

@@ -81,6 +81,10 @@ def _attacked(model: str, data: list[str], weights: Text, label: Text, values: d
         members, non_members = read_records(data, label)
         found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
     command = attack_command(model, data, {"weights": weights, "label": label}, found["input"])
+    if weights is None:
+        from deniable.report.given_away import FRESH
+
+        found["warning"] = " ".join(filter(None, (FRESH, found["warning"])))
     source = {"data": ", ".join(data), "versions": versions(), "command": command}
     return {**found, "provenance": source}
 

@@ -15,7 +15,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, numbers, print_parts, refusals
 from deniable.document import Document
-from deniable.numbers import at_most
+from deniable.numbers import at_least, at_most, short
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -53,7 +53,9 @@ def compare(
             "local", "E,...", "Epsilons for each value of a record. Default 0.1,0.5,1,2,3; images 1 to 10000.", LEVELS
         ),
     ] = None,
-    epochs: Annotated[Text, option("epochs", "E", "Most epochs. Default: by the data, as in 003.", LEVELS)] = None,
+    epochs: Annotated[
+        Text, option("epochs", "E", "Most epochs. Default: by the data, as Bernau et al. 2021.", LEVELS)
+    ] = None,
     patience: Annotated[
         Text,
         option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
@@ -180,7 +182,7 @@ def _region(document: Document) -> Any:
     for row in document["region"]:
         named = (row["named"][name] for name in ("rdp", "advanced", "naive"))
         bounds = ("-" if value is None else at_most(value) for value in (row["exact"], *named))
-        shown = "-" if row["lower"] is None else f"{row['lower']:.3g}"
+        shown = "-" if row["lower"] is None else at_least(row["lower"])
         table.add_row(f"{row['noise']:g}", shown, *bounds)
     return table
 
@@ -188,8 +190,8 @@ def _region(document: Document) -> Any:
 def _notes(document: Document) -> Iterator[str]:
     delta, sure = document["delta"], document["confidence"]
     yield (
-        f"Central epsilon: exact, at delta {delta:.3g}, of the steps really taken (early stopping); local: the sum "
-        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {sure:.0%}."
+        f"Central epsilon: exact, at delta {short(delta)}, of the steps really taken (early stopping); local: the sum "
+        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {100 * sure:.4g} %."
     )
     if document["levels"][0]["phi_note"]:
         yield f"phi is {document['levels'][0]['phi_note']}."

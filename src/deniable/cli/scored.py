@@ -11,7 +11,7 @@ from rich.text import Text
 
 from deniable.cli.running import print_parts
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, short
 from deniable.report.standing import standing
 
 __all__ = ["show"]
@@ -40,7 +40,7 @@ def _examined(document: Document) -> str:
     return (
         f"{measured['members']:,} scores of members and {measured['others']:,} of others, examined by "
         f"{given['method']} ({rule}), against the claim of epsilon {as_given(given['claimed_epsilon'])} at delta "
-        f"{as_given(given['delta'])}."
+        f"{short(given['delta'])}."
     )
 
 

@@ -1,4 +1,4 @@
-"""An audit's document as text for people: the verdict in a paragraph, then one table; estimators if they are asked for."""
+"""An audit's document as text for people: the verdict in a paragraph, one table; estimators if they are asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, short
 from deniable.report import words
 from deniable.report.amounts import figure, share
 from deniable.report.tables import estimates, lower_bound
@@ -52,9 +52,9 @@ def _game(document: Document) -> str:
     right = (1 + measured["advantage"]["value"]) / 2
     return (
         "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
-        f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']:,} records, {given['steps']:,} "
-        f"steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x {given['sensitivity']} sensitivity). "
-        f"Telling D from D', it was right {share(right)} of the time; guessing is right 50 %."
+        f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']:,} records, "
+        f"{given['steps']:,} steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x "
+        f"{given['sensitivity']} sensitivity). Telling D from D', it was right {share(right)} of the time; guessing is right 50 %."
     )
 
 
@@ -74,7 +74,7 @@ def _table(document: Document) -> Table:
     above = {"value": belief["violation_rate"], **belief["violation_interval"]}
     row(f"Belief above {figure(belief['bound'])}", exact["belief_failure"], exact["belief_failure"], *_limited(above))
     proven = f"proven: at least {lower_bound(epsilon)}"
-    row(f"Epsilon at delta {as_given(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, proven)
+    row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, proven)
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture, region_data, region_picture
@@ -79,7 +79,7 @@ def _epsilon_scale(document: Document, played: bool, sure: str) -> Scale:
     claimed, exact = document["claimed"]["epsilon"], document["exact"]["epsilon"]
     bound = _deciding(document) if played else None
     shown = [claimed, exact, *((bound["value"], bound["upper"]) if bound else ())]
-    delta = as_given(document["exact"]["delta"])
+    delta = short(document["exact"]["delta"])
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
     found = bound and Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
     return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")

@@ -94,7 +94,9 @@ def outcome(run: Run) -> str:
         return given_away.outcome(run.document)
     if run.kind == "compare":
         better = run.document["recommendation"]["better"]
-        return {"central": "central is better", "local": "local is better", "alike": "alike"}.get(better, "undecided")
+        return {"central": "central is better", "local": "local is better", "alike": "alike", "depends": "depends"}.get(
+            better, "undecided"
+        )
     if run.kind == "audit" and words.is_test_mode(run.document):
         return words.badge(run.document["verdict"], None, test_mode=True).lower()
     return words.badge(run.document["verdict"], words.claimed_protection(run.document)).lower()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture
@@ -28,7 +28,7 @@ def verdict_chapter(run: Run) -> Chapter:
     measured, sure = document["measured"], f"{100 * given['confidence']:.4g} % confidence"
     bound, exact = measured["epsilon"]["lower_bound"], (document["exact"] or {}).get("epsilon")
     shown = [given["claimed_epsilon"], exact, bound["value"], bound["upper"]]
-    axis = epsilon_axis(f"Epsilon at delta {as_given(given['delta'])}: 0 gives nothing away", shown)
+    axis = epsilon_axis(f"Epsilon at delta {short(given['delta'])}: 0 gives nothing away", shown)
     row = Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
     weak = words.claimed_protection(document)
     return Chapter(
@@ -37,7 +37,7 @@ def verdict_chapter(run: Run) -> Chapter:
         verdict=words.badge(name, weak),
         tone=words.tone(name, weak),
         sure=sure if name == "violated" else "",
-        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {as_given(given['delta'])}.",
+        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {short(given['delta'])}.",
         measured=f"Scores of {measured['members']:,} members and {measured['others']:,} others, from an attack. "
         f"They prove an epsilon of at least {lower_bound(measured['epsilon'])}.",
         meaning=words.scored_meaning(document),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
@@ -23,6 +23,9 @@ __all__ = [
     "regions",
     "scores",
 ]
+
+
+ANALYSES = ("rdp", "advanced", "naive")
 
 
 def scores(document: Document) -> Table:
@@ -42,7 +45,7 @@ def scores(document: Document) -> Table:
             _limits(above),
         ),
         _row(
-            f"Epsilon at delta {as_given(exact['delta'])}",
+            f"Epsilon at delta {short(exact['delta'])}",
             claimed["epsilon"],
             exact["epsilon"],
             None,
@@ -139,7 +142,7 @@ def levels(document: Document) -> Table:
     rows = tuple(tuple(_level(row)) for row in document["levels"])
     head = ("Level", "epsilon", "accuracy", "attack's AP", "blind AP", "attack shows epsilon of at least", "phi")
     note = (
-        f"Central epsilon: exact, at delta {as_given(document['delta'])}, of the steps really taken; local: the sum "
+        f"Central epsilon: exact, at delta {short(document['delta'])}, of the steps really taken; local: the sum "
         "over a record's values. ±: standard deviation of one repeat. AP: average precision, 0.5 is guessing; blind: "
         "without the model."
     )
@@ -151,12 +154,13 @@ def _level(row: Document) -> Iterator[str]:
         "" if row["value"] is None else row["name"]
     )
     promised = row["epsilon"]
-    yield "none" if promised is None else figure(promised.get("record", promised["value"]))
+    yield "none" if promised is None else at_most(promised.get("record", promised["value"]))
     for name in ("test_accuracy", "average_precision"):
         spread = "" if row[name]["deviation"] is None else f" ± {row[name]['deviation']:.3f}"
         yield f"{row[name]['mean']:.3f}{spread}"
     yield f"{row['blind_average_precision']:.3f}"
-    yield figure(row["epsilon_lower_bound"]["value"])
+    lower = row["epsilon_lower_bound"]["value"]
+    yield "-" if lower is None else at_least(lower)
     yield "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
 
 
@@ -165,9 +169,9 @@ def regions(rows: Iterable[Document]) -> Table:
     shown = tuple(
         (
             figure(row["noise"]),
-            figure(row["lower"]),
-            figure(row["exact"]),
-            *(figure(row["named"][name]) for name in ("rdp", "advanced", "naive")),
+            "-" if row["lower"] is None else at_least(row["lower"]),
+            at_most(row["exact"]),
+            *("-" if row["named"][name] is None else at_most(row["named"][name]) for name in ANALYSES),
         )
         for row in rows
     )

@@ -7,7 +7,7 @@ from math import exp, log
 
 from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
-from deniable.numbers import as_given, at_least, chance, percent_as_given, percent_at_most
+from deniable.numbers import as_given, at_least, chance, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.words import weakness
 
@@ -154,18 +154,21 @@ def _stays_below(document: Document) -> bool:
 
 def meaning(document: Document) -> str:
     """An audit's verdict for somebody who has to decide."""
-    verdict = document["verdict"]
-    if verdict == "violated":
+    if document["verdict"] == "violated":
         mended = document.get("diagnostics", {}).get("cause")
         broken = "the training does not do what it claims" if mended else "more was shown than it allows"
         return f"The promise is broken: {broken}. Do not rely on it until the cause is found and mended."
-    if verdict == "other recipe":
-        return "The training is not the one that is claimed, though nothing shows that it is less private."
-    if verdict != "consistent":
-        return "These trainings cannot tell: the promise is neither contradicted nor supported."
+    if document["verdict"] == "consistent":
+        return _no_violation(document)
+    return {
+        "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
+    }.get(document["verdict"], "These trainings cannot tell: the promise is neither contradicted nor supported.")
+
+
+def _no_violation(document: Document) -> str:
+    found = "No violation found."
     if "diagnostics" in document:
         return "No violation found: what was examined is as claimed."
-    found = "No violation found."
     if not document["measured"]["trials"]:
         return f"{found} Nothing was played."
     if _stays_below(document):
@@ -243,7 +246,7 @@ def _promised_epsilon(epsilon: float, delta: float) -> str:
     right = percent_at_most((1 + advantage) / 2)
     rest = f" (the chance of more is at most {chance(failure)})" if failure and belief < 1 else ""
     return (
-        f"The training is differentially private with epsilon {as_given(epsilon)} at delta {as_given(delta)}. This "
+        f"The training is differentially private with epsilon {as_given(epsilon)} at delta {short(delta)}. This "
         f"promise alone allows {OBSERVER}, starting from 50 %, to become {_sure(belief)}{rest}, and to guess right "
         f"{right} of the time."
     )
@@ -314,8 +317,8 @@ def _rough(document: Document) -> Iterator[str]:
     provable, allowed = _provable(document), document["exact"]["epsilon"]
     if allowed is not None and allowed > provable:
         yield (
-            f"The errors of {found['trials']:,} trainings can prove an epsilon of {at_least(provable)} at most, and the "
-            f"noise allows {allowed:.3g}: by counting errors, no violation could have been found."
+            f"The errors of {found['trials']:,} trainings can prove an epsilon of {at_least(provable)} at most, and "
+            f"the noise allows {allowed:.3g}: by counting errors, no violation could have been found."
         )
 
 

@@ -87,8 +87,8 @@ DESCRIPTIONS = {
     "region": "Clopper-Pearson on both error rates jointly, (epsilon, delta) region",
     "gaussian": "Clopper-Pearson on both error rates jointly, Gaussian trade-off curve",
     "mechanism": "Clopper-Pearson on both error rates jointly, exact curve of the claimed training with less noise",
-    "advantage": "Clopper-Pearson on both error rates jointly, from the advantage alone: weaker than region (Erlingsson "
-    "et al. 2019)",
+    "advantage": "Clopper-Pearson on both error rates jointly, from the advantage alone: weaker than region "
+    "(Erlingsson et al. 2019)",
     "credible": "joint Bayesian: Beta posteriors of both error rates (credible, not a confidence statement)",
     "separation": "separation of the log-likelihood ratios, noncentral t",
     "likelihood": "mean log-likelihood ratio",

@@ -54,7 +54,8 @@ def _game(document: Document) -> str:
         "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
         f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']:,} records, "
         f"{given['steps']:,} steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x "
-        f"{given['sensitivity']} sensitivity). Telling D from D', it was right {share(right)} of the time; guessing is right 50 %."
+        f"{given['sensitivity']} sensitivity). Telling D from D', it was right {share(right)} of the time; guessing is "
+        "right 50 %."
     )
 
 

@@ -35,7 +35,7 @@ def write(place: Path, mu: float, trials: int = 1000, seed: int = 0) -> Path:
         (2.0, 1000, ["--method", "separation"], "violated", None, "at least"),
         (1.0, 1000, ["--noise", 1, "--threshold", 0], "consistent", "tight", "within what 1,000 trials can tell"),
         (1.0, 1000, ["--method", "likelihood"], "consistent", "tight", "reaches the claim"),
-        (0.3, 4000, ["--noise", 1, "--threshold", 0], "consistent", "loose", "Do not reduce the noise"),
+        (0.3, 4000, ["--noise", 1, "--threshold", 0], "consistent", "loose", "no guarantee"),
         (0.0, 60, ["--noise", 1], "cannot judge", None, "for an observer as strong as the claim allows"),
         (0.0, 900, ["--method", "likelihood"], "cannot judge", None, "speak against what it assumes"),
     ],

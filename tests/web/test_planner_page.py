@@ -110,7 +110,7 @@ def test_a_moved_slider_shows_the_command_lines_numbers(
         "n => (Math.ceil(n * 1e4 * (1 - 1e-12)) / 1e4).toString()", document["noise"]
     )
     assert figure(page, "belief") == "90 %"
-    assert "at most 90 % sure" in page.locator(".lead").inner_text()
+    assert "at most 90\u00a0% sure" in page.locator(".lead").inner_text()
     assert figure(page, "noise") in page.locator(".kept").inner_text()
     assert page.locator(".methods tbody tr").count() == 7
     assert page.locator(".chart canvas").count() == 2

@@ -26,7 +26,7 @@ __all__ = ["Claim", "Closeness", "Verdict", "ideal_scores", "judge_bound", "tria
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
-KEEP_NOISE = "Do not reduce the noise because of this: another data set or attack may reach more."
+NO_GUARANTEE = "Such a saving is no guarantee: it holds for this attack on this data."
 MOST_TRIALS = 2**20
 
 
@@ -65,13 +65,24 @@ def judge_bound(bound: Bound, claim: Claim, trials: int, needed: Callable[[], in
     between = f"this attack shows an epsilon between {bound.value:.3g} and {_most(bound.upper)} {sure}"
     if bound.upper < claim.epsilon:
         text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, so the claim is loose for it."
-        return Verdict("consistent", f"{text} {KEEP_NOISE}", "loose")
+        return Verdict("consistent", f"{text} {saving(bound, claim)}", "loose")
     if bound.value > 0:
         text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, which reaches the claim"
         return Verdict("consistent", f"{text}: it is tight within what {trials:,} trials can tell.", "tight")
     return Verdict(
         "cannot judge", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed(), trials)}"
     )
+
+
+def saving(bound: Bound, claim: Claim) -> str:
+    """How much noise the data at hand would allow to save, with the warning that belongs to it."""
+    if claim.noise is None or bound.least_noise is None:
+        return "How much noise could be saved takes the noise to tell (method mechanism)."
+    if bound.least_noise == inf:
+        return f"Noise {claim.noise:.3g} could be far less before this attack sees anything. {NO_GUARANTEE}"
+    share = claim.noise / bound.least_noise
+    less = f"noise {claim.noise * share:.3g} in place of {claim.noise:.3g}, {1 - share:.0%} less"
+    return f"The claim would hold against it with {less}. {NO_GUARANTEE}"
 
 
 def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshold: float = 0.0) -> int | None:
@@ -156,9 +167,11 @@ def _tight(measured: Measured) -> str:
 
 
 def _loose(measured: Measured, exact: Mapping[str, Any]) -> str:
-    share = max(measured.advantage.value / exact["advantage"], 0)
-    text = f"On this data the observer gets {100 * share:.0f} % of what the noise allows."
-    return f"{_reached(measured, exact['advantage'])} {text} {KEEP_NOISE}"
+    share = measured.advantage.value / exact["advantage"]
+    curve = measured.bound("mechanism")
+    text = f"The bound is loose for this data: the observer gets {max(share, 0):.0%} of what it allows."
+    claim = Claim(exact["epsilon"], exact["delta"], exact["advantage"], measured.noise)
+    return " ".join([_reached(measured, exact["advantage"]), text, *([saving(curve, claim)] if curve else [])])
 
 
 def _nothing(measured: Measured, possible: float) -> str:

@@ -11,12 +11,10 @@ from rich.text import Text
 
 from deniable.cli.running import print_parts
 from deniable.document import Document
-from deniable.numbers import as_given, short
+from deniable.numbers import as_given
 from deniable.report.standing import standing
 
 __all__ = ["show"]
-
-_COLUMNS = (("Estimator", "left"), ("proven lower bound", "right"), ("most it could show", "right"), ("", "left"))
 
 
 def show(document: Document) -> None:
@@ -40,15 +38,15 @@ def _examined(document: Document) -> str:
     return (
         f"{measured['members']:,} scores of members and {measured['others']:,} of others, examined by "
         f"{given['method']} ({rule}), against the claim of epsilon {as_given(given['claimed_epsilon'])} at delta "
-        f"{short(given['delta'])}."
+        f"{as_given(given['delta'])}."
     )
 
 
 def estimators(bounds: list[Document]) -> Table:
     """One row an estimator: what it shows, how sure, and whether its assumptions stand."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading, justify in _COLUMNS:
-        table.add_column(heading, justify=justify, no_wrap=heading == "Estimator")  # type: ignore[arg-type]
+    for heading, justify in (("Epsilon by", "left"), ("at least", "right"), ("shown at most", "right"), ("", "left")):
+        table.add_column(heading, justify=justify, no_wrap=heading != "")  # type: ignore[arg-type]
     for bound in bounds:
         low = "-" if not bound["valid"] else _figure(bound["value"])
         high = "-" if not bound["valid"] else _figure(bound["upper"])
@@ -61,7 +59,7 @@ def _achieved(document: Document) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("What the attack achieves")
     table.add_column("measured", justify="right")
-    table.add_column(f"{100 * document['input']['confidence']:.4g} % limits", justify="right")
+    table.add_column(f"{100 * document['input']['confidence']:.4g}% limits", justify="right")
     rows = {
         "Membership advantage": measured["advantage"],
         "AUC": measured["auc"],

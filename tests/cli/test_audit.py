@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 
-from deniable.store import Store
+from deniable.store import FILE, Store
 
 from .conftest import Run
 
@@ -76,7 +76,7 @@ def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
     assert outcome.document["schema"] == "deniable/exposure/1"
     assert json.loads((tmp_path / "exposure.json").read_text()) == outcome.document
     assert len((tmp_path / "records.csv").read_text().splitlines()) == 1 + 50
-    assert not list(tmp_path.glob("*.sqlite"))
+    assert not list(tmp_path.glob(FILE))
     again = run(*outcome.document["provenance"]["command"].split()[1:], "--json", "--out", tmp_path / "again")
     assert again.document["exposure"] == outcome.document["exposure"]
     told = " ".join(run(*asked, "--out", tmp_path).out.split())
@@ -132,7 +132,7 @@ LONG = ("audit", "digits", "--belief", ".9", "--trials", "100000", "--steps", "3
 
 def size(place: Path) -> int:
     """How far a campaign is that runs in another process, which holds the lock."""
-    file = place / "trials.sqlite"
+    file = place / FILE
     return file.stat().st_size if file.exists() else 0
 
 

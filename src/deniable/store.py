@@ -43,6 +43,7 @@ _MARK = b"\x89DnBlk1\n"
 _HEAD = struct.Struct("<8sqQ32s8s")
 _SETTINGS, _VOID = -1, -2
 """Numbers of records that are not blocks; a void one covers bytes that were damaged."""
+_DIGEST_BYTES = 32
 _RESUME = "go on with --resume, which plays again what is damaged and keeps the rest"
 _LARGEST_DOCUMENT_BYTES = 256 * 2**20
 
@@ -243,7 +244,7 @@ class Store:
     def __init__(self, directory: Path | str, settings: Mapping[str, Any] | None = None, resume: bool = False) -> None:
         self.directory = Path(directory)
         self.path = self.directory / FILE
-        self._settings_digest = b""
+        self._settings_digest = bytes(_DIGEST_BYTES)
         with _plainly(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             _refuse_old(self.directory)
@@ -299,7 +300,7 @@ class Store:
         if number not in self._file.records:
             raise StoreError(f"{self.path} holds no block {number}")
         with _plainly(self.directory):
-            return _from_bytes(self._file.body(self._file.records[number])[len(self._settings_digest) :])
+            return _from_bytes(self._file.body(self._file.records[number])[_DIGEST_BYTES:])
 
     def _claim(self, resume: bool) -> None:
         """What the file holds must be to be continued."""
@@ -325,7 +326,7 @@ class Store:
         """Blocks tell the settings that they were played under, also where the settings themselves are damaged."""
         for number in self.finished():
             with _plainly(self.directory):
-                under = self._file.body(self._file.records[number])[: len(self._settings_digest)]
+                under = self._file.body(self._file.records[number])[:_DIGEST_BYTES]
             if under != self._settings_digest:
                 raise StoreError(
                     f"{self.directory} was begun with other settings: block {number} of {self.path} was played under "
@@ -360,7 +361,7 @@ def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
     foreign = next((number for number, body in bodies.items() if not body.startswith(digest)), None)
     if foreign is not None:
         raise StoreError(f"{path}: block {foreign} was played under other settings; name another directory")
-    return json.loads(text), [_from_bytes(body[len(digest) :]) for body in bodies.values()]
+    return json.loads(text), [_from_bytes(body[_DIGEST_BYTES:]) for body in bodies.values()]
 
 
 def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:

@@ -81,7 +81,11 @@ def reproduce(
 def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document | None:
     """The item's document in `out`, if it was made by this version with this seed, at this scale or a larger one."""
     found = _read(_path(selected, out))
-    if found is None or (found["schema"], found["versions"].get("deniable"), found["seed"]) != (SCHEMA, __version__, seed):
+    if found is None or (found["schema"], found["versions"].get("deniable"), found["seed"]) != (
+        SCHEMA,
+        __version__,
+        seed,
+    ):
         return None
     return found if Scale(found["scale"]).rank >= scale.rank else None
 
@@ -203,9 +207,12 @@ def _path(selected: Selected, out: Path) -> Path:
 def _read(path: Path) -> Document | None:
     if not path.exists():
         return None
-    found = read_document(path, *_NEEDED)
+    try:
+        found = read_document(path, *_NEEDED)
+    except ValueError as damaged:
+        raise ValueError(f"{path} is not an item's record: {damaged}, or name another directory") from damaged
     if not isinstance(found["versions"], dict) or found["scale"] not in list(Scale):
-        raise ValueError(f"{path} is damaged or of another kind: delete it, or name another directory with --out")
+        raise ValueError(f"{path} is not an item's record: delete it, or name another directory with --out")
     return found
 
 

@@ -49,7 +49,9 @@ def _loaded(store: Store, number: int, kind: type[T]) -> T:
     needed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if arrays.keys() != needed:
         unlike = ", ".join(sorted(arrays.keys() ^ needed))
-        raise StoreError(f"{store.path}: block {number} is of another kind or version ({unlike}): name another directory")
+        raise StoreError(
+            f"{store.path}: block {number} is of another kind or version ({unlike}): name another directory"
+        )
     return kind(**arrays)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -172,3 +173,36 @@ def test_a_directory_in_use_is_refused_before_torch_and_the_data_are_loaded(tmp_
         second = subprocess.run(command, capture_output=True, text=True, check=False)
     assert second.returncode == 2
     assert second.stderr.startswith(f"deniable: another process is working in {tmp_path}")
+
+
+def test_sigterm_ends_with_a_sentence_and_keeps_the_blocks(tmp_path: Path) -> None:
+    place, deadline = tmp_path / "out", time.monotonic() + 60
+    command = [*PROGRAM, *LONG, "--out", str(place), "--processes", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as campaign:
+        while size(place) < 100_000 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        campaign.terminate()
+        _, said = campaign.communicate(timeout=20)
+    assert campaign.returncode == 128 + signal.SIGTERM
+    assert re.fullmatch(r"stopped: [1-9]\d* trials kept; go on with --resume", said.strip()), said
+
+
+def test_resuming_nothing_says_that_it_starts_anew(run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert run("audit", "digits", "--noise", 5, *TINY, "--out", tmp_path / "new", "--resume").code == 0
+    assert "holds nothing to resume: the campaign starts anew" in caplog.text
+
+
+def test_a_full_disk_at_the_report_names_the_path_after_the_verdict(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deniable.report import page  # noqa: PLC0415 (draws, which only this test needs)
+
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    for name in ("replace_file", "write_document"):
+        monkeypatch.setattr(page, name, full)
+    outcome = run("audit", "digits", "--noise", 5, *TINY, "--json", "--out", tmp_path)
+    assert outcome.code == 2
+    assert json.loads(outcome.out)["verdict"]
+    assert re.search(rf"the report is not written: {tmp_path}/\S+ No space left on device", outcome.err)

@@ -17,7 +17,7 @@ from torch import nn
 
 import deniable as dn
 from deniable.audit import Promise, Trials, judge, planned, play
-from deniable.store import Store, StoreError
+from deniable.store import FILE, Store, StoreError
 
 TINY: dict[str, Any] = {"trials": 20, "steps": 3, "records": 20, "trials_per_block": 5}
 TIMES = ("seconds", "trials_per_second", "finished")
@@ -174,7 +174,7 @@ def campaign(place: Path) -> list[str]:
 
 def finished(place: Path) -> int:
     """Finished blocks of a campaign that may still run: its size tells, since it is locked."""
-    file = place / "trials.sqlite"
+    file = place / FILE
     return file.stat().st_size // (100 * (3 * 8 * 20 + 1)) if file.exists() else 0
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json as encoder
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
-from deniable.cli.running import bar, numbers, print_parts, refusals
+from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
 from deniable.document import Document
 from deniable.numbers import at_least, at_most, short
 
@@ -76,10 +75,12 @@ def compare(
     with refusals("compare"):
         arguments = _arguments(context.params)
         document = _compared(arguments, out, resume)
+        unwritten = write_report(document, out)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
-        return
-    print_parts(_parts(document))
+    else:
+        print_parts(_parts(document))
+    refuse_late(unwritten)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,15 +104,11 @@ def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Docum
     from deniable.store import opened
 
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    with opened(out, resume) as store, bar("Loading the data", "Training and attacking") as progress:
+    told = kept_told(out, unit="trainings")
+    with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import Plan, run
 
-        document = run(Plan.of(**arguments), store, progress=progress, **running)
-    if out is not None:
-        from deniable.report.page import write
-
-        print(f"report: {write(document, out)}", file=sys.stderr)
-    return document
+        return run(Plan.of(**arguments), store, progress=progress, **running)
 
 
 def _parts(document: Document) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, log
 
+from deniable.audit.judgement import DO_NOT_REDUCE
 from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
 from deniable.numbers import as_given, at_least, chance, percent_as_given, percent_at_most, short
@@ -13,7 +14,6 @@ from deniable.words import weakness
 
 __all__ = [
     "ATTACKS",
-    "KEEP_NOISE",
     "TEST_MODE",
     "agreement",
     "assumptions",
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 OBSERVER = "an observer who knows everyone else's records and watches every step"
-KEEP_NOISE = "Do not reduce the noise because of this: another data set or attack may reach more."
 TEST_MODE = (
     "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "
     "way is NOT private."
@@ -121,7 +120,7 @@ def scored_meaning(document: Document) -> str:
     if verdict != "consistent":
         return "These scores cannot tell: the claim is neither contradicted nor supported."
     if bound["upper"] is not None and bound["upper"] < claimed:
-        return f"No violation found. This attack shows less than is claimed. {KEEP_NOISE}"
+        return f"No violation found. This attack shows less than is claimed. {DO_NOT_REDUCE}"
     return "No violation found. What this attack shows agrees with the claim; a stronger attack may show more."
 
 
@@ -172,7 +171,7 @@ def _no_violation(document: Document) -> str:
     if not document["measured"]["trials"]:
         return f"{found} Nothing was played."
     if _stays_below(document):
-        return f"{found} On this data the observer stays below what the noise allows. {KEEP_NOISE}"
+        return f"{found} On this data the observer stays below what the noise allows. {DO_NOT_REDUCE}"
     if document["measured"]["advantage"]["low"] <= 0:
         return f"{found} But the observer could hardly be told from one who guesses: this supports the promise little."
     return f"{found} What the observer reached agrees with what the noise allows, as far as these trainings can tell."
@@ -198,7 +197,7 @@ def headline(document: Document) -> str:
     """What an audit found, with figures; a verdict other than consistent gives its own reason."""
     if document["verdict"] != "consistent" or not document["measured"]["trials"]:
         return str(document["verdict_text"])
-    below = f" {KEEP_NOISE}" if _stays_below(document) else ""
+    below = f" {DO_NOT_REDUCE}" if _stays_below(document) else ""
     return f"No violation found. {_exceeded(document)} {agreement(document)}{below}"
 
 

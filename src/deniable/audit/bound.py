@@ -42,7 +42,9 @@ class Bound:
     delta: float
     confidence: float
     upper: float = inf
-    """The most that this attack shows of epsilon, at the same confidence; it bounds no other attack."""
+    """Guarantee: what this attack shows of epsilon, at its fixed threshold or at the best of all, is above it with
+    probability at most 1 - `confidence`. It limits this attack, not the true epsilon; infinite where nothing is known.
+    """
     kind: Literal["confidence", "credible"] = "confidence"
     rule: str | None = None
     mu: float | None = None
@@ -52,7 +54,7 @@ class Bound:
     noise: float | None = None
     """The noise multiplier that the training is shown not to reach, where the estimator has one."""
     least_noise: float | None = None
-    """The counterpart of `upper`: against this attack the training does as well as with this noise."""
+    """The counterpart of `upper`: this attack shows no more than it would of a training with this noise."""
     assumptions: tuple[Assumption, ...] = ()
 
     @property
@@ -87,7 +89,7 @@ DESCRIPTIONS = {
     "region": "Clopper-Pearson on both error rates jointly, (epsilon, delta) region",
     "gaussian": "Clopper-Pearson on both error rates jointly, Gaussian trade-off curve",
     "mechanism": "Clopper-Pearson on both error rates jointly, exact curve of the claimed training with less noise",
-    "advantage": "Clopper-Pearson on both error rates jointly, advantage form of 004 (weaker than region)",
+    "advantage": "Clopper-Pearson on both error rates jointly, from the advantage alone (weaker than region)",
     "credible": "joint Bayesian: Beta posteriors of both error rates (credible, not a confidence statement)",
     "separation": "separation of the log-likelihood ratios, noncentral t",
     "likelihood": "mean log-likelihood ratio",
@@ -97,12 +99,14 @@ DESCRIPTIONS = {
 """What each estimator does, by its name."""
 
 
-def epsilon_of_mu(mu: float, delta: float) -> float:
-    """Epsilon at `delta` of a shift of unit Gaussians by `mu`, rounded down; infinite for an infinite shift."""
+def epsilon_of_mu(mu: float, delta: float, *, at_most: bool = False) -> float:
+    """Epsilon at `delta` of a shift of unit Gaussians by `mu`, rounded down (up if it is to be `at_most`)."""
     if mu <= 0 or mu == inf:
         return 0.0 if mu <= 0 else inf
     epsilon = privacy_loss(GaussianDP(mu)).epsilon(delta)
-    return max(0.0, float(epsilon) - epsilon.error) if isfinite(epsilon) else inf
+    if at_most or not isfinite(epsilon):
+        return float(epsilon)
+    return max(0.0, float(epsilon) - epsilon.error)
 
 
 def one_sided_z(confidence: float) -> float:

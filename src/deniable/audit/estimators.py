@@ -121,7 +121,7 @@ class GaussianCurve:
 
     def bound(self, limits: Limits) -> Bound:
         low, high = (max(0.0, found) for found in (limits.lower(shift), limits.upper(shift)))
-        epsilons = epsilon_of_mu(low, self.delta), epsilon_of_mu(high, self.delta)
+        epsilons = epsilon_of_mu(low, self.delta), epsilon_of_mu(high, self.delta, at_most=True)
         found = Bound(self.name, epsilons[0], self.delta, limits.confidence, epsilons[1])
         return replace(found, mu=low, most_mu=high, assumptions=(GAUSSIAN,))
 
@@ -162,10 +162,26 @@ class MechanismCurve:
         return _loss(noise, self.rate, self.steps, self.adjacency)
 
     def bound(self, limits: Limits) -> Bound:
-        noise, least = self.refuted_noise(limits), self.refuted_noise(limits.shown_at_most(shift))
-        upper = inf if self.rate < 1 and least <= self.least else self._epsilon(least)
+        noise, least = self.refuted_noise(limits), self.least_noise(limits)
+        upper = inf if least <= 0 else self._epsilon(least, at_most=True)
         found = Bound(self.name, self._epsilon(noise), self.delta, limits.confidence, upper)
         return replace(found, noise=noise, least_noise=least, assumptions=(self.assumption,))
+
+    def least_noise(self, limits: Limits) -> float:
+        """The noise whose curve is above every point that the attack may reach, within 2e-4; 0 where none is."""
+        points = np.stack([limits.fpr_low.ravel(), limits.fnr_low.ravel()])
+        mu = shift(*points)
+        if mu.max() <= 0:
+            return inf
+        if self.rate == 1:
+            return sqrt(self.steps) / float(mu.max())
+        if mu.max() == inf:
+            return 0.0
+        found = inf
+        for fpr, fnr in points[:, np.argsort(-mu)].T.tolist():
+            if found == inf or 1 - fnr > self.loss(found).tpr(fpr):
+                found = min(found, self._through(fpr, fnr) / (1 + 2 * _PRECISION))
+        return 0.0 if found <= self.least else found
 
     def refuted_noise(self, limits: Limits) -> float:
         """The least noise (within 1e-4, on the safe side) that the limits refute; inf where they refute none."""
@@ -209,11 +225,12 @@ class MechanismCurve:
                 noise = self._through(float(fpr[i]), float(fnr[i]))
         return noise
 
-    def _epsilon(self, noise: float) -> float:
+    def _epsilon(self, noise: float, *, at_most: bool = False) -> float:
+        """Rounded down, or up if it is to be `at_most`."""
         if noise in (0.0, inf):
             return inf if noise == 0 else 0.0
         epsilon = self.loss(noise).epsilon(self.delta)
-        return max(0.0, float(epsilon) - epsilon.error)
+        return float(epsilon) if at_most else max(0.0, float(epsilon) - epsilon.error)
 
     def _through(self, fpr: float, fnr: float) -> float:
         """The noise whose curve passes through this point: more noise is refuted by it."""

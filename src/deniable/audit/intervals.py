@@ -3,9 +3,11 @@
 | score | interval | coverage |
 |---|---|---|
 | advantage at a fixed threshold | four Clopper-Pearson limits, union bound | at least as stated |
+| advantage at the best threshold | a rule's lower limit; the upper one of the whole ROC curve | at least as stated |
 | TPR at a given FPR | order statistics for the threshold, Clopper-Pearson for the rate | at least as stated |
 | AUC | wider of DeLong's, on the logit scale, and Newcombe's score interval (2006, method 5) | asymptotic; simulated |
 | average precision | influence functions, on the logit scale | asymptotic; simulated |
+| both, few values or few trials | from limits on the whole ROC curve (deniable.audit.curves) | at least as stated |
 """
 
 from __future__ import annotations
@@ -15,14 +17,23 @@ from collections.abc import Callable
 from math import floor, inf, sqrt
 
 import numpy as np
-from scipy.special import bdtr, bdtrc, expit, logit
+from scipy.special import bdtr, bdtrc, expit, logit, stdtrit
 
-from deniable.audit.bound import one_sided_z
+from deniable.audit.curves import FEW_VALUES, RocBand
 from deniable.audit.limits import Interval, lower_limit, upper_limit
 from deniable.audit.scores_input import Errors, Floats, Places, Scores
+from deniable.audit.thresholds import Rule
 from deniable.checks import probability
 
-__all__ = ["advantage_interval", "auc_interval", "average_precision_interval", "tpr_interval"]
+__all__ = [
+    "advantage_interval",
+    "auc_interval",
+    "average_precision_interval",
+    "best_advantage_interval",
+    "tpr_interval",
+]
+FEWEST = 30
+"""Scores of a class beside its most frequent one, below which asymptotic intervals are not trusted."""
 MANY = 100_000
 """Members from which on one more or less does not matter."""
 
@@ -43,8 +54,10 @@ def advantage_interval(errors: Errors, confidence: float) -> Interval:
 def tpr_interval(scores: Scores, fpr: float, confidence: float = 0.95) -> Interval:
     """The true positive rate at the threshold whose true false positive rate is `fpr`.
 
-    Two order statistics of the others' scores hold that threshold between them, and each one's TPR has its own
-    Clopper-Pearson limit: four statements that share the risk equally. The estimate is at the empirical quantile.
+    Where ties leave no such threshold, both readings are covered: the largest TPR of thresholds with less, and the one
+    on the line between the thresholds on either side, which coins reach. Two order statistics of the others' scores
+    hold that threshold between them, and each one's TPR has its own Clopper-Pearson limit: four statements that share
+    the risk equally. The estimate is at the empirical quantile.
     """
     probability("fpr", fpr, open_ends=True)
     part = (1 - probability("confidence", confidence, open_ends=True)) / 4
@@ -70,14 +83,54 @@ def _first(holds: Callable[[int], bool], most: int) -> int:
     return bisect_left(range(most), True, key=holds)
 
 
+def best_advantage_interval(scores: Scores, rule: Rule, confidence: float) -> Interval:
+    """TPR - FPR at the best of all thresholds: the one reached on these scores, with limits of the true one.
+
+    What is reached is somewhat high, since its threshold was found on the same scores. The lower limit is that of
+    `rule`, the upper one of the whole ROC curve; they share the risk. Never below 0: accusing nobody reaches that.
+    """
+    side = 1 - (1 - probability("confidence", confidence, open_ends=True)) / 2
+    low = rule.limits(scores, _gap, side).lower(_gap)
+    members, others = (ordered.size - np.searchsorted(ordered, scores.values, "left") for ordered in scores.ascending)
+    reached = float((members / scores.members.size - others / scores.others.size).max())
+    return Interval(
+        reached, min(max(low, 0.0), reached), max(RocBand.of(scores, 1 - side).largest_advantage(), reached)
+    )
+
+
+def _gap(fpr: Floats, fnr: Floats) -> Floats:
+    return 1 - fpr - fnr
+
+
+def _is_small(scores: Scores) -> bool:
+    """Whether the scores have few values, or few of a class vary: too few for asymptotic intervals."""
+    if scores.values.size <= FEW_VALUES:
+        return True
+    return any(ordered.size - _longest_tie(ordered) < FEWEST for ordered in scores.ascending)
+
+
+def _longest_tie(ordered: Floats) -> int:
+    starts = np.flatnonzero(np.append(True, ordered[1:] > ordered[:-1]))
+    return int(np.diff(starts, append=ordered.size).max())
+
+
 def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
     """The probability that a member's score is above another's, a tie counting one half."""
-    z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
+    if _is_small(scores):
+        risk = (1 - probability("confidence", confidence, open_ends=True)) / 2
+        return Interval(_delong(scores)[0], *RocBand.of(scores, risk).auc())
+    z = _quantile(scores, confidence)
     value, variance = _delong(scores)
     ends = [_newcombe(value, scores, z, sign) for sign in (-1, 1)]
     if variance > 0 and 0 < value < 1:
         ends += [_moved(value, variance, sign * z) for sign in (-1, 1)]
     return Interval(value, min(ends), max(ends))
+
+
+def _quantile(scores: Scores, confidence: float) -> float:
+    """Student's two-sided quantile, with the freedom of the smaller class, whose variance is the less known."""
+    freedom = max(1, min(scores.members.size, scores.others.size) - 1)
+    return float(stdtrit(freedom, 1 - (1 - probability("confidence", confidence, open_ends=True)) / 2))
 
 
 def _delong(scores: Scores) -> tuple[float, float]:
@@ -118,7 +171,7 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     precision, so the estimate is somewhat high: the lower end starts from the one that leaves it out and counts one
     false positive more, unless members are so many that one is nothing.
     """
-    z = one_sided_z(1 - (1 - probability("confidence", confidence, open_ends=True)) / 2)
+    z = _quantile(scores, confidence)
     members = scores.ascending[0]
     strict = bool((members[1:] > members[:-1]).all())
     ranks = np.arange(members.size)
@@ -127,6 +180,9 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     wrongly = scores.others.size - scores.members_among_others[0].astype(np.float64)
     reached = [own[1], scores.others_among_members[1]]
     value = float(np.mean(accused / (accused + wrongly)))
+    if _is_small(scores):
+        band = RocBand.of(scores, (1 - confidence) / 2)
+        return Interval(value, *band.average_precision(scores.members.size, scores.others.size))
     high = _average_precision(accused, wrongly, reached)
     low = high if members.size > MANY else _average_precision(accused - 1, wrongly + 1, reached)
     return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))

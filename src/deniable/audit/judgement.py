@@ -1,9 +1,13 @@
-"""The verdict: whether the trials contradict the claim, and if not, how close the observer came. In words.
+"""The verdict: whether the trials contradict the claim, and if not, what the observer showed. In words.
 
 Error. *Violated* is wrong with probability at most 1 - confidence. For an audit's own trials it rests on all
 estimators that read the two error rates at one threshold fixed in advance: they follow from one event, so that using
 several costs nothing. For scores from elsewhere it rests on one estimator and rule, named before the scores are seen.
-All others are shown and decide nothing. *Loose* is wrong, about this attack, with probability at most 1 - confidence.
+All others are shown and decide nothing.
+
+Closeness is a statement about one quantity, the advantage of an audit's own observer at belief = prior: *loose* if its
+interval ends below what the noise allows (wrong with probability at most 1 - confidence), *tight* if it reaches that.
+Scores from elsewhere get none: what another threshold or attack would show is not known from them.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from scipy.special import ndtri
 
 from deniable.audit.bound import Bound
 from deniable.audit.scores_input import Scores
+from deniable.numbers import as_given, at_least, at_most
 
 if TYPE_CHECKING:
     from deniable.audit.evidence import Measured
@@ -26,7 +31,7 @@ __all__ = ["Claim", "Closeness", "Verdict", "ideal_scores", "judge_bound", "tria
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
-NO_GUARANTEE = "Such a saving is no guarantee: it holds for this attack on this data."
+DO_NOT_REDUCE = "Do not reduce the noise because of this: another data set or attack may reach more."
 MOST_TRIALS = 2**20
 
 
@@ -40,7 +45,7 @@ class Verdict:
     name: Name
     text: str
     closeness: Closeness | None = None
-    """Of a consistent claim: whether the interval reaches it (tight) or falls short of it (loose)."""
+    """Of a consistent audit: whether the interval of the observer's advantage reaches what the noise allows."""
 
 
 @dataclass(frozen=True)
@@ -53,36 +58,36 @@ class Claim:
     noise: float | None = None
 
 
-def judge_bound(bound: Bound, claim: Claim, trials: int, needed: Callable[[], int | None]) -> Verdict:
-    """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked."""
+def judge_bound(
+    bound: Bound, claim: Claim, trials: int, needed: Callable[[], int | None], unit: str = "trials"
+) -> Verdict:
+    """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked.
+
+    `unit` is what a row of the scores is called: trials, or the canaries of one training.
+    """
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
     if bound.value > claim.epsilon:
-        least = f"at least {bound.value:.3g}" if bound.value < inf else "beyond all bounds"
-        what = f"The release leaks more than is claimed: epsilon at delta {claim.delta:g} is {least}"
-        return Verdict("violated", f"{what}, not {claim.epsilon:.3g} {sure}.")
-    between = f"this attack shows an epsilon between {bound.value:.3g} and {_most(bound.upper)} {sure}"
-    if bound.upper < claim.epsilon:
-        text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, so the claim is loose for it."
-        return Verdict("consistent", f"{text} {saving(bound, claim)}", "loose")
+        least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
+        what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
+        return Verdict("violated", f"{what}, not {as_given(claim.epsilon)} {sure}.")
     if bound.value > 0:
-        text = f"Nothing contradicts epsilon {claim.epsilon:.3g}; {between}, which reaches the claim"
-        return Verdict("consistent", f"{text}: it is tight within what {trials:,} trials can tell.", "tight")
+        proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
+        text = f"No violation found: {proven}; {as_given(claim.epsilon)} is claimed."
+        return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
+    wanted = _wanted(needed(), trials, unit)
     return Verdict(
-        "cannot judge", f"{trials:,} trials cannot tell this attack from guessing. {_wanted(needed(), trials)}"
+        "cannot judge", f"By {bound.method}, {trials:,} {unit} cannot tell this attack from guessing. {wanted}"
     )
 
 
-def saving(bound: Bound, claim: Claim) -> str:
-    """How much noise the data at hand would allow to save, with the warning that belongs to it."""
-    if claim.noise is None or bound.least_noise is None:
-        return "How much noise could be saved takes the noise to tell (method mechanism)."
-    if bound.least_noise == inf:
-        return f"Noise {claim.noise:.3g} could be far less before this attack sees anything. {NO_GUARANTEE}"
-    share = claim.noise / bound.least_noise
-    less = f"noise {claim.noise * share:.3g} in place of {claim.noise:.3g}, {1 - share:.0%} less"
-    return f"The claim would hold against it with {less}. {NO_GUARANTEE}"
+def _reach(bound: Bound, claim: Claim) -> Iterator[str]:
+    """What the attack falls short of, where that is known; it limits the attack alone."""
+    if bound.upper < claim.epsilon:
+        where = "with this threshold" if bound.rule == "fixed" else "at any threshold"
+        most = f"The most that this attack could show {where} is {at_most(bound.upper)}"
+        yield f"{most}, which is no limit on the true epsilon. {DO_NOT_REDUCE}"
 
 
 def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshold: float = 0.0) -> int | None:
@@ -116,17 +121,13 @@ def _undecided(bound: Bound) -> Iterator[str]:
             yield f"No verdict rests on this estimator: the scores speak against what it assumes, {assumption.text}."
 
 
-def _wanted(needed: int | None, trials: int) -> str:
+def _wanted(needed: int | None, trials: int, unit: str = "trials") -> str:
     if needed is None:
-        return "No practical number of trials would, so small is what the claim allows."
+        return f"No practical number of {unit} would, so small is what the claim allows."
     if needed <= trials:
         enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
-        return f"{enough}: this one is weaker or had bad luck. Run more trials, or use a stronger attack."
+        return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or a stronger attack."
     return f"About {needed:,} would, for an observer as strong as the claim allows; or use a stronger attack."
-
-
-def _most(upper: float) -> str:
-    return f"{upper:.3g}" if upper < inf else "any value"
 
 
 def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, Any]) -> Verdict:
@@ -138,40 +139,38 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
     if broken:
         return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
+    if measured.advantage.high < exact["advantage"]:
+        short = f"{_advantage(measured)} stays below the {exact['advantage']:.3g} that this noise allows"
+        return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
-    upper = inf if curve is None else curve.upper
-    if exact["epsilon"] is not None and upper < exact["epsilon"]:
-        return Verdict("consistent", _loose(measured, exact), "loose")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact["advantage"]))
-    return Verdict("consistent", f"{_reached(measured, exact['advantage'])} {_tight(measured)}", "tight")
+    agrees = f"{_advantage(measured)} agrees with the {exact['advantage']:.3g} that theory predicts"
+    return Verdict("consistent", f"{_exceeded(measured, exact)} {agrees}.", "tight")
 
 
 def _broken(measured: Measured, limits: Mapping[str, Any], what: str) -> list[str]:
     found = {"advantage": measured.advantage.low, "epsilon": measured.largest_bound}
     return [
-        f"The training's {name} is above {_most(low)}, more than the {limits[name]:.3g} that {what}"
+        f"The training's {name} is above {at_least(low) if low < inf else 'any value'}, more than the "
+        f"{limits[name]:.4g} that {what}"
         for name, low in found.items()
         if limits[name] is not None and low > limits[name]
     ]
 
 
-def _reached(measured: Measured, possible: float) -> str:
+def _exceeded(measured: Measured, exact: Mapping[str, Any]) -> str:
+    """How often the belief was exceeded, beside how often it may be."""
+    often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact["belief_failure"]))
+    return (
+        f"No violation found. The observer exceeded {100 * measured.belief_bound:.4g} % belief in {often} of "
+        f"{measured.trials:,} trainings; {allowed} is allowed."
+    )
+
+
+def _advantage(measured: Measured) -> str:
     value, low, high = measured.advantage
-    limits = f"between {low:.3g} and {high:.3g}"
-    return f"The observer reached an advantage of {value:.3g} ({limits}); the noise allows {possible:.3g}."
-
-
-def _tight(measured: Measured) -> str:
-    return f"The bound is tight for this data, within what {measured.trials:,} trials can tell."
-
-
-def _loose(measured: Measured, exact: Mapping[str, Any]) -> str:
-    share = measured.advantage.value / exact["advantage"]
-    curve = measured.bound("mechanism")
-    text = f"The bound is loose for this data: the observer gets {max(share, 0):.0%} of what it allows."
-    claim = Claim(exact["epsilon"], exact["delta"], exact["advantage"], measured.noise)
-    return " ".join([_reached(measured, exact["advantage"]), text, *([saving(curve, claim)] if curve else [])])
+    return f"Its advantage ({value:.2g}, {100 * measured.confidence:.4g} % interval {low:.2g} to {high:.2g})"
 
 
 def _nothing(measured: Measured, possible: float) -> str:

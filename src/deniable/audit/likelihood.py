@@ -33,6 +33,7 @@ __all__ = ["likelihood", "likelihood_mu", "separation", "separation_mu"]
 
 LEVEL = 0.01
 """How often right assumptions are flagged, all of an estimator's tests together."""
+_LARGEST = 1e100
 MOST_TESTED = 100_000
 FEWEST = 20
 """Trials of either class below which the assumptions cannot be tested, so that no verdict rests on the bound."""
@@ -74,6 +75,7 @@ class Moments:
 
 def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From d', valid for Gaussian scores of equal variance whatever noise was added."""
+    scores = _of_moderate_size(scores)
     found = Moments.of(scores)
     limits = separation_mu(found, confidence), separation_mu(found, 1 - confidence)
     return _bound("separation", limits, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
@@ -81,10 +83,19 @@ def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
 
 def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From the mean log-likelihood ratio, valid where the scores are computed with the noise that was added."""
+    scores = _of_moderate_size(scores)
     found = Moments.of(scores)
     limits = likelihood_mu(found, confidence), likelihood_mu(found, 1 - confidence)
     tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
     return _bound("likelihood", limits, delta, confidence, _tested(scores, tests))
+
+
+def _of_moderate_size(scores: Scores) -> Scores:
+    """Scores whose squares are finite. No log-likelihood ratio is so large, and d' does not depend on the scale."""
+    largest = max(-scores.ascending[0][0], scores.ascending[0][-1], -scores.ascending[1][0], scores.ascending[1][-1])
+    if largest <= _LARGEST:
+        return scores
+    return Scores(scores.members / largest * _LARGEST, scores.others / largest * _LARGEST)
 
 
 def separation_mu(found: Moments, confidence: float) -> float:
@@ -125,7 +136,7 @@ def _bound(
     name: str, limits: tuple[float, float], delta: float, confidence: float, assumptions: tuple[Assumption, ...]
 ) -> Bound:
     probability("delta", delta, open_ends=True)
-    low, high = (epsilon_of_mu(mu, delta) for mu in limits)
+    low, high = epsilon_of_mu(limits[0], delta), epsilon_of_mu(limits[1], delta, at_most=True)
     found = Bound(name, low, delta, confidence, high, mu=limits[0], most_mu=limits[1], assumptions=assumptions)
     return found if found.valid else replace(found, value=0.0, upper=inf, most_mu=inf)
 

@@ -36,7 +36,16 @@ __all__ = [
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05)
 """Shares of the canaries that are guessed about."""
 _FARTHEST, _PRECISION = 100.0, 1e-6
-_COINS = Assumption("each canary was included by its own fair coin, and all else was the same")
+_COINS_TEXT = "each canary was included by its own fair coin, and all else was the same"
+_UNFAIR_LEVEL = 1e-4
+"""How often fair coins are taken for unfair ones."""
+
+
+def _coins(scores: Scores) -> Assumption:
+    """Fair coins, tested by how many canaries were included."""
+    fewer = min(scores.members.size, scores.others.size)
+    p_value = min(1.0, 2 * float(bdtr(fewer, len(scores), 0.5)))
+    return Assumption(_COINS_TEXT, None if p_value >= _UNFAIR_LEVEL else False, p_value)
 
 
 def one_run(scores: Scores, delta: float, confidence: float = 0.95, shares: tuple[float, ...] = SHARES) -> Bound:
@@ -44,7 +53,7 @@ def one_run(scores: Scores, delta: float, confidence: float = 0.95, shares: tupl
     probability("delta", delta)
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
     value = max(epsilon_from_guesses(m, r, v, delta, side) for r, v in _tries(scores, shares))
-    return Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(_COINS,))
+    return _claimed(Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(_coins(scores),)))
 
 
 def one_run_gaussian(
@@ -55,7 +64,12 @@ def one_run_gaussian(
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
     mu = max(mu_from_guesses(m, r, v, side) for r, v in _tries(scores, shares))
     found = Bound("one-run-gaussian", epsilon_of_mu(mu, delta), delta, confidence, rule="abstention", mu=mu)
-    return replace(found, assumptions=(_COINS, GAUSSIAN))
+    return _claimed(replace(found, assumptions=(_coins(scores), GAUSSIAN)))
+
+
+def _claimed(bound: Bound) -> Bound:
+    """Nothing is claimed where the scores speak against an assumption."""
+    return bound if bound.valid else replace(bound, value=0.0)
 
 
 def _tries(scores: Scores, shares: tuple[float, ...]) -> list[tuple[int, int]]:

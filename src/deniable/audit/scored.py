@@ -2,16 +2,19 @@
 
 The verdict rests on one estimator with one rule, named before the scores are seen (`method`, `rule`); by default the
 exact trade-off curve where the noise is named, else the (epsilon, delta) region. The others are shown beside it.
+
+How the rows arose decides which estimators are sound: many independent trainings, one row each, or the canaries of one
+training, whose scores share its randomness (`rows_from`). Every bound carries the assumption that it makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from deniable.audit.bound import Bound
+from deniable.audit.bound import Assumption, Bound
 from deniable.audit.credible import credible
 from deniable.audit.estimators import (
     Advantage,
@@ -21,17 +24,24 @@ from deniable.audit.estimators import (
     Region,
     estimate,
 )
-from deniable.audit.intervals import advantage_interval, auc_interval, average_precision_interval, tpr_interval
+from deniable.audit.intervals import (
+    advantage_interval,
+    auc_interval,
+    average_precision_interval,
+    best_advantage_interval,
+    tpr_interval,
+)
 from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
 from deniable.audit.likelihood import likelihood, separation
 from deniable.audit.limits import Interval
 from deniable.audit.one_run import one_run, one_run_gaussian
 from deniable.audit.promise import training_mechanism
-from deniable.audit.scores_input import Floats, Scores
+from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import positive, probability, whole
 from deniable.mechanisms import Adjacency
+from deniable.numbers import as_given
 from deniable.scores import privacy_loss
 
 __all__ = ["FPRS", "METHODS", "SCHEMA", "Asked", "judge_scores"]
@@ -40,6 +50,14 @@ SCHEMA = "deniable/verdict/1"
 FPRS = (0.001, 0.01, 0.1)
 METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
 """Estimators that a verdict may rest on."""
+ONE_RUN = ("one-run", "one-run-gaussian")
+"""Those of them that are sound for the canaries of one training; the others take a training for each row."""
+ORIGINS = ("trainings", "one-run")
+INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
+NOT_STATED = (
+    "This takes each row for a training of its own, which was not stated: say --from trainings, or, for the canaries "
+    "of one training, --from one-run."
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,8 @@ class Asked:
     method: str | None = None
     rule: Rule | None = None
     confidence: float = 0.95
+    rows_from: str | None = None
+    """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
 
     def __post_init__(self) -> None:
         positive("claimed_epsilon", self.epsilon, zero=True)
@@ -65,6 +85,13 @@ class Asked:
             positive("noise", self.noise)
         if self.method is not None and self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if self.rows_from not in (None, *ORIGINS):
+            raise ValueError(f"from must be one of {', '.join(ORIGINS)}, got {self.rows_from!r}")
+        if self.rows_from == "one-run" and self.method not in (None, *ONE_RUN):
+            raise ValueError(
+                f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "
+                f"{' or '.join(ONE_RUN)}"
+            )
         if self.method == "mechanism" and self.noise is None:
             raise ValueError(
                 "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
@@ -73,7 +100,16 @@ class Asked:
     @property
     def primary(self) -> str:
         """The estimator that the verdict rests on."""
-        return self.method or ("mechanism" if self.noise is not None else "region")
+        if self.method is not None:
+            return self.method
+        if self.rows_from == "one-run":
+            return "one-run-gaussian" if self.noise is not None and self.rate == 1 else "one-run"
+        return "mechanism" if self.noise is not None else "region"
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether the rows are taken for the canaries of one training."""
+        return self.primary in ONE_RUN
 
     @property
     def thresholds(self) -> Rule:
@@ -87,7 +123,13 @@ class Asked:
         return Claim(self.epsilon, self.delta, float(loss.advantage()), self.noise)
 
     def estimator(self, name: str) -> Callable[[Scores], Bound]:
-        """Scores to a bound, by the estimator's name."""
+        """Scores to a bound with all that it assumes, by the estimator's name."""
+        if name in ONE_RUN:
+            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
+        found = self._of_trainings(name)
+        return lambda scores: _assuming(INDEPENDENT, found(scores))
+
+    def _of_trainings(self, name: str) -> Callable[[Scores], Bound]:
         if name in _WHOLE:
             return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
         reading = self._reading(name)
@@ -113,12 +155,19 @@ _WHOLE: dict[str, Callable[[Scores, float, float], Bound]] = {
 """Estimators that need no threshold."""
 
 
+def _assuming(assumption: Assumption, bound: Bound) -> Bound:
+    return replace(bound, assumptions=(assumption, *bound.assumptions))
+
+
 def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
     """The document: claimed and measured side by side, and the verdict of the primary estimator."""
     bounds = list(_bounds(scores, asked))
     claim, primary = asked.claim(), bounds[0]
     achieved = _achieved(scores, asked)
-    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim))
+    unit = "canaries" if asked.of_one_run else "trials"
+    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim), unit)
+    if asked.rows_from is None and not asked.of_one_run:
+        found = replace(found, text=f"{found.text} {NOT_STATED}")
     return {
         "schema": SCHEMA,
         "input": _input(asked),
@@ -139,14 +188,18 @@ def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
 
 
 def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
-    """The primary estimator's first, then those that go with any scores."""
+    """The primary estimator's first, then those that go with rows of this kind."""
     yield asked.estimator(asked.primary)(scores)
+    if asked.of_one_run:
+        yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
+        return
     shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.noise is not None else []), "separation"]
     for name in shown:
         if name != asked.primary:
             yield asked.estimator(name)(scores)
     if isinstance(asked.thresholds, Fixed):
-        yield credible(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
+        bound = credible(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
+        yield _assuming(INDEPENDENT, bound)
 
 
 def _needed(asked: Asked, claim: Claim) -> int | None:
@@ -166,17 +219,11 @@ def _achieved(scores: Scores, asked: Asked) -> dict[str, Any]:
 
 
 def _advantage(scores: Scores, asked: Asked) -> Interval:
-    """At the fixed threshold, or at the rule's strongest one, where only limits are sound."""
+    """At the fixed threshold, or at the best of all."""
     rule = asked.thresholds
     if isinstance(rule, Fixed):
         return advantage_interval(scores.errors(rule.threshold), asked.confidence)
-
-    def gap(fpr: Floats, fnr: Floats) -> Floats:
-        return 1 - fpr - fnr
-
-    limits = rule.limits(scores, gap, 1 - (1 - asked.confidence) / 2).strongest(gap)
-    low, high = limits.lower(gap), limits.upper(gap)
-    return Interval((low + high) / 2, low, high)
+    return best_advantage_interval(scores, rule, asked.confidence)
 
 
 def _interval(found: Interval) -> dict[str, float]:
@@ -199,26 +246,35 @@ def _input(asked: Asked) -> dict[str, Any]:
         "claimed_epsilon": asked.epsilon,
         "delta": asked.delta,
         **(training if asked.noise is not None else {}),
+        "from": "one-run" if asked.of_one_run else asked.rows_from,
         "method": asked.primary,
-        "rule": rule.name,
+        "rule": "abstention" if asked.of_one_run else rule.name,
         **threshold,
         "confidence": asked.confidence,
     }
 
 
 def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[str]:
-    exact = _exact(asked)
-    if exact is not None and (exact["epsilon"] is None or exact["epsilon"] > asked.epsilon * (1 + 1e-9)):
-        epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
-        yield (
-            f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {asked.epsilon:.3g} that "
-            "is claimed."
-        )
+    yield from _too_little_noise(asked)
     if measured["auc"]["high"] < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
-    yield f"The verdict rests on {asked.primary} alone; the other estimators are shown and decide nothing."
+    yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
+    if asked.of_one_run:
+        yield "The limits of advantage, AUC, average precision and TPR take the canaries for independent."
     if found.name == "consistent":
         yield "Consistent is no proof: a stronger attack may show more."
+
+
+def _too_little_noise(asked: Asked) -> Iterator[str]:
+    """A claim that its own noise refutes, whatever the scores are."""
+    exact = _exact(asked)
+    if exact is None or (exact["epsilon"] is not None and exact["epsilon"] <= asked.epsilon * (1 + 1e-9)):
+        return
+    epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
+    if epsilon == f"{asked.epsilon:.3g}":
+        epsilon = f"{exact['epsilon']:.6g}"
+    claimed = as_given(asked.epsilon)
+    yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."
 
 
 def rule_named(name: str | None, threshold: float | None) -> Rule | None:

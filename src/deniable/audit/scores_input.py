@@ -87,6 +87,12 @@ class Scores:
         members, others = self.ascending
         return places(others, members)
 
+    @cached_property
+    def values(self) -> Floats:
+        """The scores that occur, ascending, each once."""
+        both = np.sort(np.concatenate(self.ascending), kind="stable")  # two ascending runs: merged, not sorted
+        return np.asarray(both[np.append(True, both[1:] > both[:-1])])
+
     def generator(self, seed: int) -> np.random.Generator:
         """Random numbers that are the same for the same scores, and have nothing to do with their order.
 

@@ -6,7 +6,7 @@ them, so the error of a rule is the error of every estimator that is read off it
 | rule | the threshold | why it is sound |
 |---|---|---|
 | `Fixed` | named before the scores were seen | Clopper-Pearson for both rates, jointly (`joint_tails`) |
-| `Bonferroni` | order statistics of either class, at ranks named before | see there; union bound over all of them |
+| `Bonferroni` | order statistics at ranks named before; few values: between them | union bound over all of them |
 | `Split` | the best on one random half | the limits come from the other half alone |
 | `MultiSplit` | the best on each of many random halves | the p-value that half of the splits reach, doubled |
 
@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtri
 
+from deniable.audit.curves import FEW_VALUES, RocBand
 from deniable.audit.limits import joint_tails, lower_limits, upper_limits
 from deniable.audit.scores_input import Errors, Floats, Scores
 from deniable.checks import probability, real, whole
@@ -40,12 +41,15 @@ def shift(fpr: Floats, fnr: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on (FPR, FNR): rows are splits, columns thresholds whose limits hold together, then corners.
+    """Limits on (FPR, FNR). Of `fpr` and `fnr` rows are splits, columns thresholds whose limits hold together, then
+    corners; of `fpr_low` and `fnr_low` rows are thresholds, columns corners.
 
-    Guarantee: in each row, with probability 1 - risk every threshold has a corner at which both true rates are at most
-    `fpr` and `fnr` (`joint_tails`); and with the same probability one at which both are at least `fpr_low` and
-    `fnr_low`. `risk` is (1 - confidence) times the share of rows that must agree: if each of B p-values is sound, then
-    B / k times the k-th smallest is (Rueger 1978).
+    Guarantee for lower bounds: in each row, with probability 1 - risk every threshold has a corner at which both true
+    rates are at most `fpr` and `fnr` (`joint_tails`). `risk` is (1 - confidence) times the share of rows that must
+    agree: if each of B p-values is sound, then B / k times the k-th smallest is (Rueger 1978).
+
+    Guarantee for upper limits: with probability `confidence`, every threshold has a corner at which both true rates are
+    at least `fpr_low` and `fnr_low`. The thresholds are the fixed one alone, or all there are.
     """
 
     fpr: Floats
@@ -57,7 +61,20 @@ class Limits:
     @classmethod
     def of(cls, errors: Errors, confidence: float) -> Limits:
         """From the counts of one threshold that was fixed in advance."""
-        return _limits([[errors]], confidence, 1 - probability("confidence", confidence, open_ends=True))
+        risk = 1 - probability("confidence", confidence, open_ends=True)
+        return cls(*_upper_rates([[errors]], risk), *_lower_rates(errors, risk), confidence)
+
+    @classmethod
+    def at_many(cls, rows: list[list[Errors]], risk: float, scores: Scores, confidence: float) -> Limits:
+        """From the counts of thresholds of which all in a row share `risk`; upper limits are of the whole curve.
+
+        Scores of two values, each seen often, are decisions: the one threshold between them is the whole curve.
+        """
+        rates = _upper_rates(rows, risk)
+        if _is_decision(scores):
+            return cls(*rates, *_lower_rates(scores.errors(float(scores.values[0])), 1 - confidence), confidence)
+        fpr, fnr = RocBand.of(scores, 1 - confidence).least_rates()
+        return cls(*rates, fpr[:, None], fnr[:, None], confidence)
 
     @property
     def agreeing(self) -> int:
@@ -66,29 +83,13 @@ class Limits:
 
     def lower(self, strength: Strength) -> float:
         """Guarantee: above the largest true strength with probability at most 1 - confidence."""
-        return float(np.sort(self._least(strength).max(axis=1))[-self.agreeing])
+        return float(np.sort(strength(self.fpr, self.fnr).min(axis=2).max(axis=1))[-self.agreeing])
 
     def upper(self, strength: Strength) -> float:
-        """What the strongest of these thresholds shows at most, at the same confidence; other attacks may show more."""
-        return self.shown_at_most(strength).lower(strength)
-
-    def shown_at_most(self, strength: Strength) -> Limits:
-        """The strongest threshold of each row, with the strongest of its lower limits on the rates as the only ones."""
-        best = self.strongest(strength)
-        corner = strength(best.fpr_low, best.fnr_low).argmax(axis=2)[:, :, None]
-        fpr, fnr = (np.take_along_axis(rate, corner, axis=2) for rate in (best.fpr_low, best.fnr_low))
-        return Limits(fpr, fnr, fpr, fnr, self.confidence)
-
-    def strongest(self, strength: Strength) -> Limits:
-        """The strongest threshold of each row alone."""
-        place = self._least(strength).argmax(axis=1)[:, None, None]
-        given = (self.fpr, self.fnr, self.fpr_low, self.fnr_low)
-        fpr, fnr, fpr_low, fnr_low = (np.take_along_axis(limit, place, axis=1) for limit in given)
-        return Limits(fpr, fnr, fpr_low, fnr_low, self.confidence)
-
-    def _least(self, strength: Strength) -> Floats:
-        """Of each row and threshold: the least strength that its limits leave possible."""
-        return np.asarray(strength(self.fpr, self.fnr).min(axis=2))
+        """Guarantee: below the strength at the fixed threshold, or at the best of all, with probability at most
+        1 - confidence. Other attacks may show more.
+        """
+        return float(strength(self.fpr_low, self.fnr_low).max())
 
     def refutes(self, tpr: Callable[[float], float]) -> bool:
         """Whether an attack with these rates beats the trade-off curve `tpr`(fpr), which is then not the true one."""
@@ -131,11 +132,18 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Bonferroni:
-    """Order statistics of either class as thresholds, at ranks that depend on the numbers of trials alone.
+    """Thresholds that do not depend on the scores they are measured on, so many as the scores have values.
 
-    Above the k-th largest of n scores lies a rate whose distribution is Beta(k, n - k + 1), stochastically less with
-    ties: its upper limit is Clopper and Pearson's for k - 1 events. The other class is independent of the threshold,
-    so its limit is Clopper and Pearson's. All limits share 1 - confidence equally.
+    Without ties: order statistics of either class, at ranks that depend on the numbers of trials alone. Above the k-th
+    largest of n scores lies a rate whose distribution is Beta(k, n - k + 1): its upper limit is Clopper and Pearson's
+    for k - 1 events. The other class is independent of the threshold, so its limit is Clopper and Pearson's.
+
+    With ties: a random twentieth of the scores is set aside to learn the values from. Where they are few, the
+    thresholds are the cuts between them, one for hard labels; else the ranks, with ties broken at random, which is an
+    attack, too. The rest is measured.
+
+    All thresholds share 1 - confidence equally. The guarantee is proved for scores that never tie and for those that
+    always do; where a file has ties only sometimes, it is validated by simulation.
     """
 
     shares: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.25, 0.5)
@@ -149,23 +157,57 @@ class Bonferroni:
 
     def limits(self, scores: Scores, strength: Strength, confidence: float) -> Limits:
         probability("confidence", confidence, open_ends=True)
+        return Limits.at_many([self._errors(scores)], 1 - confidence, scores, confidence)
+
+    def _errors(self, scores: Scores) -> list[Errors]:
+        if scores.values.size == len(scores):
+            return self._at_ranks(scores)
+        generator = scores.generator(0)
+        share = min(max(_LEARNED_SHARE, _FEWEST_LEARNED / len(scores)), _LARGEST_LEARNED_SHARE)
+        learned, measured = _parted(scores, generator, share)
+        thresholds = _cuts(np.concatenate(learned))
+        if not thresholds.size:
+            return self._at_ranks(untied(Scores(*measured), generator))
+        return [_errors(measured, threshold) for threshold in thresholds.tolist()]
+
+    def _at_ranks(self, scores: Scores) -> list[Errors]:
         members, others = scores.ascending
         found = [_above(others[-rank], scores, rank) for rank in self._ranks(others.size)]
-        found += [_from(members[rank - 1], scores, rank) for rank in self._ranks(members.size)]
-        return _limits([found], confidence, 1 - confidence)
+        return found + [_from(members[rank - 1], scores, rank) for rank in self._ranks(members.size)]
 
     def _ranks(self, trials: int) -> list[int]:
         return sorted({min(trials, 1 + int(share * trials)) for share in self.shares})
 
 
+_LEARNED_SHARE, _FEWEST_LEARNED, _LARGEST_LEARNED_SHARE = 0.05, 12, 0.25
+"""Scores set aside to learn the values from."""
+_SCORES_PER_VALUE = 4
+"""So many of them must fall on a value, on average, for the values to be called few."""
+
+
+def _cuts(learned: Floats) -> Floats:
+    """The thresholds between the values of `learned` if these are few; none if they are many."""
+    values = np.unique(learned)
+    few = values.size <= min(FEW_VALUES, learned.size // _SCORES_PER_VALUE)
+    return (values[:-1] if values.size > 1 else values) if few else values[:0]
+
+
+def untied(scores: Scores, generator: np.random.Generator) -> Scores:
+    """The places of the scores in ascending order, equal ones in random order."""
+    both = np.concatenate([scores.members, scores.others])
+    place = np.empty(both.size)
+    place[np.lexsort((generator.random(both.size), both))] = np.arange(both.size)
+    return Scores(place[: scores.members.size], place[scores.members.size :])
+
+
 def _above(threshold: float, scores: Scores, rank: int) -> Errors:
-    """Members are those above the `rank`-th largest of the others; with ties, as many false positives as without."""
+    """Members are those above the `rank`-th largest of the others."""
     missed = int(np.searchsorted(scores.ascending[0], threshold, side="right"))
     return Errors(rank - 1, scores.others.size, missed, scores.members.size)
 
 
 def _from(threshold: float, scores: Scores, rank: int) -> Errors:
-    """Members are those from the `rank`-th smallest of the members on; with ties, as many misses as without."""
+    """Members are those from the `rank`-th smallest of the members on."""
     accused = scores.others.size - int(np.searchsorted(scores.ascending[1], threshold, side="left"))
     return Errors(accused, scores.others.size, rank - 1, scores.members.size)
 
@@ -198,9 +240,9 @@ class MultiSplit:
         generator = scores.generator(self.seed)
         rows = []
         for _ in range(self.splits):
-            chosen, measured = _halves(scores, generator)
+            chosen, measured = _parted(scores, generator, 0.5)
             rows.append([_errors(measured, _strongest(chosen, strength, 1 - risk))])
-        return _limits(rows, confidence, risk)
+        return Limits.at_many(rows, risk, scores, confidence)
 
 
 RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Fixed, Bonferroni, Split, MultiSplit)}
@@ -210,17 +252,17 @@ _CANDIDATES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, *np.l
 _QUANTILES = np.concatenate([_CANDIDATES, 1 - _CANDIDATES[-2::-1]])
 """Where thresholds are looked for, as quantiles of all scores of a half; dense at both ends."""
 
-Half = tuple[Floats, Floats]
+Part = tuple[Floats, Floats]
 
 
-def _halves(scores: Scores, generator: np.random.Generator) -> tuple[Half, Half]:
-    """A random half of either class to choose on, and the (larger) rest to measure on."""
+def _parted(scores: Scores, generator: np.random.Generator, share: float) -> tuple[Part, Part]:
+    """A random `share` of either class to choose on, rounded down, and the rest to measure on; never all."""
     members, others = (generator.permutation(values) for values in (scores.members, scores.others))
-    m, o = members.size // 2, others.size // 2
+    m, o = (min(int(share * values.size), values.size - 1) for values in (members, others))
     return (members[:m], others[:o]), (members[m:], others[o:])
 
 
-def _strongest(half: Half, strength: Strength, confidence: float) -> float:
+def _strongest(half: Part, strength: Strength, confidence: float) -> float:
     """The candidate whose limits on this half are the strongest; 0 where a class is missing, so that none is known."""
     members, others = half
     if not members.size or not others.size:
@@ -234,7 +276,7 @@ def _strongest(half: Half, strength: Strength, confidence: float) -> float:
     return float(candidates[np.argmax(found.min(axis=1))])
 
 
-def _errors(half: Half, threshold: float) -> Errors:
+def _errors(half: Part, threshold: float) -> Errors:
     members, others = half
     return Errors(int(np.sum(others > threshold)), others.size, int(np.sum(members <= threshold)), members.size)
 
@@ -243,18 +285,30 @@ def _agreeing(rows: int) -> int:
     return -(-rows // 2)
 
 
-def _limits(rows: list[list[Errors]], confidence: float, risk: float) -> Limits:
+def _upper_rates(rows: list[list[Errors]], risk: float) -> tuple[Floats, Floats]:
     """All thresholds of a row share `risk` equally; the two classes are independent, so their rates are joint."""
     u, v = joint_tails(risk / len(rows[0]))
     counts = np.moveaxis(np.array([[_tuple(e) for e in row] for row in rows]), 2, 0)
     fp, negatives, fn, positives = counts[..., None]
-    return Limits(
-        upper_limits(fp, negatives, 1 - u),
-        upper_limits(fn, positives, 1 - v),
-        lower_limits(fp, negatives, 1 - u),
-        lower_limits(fn, positives, 1 - v),
-        confidence,
-    )
+    return upper_limits(fp, negatives, 1 - u), upper_limits(fn, positives, 1 - v)
+
+
+def _lower_rates(errors: Errors, risk: float) -> tuple[Floats, Floats]:
+    """Corners of the least rates at one threshold."""
+    u, v = joint_tails(risk)
+    fpr = lower_limits(errors.false_positives, errors.negatives, 1 - u)
+    return fpr[None], lower_limits(errors.false_negatives, errors.positives, 1 - v)[None]
+
+
+def _is_decision(scores: Scores) -> bool:
+    """Whether there are two values, each seen so often that a third one would have been seen, too."""
+    if scores.values.size != 2:
+        return False
+    higher = sum(int(np.sum(values == scores.values[1])) for values in scores.ascending)
+    return _OFTEN <= higher <= len(scores) - _OFTEN
+
+
+_OFTEN = 10
 
 
 def _tuple(errors: Errors) -> tuple[int, int, int, int]:

@@ -9,24 +9,26 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from deniable.audit.scored import INDEPENDENT
 from deniable.cli.running import print_parts
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, at_least, at_most
 from deniable.report.standing import standing
 
 __all__ = ["show"]
 
 
-def show(document: Document) -> None:
-    """Print `document` for a person, on standard output."""
-    print_parts(_parts(document))
+def show(document: Document, *, every_estimator: bool = False) -> None:
+    """Print `document` for a person, on standard output; `every_estimator` adds those that decide nothing."""
+    print_parts(_parts(document, every_estimator))
 
 
-def _parts(document: Document) -> Iterator[RenderableType]:
-    heading = ", ".join(filter(None, (document["verdict"].capitalize(), document["closeness"])))
-    yield Text(f"{heading}. {document['verdict_text']}\n", style="bold")
+def _parts(document: Document, every_estimator: bool) -> Iterator[RenderableType]:
+    yield Text(f"{document['verdict'].capitalize()}. {document['verdict_text']}\n", style="bold")
     yield Text(_examined(document) + "\n")
-    yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
+    yield Text(_epsilon_line(document) + "\n")
+    if every_estimator:
+        yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
     yield Padding(_achieved(document), (0, 0, 1, 2), expand=False)
     for note in document["notes"]:
         yield Text(note, style="dim")
@@ -35,23 +37,50 @@ def _parts(document: Document) -> Iterator[RenderableType]:
 def _examined(document: Document) -> str:
     given, measured = document["input"], document["measured"]
     rule = f"threshold {given['threshold']:g} fixed in advance" if "threshold" in given else f"rule {given['rule']}"
+    how = given["method"] if given["from"] == "one-run" else f"{given['method']} ({rule})"
+    rows = {"one-run": "canaries of one training", "trainings": "a training each"}
+    taken = rows.get(given["from"], "taken for a training each")
     return (
-        f"{measured['members']:,} scores of members and {measured['others']:,} of others, examined by "
-        f"{given['method']} ({rule}), against the claim of epsilon {as_given(given['claimed_epsilon'])} at delta "
-        f"{as_given(given['delta'])}."
+        f"{measured['members']:,} scores of members and {measured['others']:,} of others ({taken}), examined by {how}."
     )
+
+
+def _epsilon_line(document: Document) -> str:
+    """The one line about epsilon: claimed, exact where the noise is known, proven, and what that assumes."""
+    given, bound = document["input"], document["measured"]["epsilon"]["lower_bound"]
+    exact = (document["exact"] or {}).get("epsilon")
+    parts = [f"claimed {as_given(given['claimed_epsilon'])}"]
+    parts += [f"exact {exact:.3g} (of the claimed noise)"] if exact is not None else []
+    parts += [f"proven lower bound {_least(bound['value'])}" if bound["valid"] else "no proven lower bound"]
+    sure = f"{100 * given['confidence']:.4g} % confidence"
+    trusted = [one["text"] for one in bound["assumptions"] if one["holds"] is None]
+    rests = f"{sure}, if {'; and if '.join(trusted)}" if trusted else sure
+    return f"Epsilon at delta {as_given(given['delta'])}: {', '.join(parts)} ({rests})."
+
+
+HEADINGS = (
+    ("Estimator", "left"),
+    ("proven lower bound", "right"),
+    ("most this estimator could show (no limit on the true epsilon)", "right"),
+    ("", "left"),
+)
 
 
 def estimators(bounds: list[Document]) -> Table:
     """One row an estimator: what it shows, how sure, and whether its assumptions stand."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading, justify in (("Epsilon by", "left"), ("at least", "right"), ("shown at most", "right"), ("", "left")):
-        table.add_column(heading, justify=justify, no_wrap=heading != "")  # type: ignore[arg-type]
+    for heading, justify in HEADINGS:
+        table.add_column(heading, justify=justify, max_width=24 if justify == "right" else None)  # type: ignore[arg-type]
     for bound in bounds:
-        low = "-" if not bound["valid"] else _figure(bound["value"])
-        high = "-" if not bound["valid"] else _figure(bound["upper"])
-        table.add_row(bound["name"], low, high, standing(bound))
+        low = "-" if not bound["valid"] else _least(bound["value"])
+        high = "-" if not bound["valid"] else _most(bound["upper"])
+        table.add_row(bound["name"], low, high, standing(_without_shared(bound)))
     return table
+
+
+def _without_shared(bound: Document) -> Document:
+    """The bound without what all of them assume, which is said once."""
+    return {**bound, "assumptions": [one for one in bound["assumptions"] if one["text"] != INDEPENDENT.text]}
 
 
 def _achieved(document: Document) -> Table:
@@ -59,17 +88,22 @@ def _achieved(document: Document) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("What the attack achieves")
     table.add_column("measured", justify="right")
-    table.add_column(f"{100 * document['input']['confidence']:.4g}% limits", justify="right")
+    table.add_column(f"{100 * document['input']['confidence']:.4g} % limits", justify="right")
+    where = "" if "threshold" in document["input"] else " at the best threshold"
     rows = {
-        "Membership advantage": measured["advantage"],
+        f"Membership advantage{where}": measured["advantage"],
         "AUC": measured["auc"],
         "Average precision": measured["average_precision"],
         **{f"TPR at FPR {as_given(row['fpr'])}": row for row in measured["tpr"]},
     }
     for name, found in rows.items():
-        table.add_row(name, _figure(found["value"]), f"{found['low']:.3g} to {found['high']:.3g}")
+        table.add_row(name, f"{found['value']:.3g}", f"{found['low']:.3g} to {found['high']:.3g}")
     return table
 
 
-def _figure(value: float | None) -> str:
-    return "any" if value is None else f"{value:.3g}"
+def _least(value: float | None) -> str:
+    return "beyond all bounds" if value is None else at_least(value)
+
+
+def _most(value: float | None) -> str:
+    return "no limit" if value is None else at_most(value)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "verdict"]
 
 EXAMPLES = (
-    "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5\n\n"
-    "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000"
+    "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --from trainings\n\n"
+    "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"
+    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run"
 )
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
 
@@ -28,7 +29,10 @@ CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see t
 def verdict(
     context: typer.Context,
     scores: Annotated[
-        str, typer.Argument(metavar="SCORES.csv", help="Columns score and member (1 or 0).", show_default=False)
+        str,
+        typer.Argument(
+            metavar="SCORES.csv", help="One row per record: columns score and member (1 or 0).", show_default=False
+        ),
     ],
     claimed_epsilon: Annotated[Text, option("claimed-epsilon", "E", "The claim: (E, D)-DP.", CLAIM)] = None,
     delta: Annotated[Text, option("delta", "D", "D of the claim.", CLAIM)] = None,
@@ -38,14 +42,24 @@ def verdict(
     adjacency: Annotated[
         Text, option("adjacency", "A", "add-remove (default), replace or zero-out; matters when sampling.", CLAIM)
     ] = None,
+    rows_from: Annotated[
+        Text,
+        option(
+            "from",
+            "F",
+            "How the rows arose: trainings (one row each, independent; assumed if not stated) or one-run (canaries of "
+            "one training, each included by its own fair coin).",
+            EXAMINED,
+        ),
+    ] = None,
     method: Annotated[
         Text,
         option(
             "method",
             "M",
             "What the verdict rests on: mechanism (default with --noise), region (default without), gaussian, "
-            "separation or likelihood (for log-likelihood ratios), one-run or one-run-gaussian (for canaries of one "
-            "training), advantage (weaker).",
+            "separation or likelihood (for log-likelihood ratios), advantage (weaker); with --from one-run: one-run or "
+            "one-run-gaussian.",
             EXAMINED,
         ),
     ] = None,
@@ -60,6 +74,10 @@ def verdict(
     ] = None,
     threshold: Annotated[Text, option("threshold", "T", "The threshold of rule fixed. Default 0.", EXAMINED)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of the verdict. Default 0.95.", EXAMINED)] = None,
+    estimators: Annotated[
+        bool,
+        typer.Option("--estimators", metavar=" ", help="Show every estimator of epsilon.", rich_help_panel=EXAMINED),
+    ] = False,
     json: Annotated[
         bool,
         typer.Option(
@@ -67,7 +85,7 @@ def verdict(
         ),
     ] = False,
 ) -> None:
-    """What the scores of any attack say about a claim: violated, consistent (tight or loose), or too few."""
+    """Test a privacy claim with the scores of your own attack: violated, consistent, or cannot judge."""
     from deniable.cli.waiting import patience
 
     try:
@@ -86,7 +104,7 @@ def verdict(
         return
     from deniable.cli.scored import show
 
-    show(document)
+    show(document, every_estimator=estimators)
 
 
 def _provenance(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,5 +135,5 @@ def _asked(texts: Mapping[str, Any]) -> Asked:
         raise ValueError(f"--adjacency must be one of {', '.join(Adjacency)}, got {kind!r}")
     training = {name: values[name] for name in ("noise", "rate", "steps", "confidence") if name in values}
     rule = rule_named(texts["rule"], values.get("threshold"))
-    known = {"adjacency": Adjacency(kind), "method": texts["method"], "rule": rule}
+    known = {"adjacency": Adjacency(kind), "method": texts["method"], "rule": rule, "rows_from": texts["rows_from"]}
     return Asked(values["claimed_epsilon"], values["delta"], **known, **training)

@@ -24,6 +24,7 @@ from deniable.mechanisms import Adjacency, Mechanism
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 _SMALLEST = 5e-324
+_NEGLIGIBLE = 1e-14  # beside the prior
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -72,7 +73,7 @@ class PrivacyLoss:
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
-        if self.negligible and (ceiling := self.pair.ceiling(k)) <= self.negligible:
+        if self.negligible and (ceiling := max(pair.ceiling(k) for pair in self._directions)) <= self.negligible:
             return Upper(ceiling, ceiling)
         worst = functional(self.pair)
         for pair in self._directions[1:]:
@@ -111,7 +112,8 @@ class PrivacyLoss:
         probability("prior", prior)
         if prior in (0.0, 1.0):
             return Upper(1.0)
-        stick = self.delta(log1p(-prior) - log(prior))
+        k = log1p(-prior) - log(prior)
+        stick = self._worst(lambda pair: pair.rough_stick(k, _NEGLIGIBLE), k)
         return Upper(min(1.0, 1 - prior + prior * stick), prior * stick.error)
 
     @ends_in_time

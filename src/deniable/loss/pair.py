@@ -14,9 +14,9 @@ from math import inf, isfinite, nextafter
 from deniable.loss.roots import falls_to, surely_above
 from deniable.loss.values import Upper
 
-__all__ = ["Pair"]
+__all__ = ["PRECISION", "Pair"]
 
-_PRECISION = 1e-13  # relative, of a search
+PRECISION = 1e-13  # relative, of a search
 _ROUNDOFF = 1e-14
 
 
@@ -28,6 +28,10 @@ class Pair(ABC):
     @abstractmethod
     def hockey_stick(self, k: float) -> Upper:
         """sup over events of P(event) - e^k Q(event), for any real k."""
+
+    def rough_stick(self, k: float, negligible: float) -> Upper:
+        """The hockey-stick divergence, with any error where it is below `negligible`."""
+        return self.hockey_stick(k)
 
     @abstractmethod
     def tail(self, t: float) -> Upper:
@@ -56,6 +60,11 @@ class Pair(ABC):
     def escape(self) -> float:
         """P(L = inf): mass where Q cannot have produced the output."""
 
+    @property
+    def most_variation(self) -> float:
+        """A quick upper bound on the total variation between P and Q."""
+        return 1.0
+
     def rough(self) -> Pair | None:
         """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
         return None
@@ -82,14 +91,14 @@ class Pair(ABC):
         """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
         return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = _PRECISION) -> Upper:
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = PRECISION) -> Upper:
         floor = nextafter(self.least, -inf)
         if tail(floor) <= failure:
             return Upper(-inf)
         return self._fall(tail, failure, floor, precision)
 
     def _fall(
-        self, functional: Callable[[float], Upper], level: float, floor: float, precision: float = _PRECISION
+        self, functional: Callable[[float], Upper], level: float, floor: float, precision: float = PRECISION
     ) -> Upper:
         """Where a falling functional reaches `level`, from the safe side, with an error that reaches the other one."""
         found = falls_to(functional, level, self.near(functional, level), floor=floor, precision=precision)

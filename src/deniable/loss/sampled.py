@@ -46,6 +46,13 @@ class Removed(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.base.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
+        if not isinstance(self.base, GaussianStep):
+            return super().centres
+        return log1p(-self.rate), float(self.tilted(np.zeros(1))[1, 0])
+
     def sticks(self, k: Floats) -> Floats:
         """rate * H_{1 + (e^k - 1)/rate}(P0 || Q0), exact (Balle, Barthe, Gaboardi 2018, Theorem 2)."""
         gap = _gap(k, self.rate)
@@ -143,6 +150,11 @@ class Added(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.mirror.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        rare, often = self.mirror.centres
+        return -rare, -often
+
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
@@ -203,6 +215,7 @@ class Exchanged(Step):
     rate: float
     decay: float = 0.0
     smooth = True
+    centres = 0.0, 0.0
 
     def _loss(self, x: Numbers) -> Numbers:
         return self._log_mix(x) - self._log_mix(-x)

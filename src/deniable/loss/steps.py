@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, nextafter, sqrt
+from math import exp, inf, nan, nextafter, sqrt
 from operator import attrgetter
 from typing import Protocol
 
@@ -39,6 +39,9 @@ class Step(Pair):
     """A pair whose functionals are elementary; `smooth` tells that its characteristic function dies out."""
 
     smooth: bool = False
+    centres: tuple[float, float] = (nan, nan)
+    """The loss around which the law is rough, on any scale, while elsewhere it is smooth on the scale of the distance:
+    two guesses, for rare jumps and for many. NaN where there is no such single loss."""
 
     @abstractmethod
     def sticks(self, k: Floats) -> Floats:
@@ -108,6 +111,7 @@ class GaussianStep(Step):
 
     mu: float
     smooth = True
+    centres = 0.0, 0.0
 
     def sticks(self, k: Floats) -> Floats:
         """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""

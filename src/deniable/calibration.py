@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, inf, log, log1p
 
@@ -244,7 +244,8 @@ def calibrate(
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
-    risk = _Risk(target, cache(lambda value: privacy_loss(mechanism_of(value), adjacency)))
+    hints: dict[float, float] = {}
+    risk = _Risk(target, cache(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints)))
     with limited(_EFFORT):
         value, error = searches[over](risk, target)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), error)

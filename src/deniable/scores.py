@@ -8,7 +8,7 @@ the distance it may have from the truth in `.error`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
@@ -48,6 +48,8 @@ class PrivacyLoss:
     pair: Pair
     both_ways: bool = True
     """Whether the pair is also looked at with its sides exchanged."""
+    hints: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
+    """Thresholds of attacks by their false positive rates, as a similar release had them: where to look first."""
     negligible: float = 0.0
     """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
 
@@ -63,8 +65,8 @@ class PrivacyLoss:
 
     def one_way(self, negligible: float, back: bool = False) -> PrivacyLoss:
         """The same to look around with: one direction only, and nothing exact about what is negligible."""
-        pair = self.pair.reversed() if back else self.pair
-        return replace(self, pair=pair, both_ways=False, negligible=negligible)
+        pair, hints = (self.pair.reversed(), {}) if back else (self.pair, self.hints)
+        return replace(self, pair=pair, both_ways=False, negligible=negligible, hints=hints)
 
     def roughly(self) -> PrivacyLoss | None:
         """About the same, much quicker; None where there is no such thing."""
@@ -85,6 +87,8 @@ class PrivacyLoss:
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
+        if epsilon == 0 and not self.negligible:
+            return self.advantage()
         return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
     @ends_in_time
@@ -159,7 +163,9 @@ class PrivacyLoss:
     def _found_tests(self, fpr: float) -> list[_Test]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
-        steep = self.pair.null_exceeded(fpr)
+        steep = self.pair.null_exceeded(fpr, self.hints.get(fpr))
+        if isfinite(steep):
+            self.hints[fpr] = float(steep)
         if len(self._directions) == 1:
             return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:

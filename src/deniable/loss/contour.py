@@ -80,18 +80,23 @@ class Contour(ComposedPair):
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         return self._value(t, NULL_TAIL, matters)
 
-    def null_exceeded(self, failure: float) -> Upper:
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
-        return self._where(self.null_tail, failure, precision=1e-6)
+        return self._where(self.null_tail, failure, precision=1e-6, hint=hint)
 
     def _fall(
-        self, functional: Callable[..., Upper], level: float, floor: float, precision: float = PRECISION
+        self,
+        functional: Callable[..., Upper],
+        level: float,
+        floor: float,
+        precision: float = PRECISION,
+        hint: float | None = None,
     ) -> Upper:
         @wraps(functional)
         def looked_at(k: float) -> Upper:
             return functional(k, (level / 2, 2 * level))
 
-        return super()._fall(looked_at, level, floor, precision)
+        return super()._fall(looked_at, level, floor, precision, hint)
 
     def _value(self, k: float, weight: Weight, matters: Range) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band.

@@ -228,7 +228,9 @@ class AtomStep(Step):
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> Upper:
+    def _where(
+        self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0, hint: float | None = None
+    ) -> Upper:
         """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
         return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
 

@@ -12,7 +12,7 @@ from functools import cache
 from math import exp, inf, log, log1p
 
 from deniable.checks import MOST_STEPS, positive, probability
-from deniable.loss.effort import QUESTION, limited
+from deniable.loss.effort import QUESTION, limited, share_of
 from deniable.loss.roots import crossing, falls_to
 from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
@@ -259,7 +259,8 @@ class _Risk:
     loss: Callable[[float], PrivacyLoss]
 
     def __call__(self, value: float) -> float:
-        return self.target.risk(self.loss(value))
+        with share_of(_SHARE):
+            return self.target.risk(self.loss(value))
 
     def of_variation(self, value: float) -> float:
         """An upper bound from the steps' total variations alone, which rare sampling keeps small without any noise."""
@@ -268,12 +269,14 @@ class _Risk:
 
     def breaks(self, value: float) -> bool:
         """Whether the promise is surely broken, however the numerical errors fell."""
-        return self.target.least_risk(self.loss(value)) > self.target.level
+        with share_of(_SHARE):
+            return self.target.least_risk(self.loss(value)) > self.target.level
 
     def looked_at(self, value: float) -> float:
         """Less than half as dear: one direction only, and a bound where that is far below the level."""
         target = self.target
-        return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
+        with share_of(_SHARE):
+            return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
 
     def guessed(self, value: float) -> float:
         """A guess, much cheaper still; inf where there is none to be had."""
@@ -282,6 +285,7 @@ class _Risk:
 
 
 _EFFORT = 2 * QUESTION  # exponentials for one calibration
+_SHARE = QUESTION // 5  # and for one look
 _PRECISION = 5e-10
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9

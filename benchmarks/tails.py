@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import exp, log
 
 import numpy as np
@@ -41,22 +41,26 @@ def milliseconds(work: Callable[[], object]) -> float:
     return 1e3 * (time.process_time() - start)
 
 
+def training(noise: float, rate: float, steps: float) -> dn.Mechanism:
+    return dn.Gaussian(noise).subsampled(rate).composed(int(steps))
+
+
+def questions(noise: float, rate: float, steps: float, adjacency: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every question about one training; nothing is remembered between them."""
+    for name, score in SCORES.items():
+        yield name, lambda score=score: score(dn.privacy_loss(training(noise, rate, steps), adjacency))
+    for name, target in TARGETS.items():
+        yield name, lambda target=target: dn.calibrate(lambda s: training(s, rate, steps), target, adjacency)
+
+
 def costs(trainings: int, seed: int) -> dict[str, list[float]]:
-    """CPU milliseconds of every question about every training; nothing is remembered between questions."""
-    generator, found = np.random.default_rng(seed), defaultdict(list)
+    """CPU milliseconds of every question about every training."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, list[float]] = defaultdict(list)
     for number in range(trainings):
-        noise, rate, steps = (
-            exp(generator.uniform(log(low), log(high))) for low, high in ((0.5, 5), (1e-4, 0.1), (100, 1e6))
-        )
-        adjacency = ("add-remove", "replace")[number % 2]
-
-        def mechanism(noise: float, rate: float = rate, steps: float = steps) -> dn.Mechanism:
-            return dn.Gaussian(noise).subsampled(rate).composed(int(steps))
-
-        for name, score in SCORES.items():
-            found[name].append(milliseconds(lambda: score(dn.privacy_loss(mechanism(noise), adjacency))))
-        for name, target in TARGETS.items():
-            found[name].append(milliseconds(lambda: dn.calibrate(mechanism, target, adjacency)))
+        settings = [exp(generator.uniform(log(low), log(high))) for low, high in ((0.5, 5), (1e-4, 0.1), (100, 1e6))]
+        for name, question in questions(*settings, ("add-remove", "replace")[number % 2]):
+            found[name].append(milliseconds(question))
     return found
 
 

@@ -293,8 +293,9 @@ class Composition:
             return here.estimate(weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
-        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)
-        found = self.saddle(pole + exp(log_distance))
-        if found.value == inf:
+        within = start - 10, start + 30
+        log_distance = falls_to(approximation, level, (start, 0.5), floor=within[0], within=within, close=0.5)
+        found = self.saddle(pole + exp(min(log_distance, within[1])))
+        if log_distance == inf or found.value == inf:
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")
         return found

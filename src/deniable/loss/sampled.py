@@ -60,6 +60,9 @@ class Removed(Step):
     def null_tails(self, t: Floats) -> Floats:
         return np.where(t < log1p(-self.rate), 1.0, self.base.null_tails(self._finite_gap(t)))
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.where(t < log1p(-self.rate), 0.0, self.base.log_null_tails(self._finite_gap(t)))
+
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
 
@@ -163,7 +166,7 @@ class Added(Step):
         base, rate = self.mirror.base.reversed(), self.mirror.rate
         gap = -self.mirror._finite_gap(-t)
         mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
-        return np.where(t >= -log1p(-rate), 0.0, mixture)
+        return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mirrored(self.mirror).cumulant(s)

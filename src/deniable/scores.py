@@ -24,6 +24,8 @@ from deniable.mechanisms import Adjacency, Mechanism
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 _SMALLEST = 5e-324
+_LOOSE = 0.99  # share of a rate that some attack should be known to have
+_LARGE_LOSSES = 0.1, 1.0, 10.0
 _NEGLIGIBLE = 1e-14  # beside the prior
 
 
@@ -129,8 +131,11 @@ class PrivacyLoss:
         top = self.tpr_bound(fpr)
         if not 0 < fpr < 1:
             return Upper(top)
-        corners = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
-        return Upper.between(_reached(fpr, corners + [p for test in self._tests(fpr) for p in test.points()]), top)
+        points = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+        points += [point for test in self._tests(fpr) for point in test.points()]
+        if _reached(fpr, points) < _LOOSE * top:  # no threshold was found: large losses may still be told from others
+            points += [point for t in _LARGE_LOSSES for point in _Test(self.pair, Upper(t)).points()]
+        return Upper.between(min(_reached(fpr, points), top), top)
 
     @ends_in_time
     def tpr_bound(self, fpr: float) -> float:
@@ -144,7 +149,7 @@ class PrivacyLoss:
             return 1.0
         if fpr == 0:
             return max(pair.escape for pair in self._directions)
-        return min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)})
+        return max(fpr, min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)}))
 
     def _dual(self, k: float, fpr: float) -> float:
         """delta(k) + e^k fpr."""

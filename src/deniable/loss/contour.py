@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
-from deniable.loss.effort import QUESTION, UnresolvedError, limited, still_affordable
+from deniable.loss.effort import QUESTION, UnresolvedError, ends_in_time, limited, still_affordable
 from deniable.loss.grid import Grid
 from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
 from deniable.loss.pair import PRECISION, Pair
@@ -98,6 +98,7 @@ class Contour(ComposedPair):
 
         return super()._fall(looked_at, level, floor, precision, hint)
 
+    @ends_in_time
     def _value(self, k: float, weight: Weight, matters: Range) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band.
 

@@ -67,6 +67,9 @@ class Removed(Step):
     def null_tails(self, t: Floats) -> Floats:
         return np.where(t < log1p(-self.rate), 1.0, self.base.null_tails(self._finite_gap(t)))
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.where(t < log1p(-self.rate), 0.0, self.base.log_null_tails(self._finite_gap(t)))
+
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
 
@@ -170,7 +173,7 @@ class Added(Step):
         base, rate = self.mirror.base.reversed(), self.mirror.rate
         gap = -self.mirror._finite_gap(-t)
         mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
-        return np.where(t >= -log1p(-rate), 0.0, mixture)
+        return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mirrored(self.mirror).cumulant(s)
@@ -322,8 +325,9 @@ def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
     """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep):
         losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
-        weights = np.array([base.down, base.still, base.up, base.hidden])
-        return Nodes(log_mixture(rate, losses[weights > 0]), np.log(weights[weights > 0]))
+        masses = np.array([base.up, base.still, base.up, base.hidden])
+        log_weights = np.log(masses[masses > 0]) - np.array([base.epsilon, 0.0, 0.0, 0.0])[masses > 0]
+        return Nodes(log_mixture(rate, losses[masses > 0]), log_weights)
     if isinstance(base, LaplaceStep):
         ends = np.array([-base.epsilon, base.epsilon])
         between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, nan, nextafter, sqrt
+from functools import cached_property
+from math import exp, inf, log, nan, nextafter, sqrt
 from operator import attrgetter
 from typing import Protocol
 
@@ -54,6 +55,11 @@ class Step(Pair):
     @abstractmethod
     def null_tails(self, t: Floats) -> Floats:
         """Q(L > t) at every t."""
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        """ln Q(L > t) at every t, also where it underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.null_tails(t)))
 
     @abstractmethod
     def cumulant(self, s: Complexes) -> Complexes:
@@ -129,6 +135,9 @@ class GaussianStep(Step):
     def null_tails(self, t: Floats) -> Floats:
         return np.asarray(ndtr(-self.mu / 2 - t / self.mu))
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.asarray(log_ndtr(-self.mu / 2 - t / self.mu))
+
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))
 
@@ -162,6 +171,10 @@ class LaplaceStep(Step):
     def null_tails(self, t: Floats) -> Floats:
         inside = 0.5 * np.exp(-(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2)
         return np.where(t >= self.epsilon, 0.0, np.where(t < -self.epsilon, 1.0, inside))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        inside = -(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2 - log(2)
+        return np.where(t >= self.epsilon, -inf, np.where(t < -self.epsilon, 0.0, inside))
 
     def cumulant(self, s: Complexes) -> Complexes:
         left, right = -s * self.epsilon, (s - 1) * self.epsilon
@@ -222,6 +235,13 @@ class AtomStep(Step):
     def null_tails(self, t: Floats) -> Floats:
         return self._above(t, self.down, self.up)
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        """Where only the upper atom is above t, its Q-mass may be too small for a number of its own."""
+        with np.errstate(divide="ignore"):
+            upper_atom = np.where(t >= self.epsilon, -inf, (log(self.up) if self.up > 0 else -inf) - self.epsilon)
+            others = np.log(self.still * (t < 0) + self.up * (t < -self.epsilon))
+        return np.asarray(np.logaddexp(upper_atom, others))
+
     def hockey_stick(self, k: float) -> Upper:
         return Upper(self.hidden) if k >= self.epsilon else super().hockey_stick(k)  # exact: no round-off to grant
 
@@ -240,9 +260,31 @@ class AtomStep(Step):
         return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        top = np.abs(s.real) * self.epsilon
-        moment = self.down * np.exp(s * self.epsilon - top) + self.up * np.exp(-s * self.epsilon - top)
-        return np.asarray(top + np.log(moment + self.still * np.exp(-top)))
+        terms = self._log_null_masses[:, None] + self._losses[:, None] * s.ravel()
+        top = terms.real.max(axis=0)
+        return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0))).reshape(s.shape)
+
+    def tilted(self, c: Floats) -> Floats:
+        """The tilted law's mean and variance, which lose no digits."""
+        logs = self._log_null_masses[:, None] + self._losses[:, None] * c
+        top = logs.max(axis=0)
+        masses = np.exp(logs - top)
+        total = masses.sum(axis=0)
+        mean = (masses * self._losses[:, None]).sum(axis=0) / total
+        variance = (masses * (self._losses[:, None] - mean) ** 2).sum(axis=0) / total
+        return np.array([top + np.log(total), mean, variance])
+
+    @cached_property
+    def _losses(self) -> Floats:
+        kept = [mass > 0 for mass in (self.up, self.still, self.up)]
+        return np.array([self.epsilon, 0.0, -self.epsilon])[kept]
+
+    @cached_property
+    def _log_null_masses(self) -> Floats:
+        """Q-masses of the same losses; the upper one's may be too small for a number of its own."""
+        logs = [log(mass) if mass > 0 else -inf for mass in (self.up, self.still, self.up)]
+        logs[0] -= self.epsilon
+        return np.array([mass for mass in logs if mass > -inf])
 
     @property
     def escape(self) -> float:

@@ -90,3 +90,13 @@ def test_effort_is_counted_and_shared():
         with pytest.raises(UnresolvedError):
             still_affordable()
     still_affordable()
+
+
+def test_a_sampled_atom_too_rare_for_a_number_is_kept():
+    """Its Q-mass e^-1000 underflows, its P-mass is a quarter: it was left out, and the divergence came out as .25."""
+    mechanism = dn.compose(dn.ApproximateDP(1000.0, 0.5).subsampled(0.5), dn.Gaussian(1.0))
+    assert dn.privacy_loss(mechanism, "zero-out").pair.hockey_stick(19.6) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_rate_is_never_below_blind_guessing():
+    assert dn.privacy_loss(dn.TotalVariation(0.0)).tpr(1e-5) >= 1e-5

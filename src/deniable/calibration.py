@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, inf, log, log1p
 
 from deniable.checks import MOST_STEPS, positive, probability
-from deniable.loss.effort import QUESTION, limited
+from deniable.loss.effort import QUESTION, limited, share_of
 from deniable.loss.roots import crossing, falls_to
 from deniable.loss.values import Upper
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = [
@@ -217,8 +217,11 @@ class Calibration:
 
     @property
     def achieved(self) -> float:
-        """The promised score of the calibrated release, at most `target.bound`."""
-        return self.target.score(self.loss)
+        """The promised score of the calibrated release, at most `target.bound`, as the risk has shown."""
+        score = self.target.score(self.loss)
+        if isinstance(score, Upper):
+            return Upper.between(score.least, min(score, self.target.bound))
+        return min(score, self.target.bound)
 
     @property
     def method(self) -> str:
@@ -241,7 +244,8 @@ def calibrate(
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
-    risk = _Risk(target, cache(lambda value: privacy_loss(mechanism_of(value), adjacency)))
+    hints: dict[float, float] = {}
+    risk = _Risk(target, cache(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints)))
     with limited(_EFFORT):
         value, error = searches[over](risk, target)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
@@ -255,16 +259,24 @@ class _Risk:
     loss: Callable[[float], PrivacyLoss]
 
     def __call__(self, value: float) -> float:
-        return self.target.risk(self.loss(value))
+        with share_of(_SHARE):
+            return self.target.risk(self.loss(value))
+
+    def of_variation(self, value: float) -> float:
+        """An upper bound from the steps' total variations alone, which rare sampling keeps small without any noise."""
+        most = self.loss(value).pair.most_variation
+        return self.target.risk(privacy_loss(TotalVariation(most)))
 
     def breaks(self, value: float) -> bool:
         """Whether the promise is surely broken, however the numerical errors fell."""
-        return self.target.least_risk(self.loss(value)) > self.target.level
+        with share_of(_SHARE):
+            return self.target.least_risk(self.loss(value)) > self.target.level
 
     def looked_at(self, value: float) -> float:
         """Less than half as dear: one direction only, and a bound where that is far below the level."""
         target = self.target
-        return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
+        with share_of(_SHARE):
+            return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
 
     def guessed(self, value: float) -> float:
         """A guess, much cheaper still; inf where there is none to be had."""
@@ -272,7 +284,8 @@ class _Risk:
         return inf if rough is None else self.target.risk(rough)
 
 
-_EFFORT = 2 * QUESTION
+_EFFORT = 2 * QUESTION  # exponentials for one calibration
+_SHARE = QUESTION // 5  # and for one look
 _PRECISION = 5e-10
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9
@@ -285,6 +298,8 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
 
     The margin covers rounding, also that of scores which the risk stands for.
     """
+    if risk.of_variation(_LEAST) <= target.level:
+        return _LEAST, _LEAST
     noise = first_safe(risk.looked_at, target.level, _start(risk, target), _PRECISION) * (1 + _PRECISION)
     if noise < inf and risk(noise) > target.level:
         noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)

@@ -8,7 +8,7 @@ the distance it may have from the truth in `.error`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
@@ -24,6 +24,9 @@ from deniable.mechanisms import Adjacency, Mechanism
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 _SMALLEST = 5e-324
+_LOOSE = 0.99  # share of a rate that some attack should be known to have
+_LARGE_LOSSES = 0.1, 1.0, 10.0
+_NEGLIGIBLE = 1e-14  # beside the prior
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -47,6 +50,8 @@ class PrivacyLoss:
     pair: Pair
     both_ways: bool = True
     """Whether the pair is also looked at with its sides exchanged."""
+    hints: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
+    """Thresholds of attacks by their false positive rates, as a similar release had them: where to look first."""
     negligible: float = 0.0
     """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
 
@@ -62,8 +67,8 @@ class PrivacyLoss:
 
     def one_way(self, negligible: float, back: bool = False) -> PrivacyLoss:
         """The same to look around with: one direction only, and nothing exact about what is negligible."""
-        pair = self.pair.reversed() if back else self.pair
-        return replace(self, pair=pair, both_ways=False, negligible=negligible)
+        pair, hints = (self.pair.reversed(), {}) if back else (self.pair, self.hints)
+        return replace(self, pair=pair, both_ways=False, negligible=negligible, hints=hints)
 
     def roughly(self) -> PrivacyLoss | None:
         """About the same, much quicker; None where there is no such thing."""
@@ -72,7 +77,7 @@ class PrivacyLoss:
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
-        if self.negligible and (ceiling := self.pair.ceiling(k)) <= self.negligible:
+        if self.negligible and (ceiling := max(pair.ceiling(k) for pair in self._directions)) <= self.negligible:
             return Upper(ceiling, ceiling)
         worst = functional(self.pair)
         for pair in self._directions[1:]:
@@ -84,6 +89,8 @@ class PrivacyLoss:
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
+        if epsilon == 0 and not self.negligible:
+            return self.advantage()
         return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
     @ends_in_time
@@ -111,7 +118,8 @@ class PrivacyLoss:
         probability("prior", prior)
         if prior in (0.0, 1.0):
             return Upper(1.0)
-        stick = self.delta(log1p(-prior) - log(prior))
+        k = log1p(-prior) - log(prior)
+        stick = self._worst(lambda pair: pair.rough_stick(k, _NEGLIGIBLE), k)
         return Upper(min(1.0, 1 - prior + prior * stick), prior * stick.error)
 
     @ends_in_time
@@ -123,8 +131,11 @@ class PrivacyLoss:
         top = self.tpr_bound(fpr)
         if not 0 < fpr < 1:
             return Upper(top)
-        corners = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
-        return Upper.between(_reached(fpr, corners + [p for test in self._tests(fpr) for p in test.points()]), top)
+        points = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+        points += [point for test in self._tests(fpr) for point in test.points()]
+        if _reached(fpr, points) < _LOOSE * top:  # no threshold was found: large losses may still be told from others
+            points += [point for t in _LARGE_LOSSES for point in _Test(self.pair, Upper(t)).points()]
+        return Upper.between(min(_reached(fpr, points), top), top)
 
     @ends_in_time
     def tpr_bound(self, fpr: float) -> float:
@@ -138,7 +149,7 @@ class PrivacyLoss:
             return 1.0
         if fpr == 0:
             return max(pair.escape for pair in self._directions)
-        return min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)})
+        return max(fpr, min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)}))
 
     def _dual(self, k: float, fpr: float) -> float:
         """delta(k) + e^k fpr."""
@@ -157,7 +168,9 @@ class PrivacyLoss:
     def _found_tests(self, fpr: float) -> list[_Test]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
-        steep = self.pair.null_exceeded(fpr)
+        steep = self.pair.null_exceeded(fpr, self.hints.get(fpr))
+        if isfinite(steep):
+            self.hints[fpr] = float(steep)
         if len(self._directions) == 1:
             return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:

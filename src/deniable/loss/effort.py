@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["QUESTION", "UnresolvedError", "ends_in_time", "is_spent", "limited", "spend", "still_affordable"]
+__all__ = [
+    "QUESTION",
+    "UnresolvedError",
+    "ends_in_time",
+    "is_spent",
+    "limited",
+    "share_of",
+    "spend",
+    "still_affordable",
+]
 
 QUESTION = 12_000_000  # exponentials for one question
 P = ParamSpec("P")
@@ -46,6 +55,21 @@ def limited(exponentials: int, anew: bool = False) -> Iterator[None]:
         yield
     finally:
         _PURSE.reset(token)
+
+
+@contextmanager
+def share_of(exponentials: int) -> Iterator[None]:
+    """At most so many inside, taken from the limit that is open: one hard part does not use up everything."""
+    outer = _PURSE.get()
+    given = exponentials if outer is None else min(exponentials, outer.left)
+    inner = _Purse(given)
+    token = _PURSE.set(inner)
+    try:
+        yield
+    finally:
+        _PURSE.reset(token)
+        if outer is not None:
+            outer.left -= given - inner.left
 
 
 def spend(exponentials: int) -> None:

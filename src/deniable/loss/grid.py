@@ -1,76 +1,177 @@
 """Compositions of any steps on a grid of losses, by FFT: for losses with atoms, which no Gaussian smooths.
 
-Guarantee. Each step's loss L is moved to a grid, L + xi, so that a cell's mass goes to the cell's two ends with P-
-and Q-mass both kept: E_Q[e^xi | L] = 1. The hockey-stick divergence, convex in e^k, is thereby replaced by its chord
-("connect the dots", Doroshenko et al. 2022): the discrete pair dominates the true one, and dominance survives
-composition, so divergences are upper bounds. The moves xi are independent, centred and bounded by the spacing;
-Bernstein's inequality bounds their sum by some a except with probability eta, hence P(L > t) <= P_grid(L > t - a) +
-eta. The divergence changes only where a move crosses k, and then by the crossing alone:
+Guarantee. Each step's loss L is moved at random to one of the two ends of its cell, so that a cell's mass keeps both
+its P- and its Q-mass (E_Q[e^xi | cell] = 1 for the move xi).
 
-    0 <= H_grid(k) - H(k) <= (1 - e^-a) (e^k Q_grid(k - a < L <= k) + P_grid(k < L <= k + a)) + (1 + e^k) eta.
+- Upper ends. The hockey-stick divergence, convex in e^k, is thereby replaced by its chord ("connect the dots",
+  Doroshenko et al. 2022): the pair (e^loss Q_grid, Q_grid) dominates the true one, and dominance survives composition.
+  A move that goes up a little too often, as round-off is granted here, only adds to it.
+- Lower ends. The move is a channel: it may be applied to both sides of the true pair, and no channel raises a
+  divergence. So P'(loss > k) - e^k Q_grid(loss > k), where P' is the true P-law of the moved loss, is at most H(k).
+  Both ends are second order in the spacing.
+- Tails. The moves of unlike steps are independent and bounded by the spacing; Bernstein's inequality bounds their sum
+  by some a except with probability eta, hence P(L > t) <= P'(loss > t - a) + eta, and likewise from below and under Q.
+  Since H is convex in e^k with slope -Q(L > k), its own two ends bound the tail, too; the better bound is taken.
 
-Mass above the grid is counted as P-mass at infinity, mass below it is rounded up, wrap-around of the FFT is bounded
-by Chernoff's inequality. The composition is tilted by e^{cL} before the transform, so that round-off is relative to
-the tail that is asked for. Atoms that lie on the grid do not move at all: there the result is exact.
+Mass above the grid is counted as P-mass at infinity, mass below it is rounded up. The composition is tilted by e^{cL}
+before the transform, so that round-off is relative to the tail that is asked for; all sums run over losses above k and
+are relative to e^{K(c) - (c - 1) k}, so that no loss is too large. Wrap-around of the FFT is bounded by Chernoff's
+inequality for the law on the grid. Atoms that lie on the grid do not move at all: there the result is exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, exp, inf, log, log1p, log2, sqrt
+from math import ceil, exp, floor, inf, log, log1p, log2, sqrt
 
 import numpy as np
 from numpy.fft import irfft, rfft
 
-from deniable.loss.arrays import Floats
+from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.composed import ComposedPair
+from deniable.loss.laws import NULL_TAIL, STICK, TAIL
+from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.saddle import EPS, TINY, Composition, Weight
-from deniable.loss.steps import Step
+from deniable.loss.steps import AtomStep, Step
 from deniable.loss.values import Upper
 
 __all__ = ["Grid"]
 
+_MOST_POINTS = 2**21  # of one transform, where a lattice asks for them
+_WORK = 2**22  # points times unlike steps that one composition may cost
+_FEWEST_POINTS = 2**11
+_SMALLEST = 5e-324
+_BLOCK = 512
+_SMALL_LEVEL = 0.2  # below it a level is found from its saddle
+_PRECISION = 1e-11  # of a quantile; the moves leave no more digits
+_SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
+_MOST_EXPONENT = 650.0
+_LEFT_OUT_NATS = 60.0  # e^-60 of a sum is left out, far below its round-off
+_ON_GRID = 1e-9  # share of a cell within which an atom counts as lying on its edge
+
 
 @dataclass(frozen=True)
 class _Cells:
-    """One step on the grid: loss (first + j) * spacing has Q-mass mass[j]; `lost` P-mass lies above the grid."""
+    """One step on the grid: logarithms of masses at the losses (first + j) * spacing."""
 
     first: int
-    mass: Floats
+    log_masses: Floats
+    """Of P where the loss is at least 0, of Q where it is below: the other one is e^-loss or e^loss times it."""
+    log_true: Floats
+    """What truly arrives there under P, in the same unit."""
     lost: float
-    moved: float  # variance of the move xi, the larger of both under P and Q
+    """P-mass above the grid."""
+    moved: float
+    """Variance of the move, the larger of both under P and Q."""
+    drift: float
+    """How far round-off may have put a loss that counts as lying on the grid."""
+
+    def tilted(self, logs: Floats, spacing: float, c: float) -> Floats:
+        """Logarithms of Q-mass times e^{c loss}."""
+        losses = (self.first + np.arange(logs.size)) * spacing
+        return logs + (c - (losses >= 0)) * losses
 
 
 def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
     """The chord discretisation of one step on [low, high]."""
-    first, last = int(np.floor(low / spacing)), int(np.floor(high / spacing)) + 1
+    first, last = floor(low / spacing), floor(high / spacing) + 1
     edges = np.arange(first, last + 1) * spacing
-    p, q = _between(step, edges), _null_between(step, edges)
-    top, bottom = np.exp(edges[1:]), np.exp(edges[:-1])
-    width = np.maximum((top - bottom) * q, 1e-300)  # it underflows far below zero, where there is no mass to move
-    share = np.clip((p - q * bottom) / width, 0.0, 1.0)
-    share = np.where(share < 1e-9, 0.0, np.where(share > 1 - 1e-9, 1.0, share))  # an atom on an edge stays there
-    mass = np.zeros(edges.size)
-    mass[1:] += q * share
-    mass[:-1] += q * (1 - share)
-    mass[0] += max(0.0, 1 - step.reversed().escape - float(step.null_tails(edges[:1])[0]))
-    variance = share * (1 - share) * spacing**2 * exp(spacing)  # e^spacing: P weighs a cell's upper end a little more
-    moved = max(float((p * variance).sum()), float((q * variance).sum()))
-    return _Cells(first, mass, float(step.tails(edges[-1:])[0]), moved)
+    masses = _cell_masses(step, edges, spacing)
+    least, most, drift = _rises(masses, spacing)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        up = edges[:-1] >= 0
+        top = np.where(most < spacing, np.exp(most - spacing) * np.expm1(-most) / np.expm1(-spacing), 1.0)  # of Q
+        own_top = np.where(up, np.expm1(-most) / np.expm1(-spacing), top)
+        base = np.log(np.where(up, masses.p, masses.q))
+        true = base + np.where(up, 0.0, least)
+        ends = [base + np.log(part) for part in (1 - own_top, own_top)]
+        # in the unit of its own end, an end across 0 has the other unit: edges are whole multiples, 0 is one of them
+        turned = np.where(up | (edges[1:] < 0), 0.0, edges[1:])
+        trues = [true + np.log(1 - top), true + np.log(top) - np.where(up, 0.0, spacing) + turned]
+        ends[1] = ends[1] + turned
+    variance = top * (1 - top) * spacing**2 * exp(min(spacing, 700.0))
+    moved = max(float((masses.p * variance).sum()), float((masses.q * variance).sum()))
+    logs, log_true = (_joined(*part) for part in (ends, trues))
+    back, lowest = step.reversed(), np.nextafter(edges[:1], inf)
+    with np.errstate(divide="ignore"):
+        below, unit = float(np.log(back.tails(-lowest) - back.escape)[0]), max(float(edges[0]), 0.0)
+    logs[0] = np.logaddexp(logs[0], below + unit)
+    log_true[0] = np.logaddexp(log_true[0], float(back.log_null_tails(-lowest)[0]) - float(edges[0]) + unit)
+    return _Cells(first, logs, log_true, float(step.tails(edges[-1:])[0]), moved, drift)
 
 
-def _between(step: Step, edges: Floats) -> Floats:
-    """P-mass of (edge_j, edge_j+1], by whichever tail is the smaller one."""
-    above = step.tails(edges)
-    below = step.reversed().null_tails(-np.nextafter(edges, inf))
-    return np.where(edges[:-1] > 0, above[:-1] - above[1:], np.diff(below)).clip(min=0.0)
+def _joined(lower: Floats, upper: Floats) -> Floats:
+    """Logarithms of the masses at all edges from those at both ends of every cell."""
+    return np.logaddexp(np.append(lower, -inf), np.append(-inf, upper))
 
 
-def _null_between(step: Step, edges: Floats) -> Floats:
-    above = step.null_tails(edges)
-    below = step.reversed().tails(-np.nextafter(edges, inf)) - step.reversed().escape
-    return np.where(edges[:-1] > 0, above[:-1] - above[1:], np.diff(below)).clip(min=0.0)
+@dataclass(frozen=True)
+class _Masses:
+    """Of every cell: P- and Q-mass, the loss between them above the cell's lower edge, and that loss's round-off."""
+
+    p: Floats
+    q: Floats
+    rise: Floats
+    doubt: Floats
+
+
+def _cell_masses(step: Step, edges: Floats, spacing: float) -> _Masses:
+    """Masses of the cells (edge_j, edge_j+1], with relative accuracy where they lie far out."""
+    back = step.reversed()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        p, p_doubt = _between(step.tails(edges), back.null_tails(-np.nextafter(edges, inf)))
+        q, q_doubt = _between(step.null_tails(edges), back.tails(-np.nextafter(edges, inf)) - back.escape)
+        log_q, log_q_doubt = _log_between(step.log_null_tails(edges))
+        log_p, log_p_doubt = _log_between(back.log_null_tails(-np.nextafter(edges, inf))[::-1])
+        log_p, log_p_doubt = log_p[::-1], log_p_doubt[::-1]
+        up = edges[:-1] >= 0
+        rise = np.where(up, np.log(p) - log_q, log_p - np.log(q)) - edges[:-1]
+        doubt = np.where(up, p_doubt + log_q_doubt, q_doubt + log_p_doubt) + 4 * EPS * np.abs(edges[:-1])
+        some = np.where(up, p, q) > 0
+    rise, doubt = np.where(some & np.isfinite(rise), rise, 0.0), np.where(some & np.isfinite(doubt), doubt, spacing)
+    return _Masses(p, q, rise, doubt)
+
+
+def _between(above: Floats, below: Floats) -> tuple[Floats, Floats]:
+    """Mass of every cell, by whichever tail is the smaller one, and its relative round-off."""
+    lower = below[1:] < above[:-1]
+    mass = np.where(lower, np.diff(below), above[:-1] - above[1:]).clip(min=0.0)
+    return mass, 8 * EPS * np.where(lower, below[1:], above[:-1]) / mass
+
+
+def _log_between(log_above: Floats) -> tuple[Floats, Floats]:
+    """The same in logarithms, from the upper tail's."""
+    lost = -np.expm1(np.minimum(log_above[1:] - log_above[:-1], 0.0))
+    return log_above[:-1] + np.log(lost), 4 * EPS * (2 + np.abs(log_above[:-1])) / lost
+
+
+def _rises(masses: _Masses, spacing: float) -> tuple[Floats, Floats, float]:
+    """Lower and upper bounds of the rise; those nearly 0 or nearly a cell are taken for it, and how far that is."""
+    least, most = (np.clip(masses.rise + sign * masses.doubt, 0.0, spacing) for sign in (-1, 1))
+    apart = np.clip(masses.rise, 0.0, spacing)
+    snapped = np.where(apart < 0.5 * spacing, 0.0, spacing)
+    near = np.abs(masses.rise - snapped) <= _ON_GRID * spacing
+    some = (masses.p > 0) | (masses.q > 0)
+    drift = float(np.where(near & some, np.abs(masses.rise - snapped) + masses.doubt, 0.0).max(initial=0.0))
+    return np.where(near, snapped, least), np.where(near, snapped, most), min(drift, spacing)
+
+
+class _Suffixes:
+    """Sums of an array from any place to its end, block by block: little round-off, and no cost a question."""
+
+    def __init__(self, array: Floats) -> None:
+        blocks = -(-array.size // _BLOCK)
+        self._padded = np.zeros((blocks, _BLOCK))
+        self._padded.ravel()[: array.size] = array
+        self._beyond = np.append(np.cumsum(self._padded.sum(1)[::-1])[::-1], 0.0)
+
+    def total(self, first: int) -> float:
+        block, place = divmod(first, _BLOCK)
+        if block >= len(self._padded):
+            return 0.0
+        return float(self._padded[block, place:].sum() + self._beyond[block + 1])
 
 
 @dataclass(frozen=True)
@@ -81,37 +182,102 @@ class _Law:
     height: float
     losses: Floats
     pmf: Floats
+    true: Floats
+    """What truly arrives under P, divided by e^loss, in the unit of `pmf`."""
     spacing: float
-    lost: float  # P-mass counted at infinity
-    moved: float  # variance of all moves together
-    roundoff: float  # absolute, of each pmf entry
-    wrapped: float  # tilted mass that may have been folded into the window, or lost in the steps' round-off
+    lost: float
+    """P-mass counted at infinity."""
+    escape: float
+    """P-mass that is truly there."""
+    moved: float
+    """Variance of all moves together."""
+    drift: float
+    """How far round-off may have put losses that count as lying on the grid, all steps together."""
+    roundoff: float
+    """Absolute, of each pmf entry."""
+    wrapped: float
+    """Tilted mass that may have been folded into the window, or lost in the steps' round-off."""
 
     @cached_property
-    def _weights(self) -> tuple[Floats, Floats]:
-        """What turns the tilted pmf into P- and Q-mass."""
-        exponent = self.height - self.c * self.losses
-        return np.exp(np.clip(exponent + self.losses, -700.0, 600.0)), np.exp(np.clip(exponent, -700.0, 600.0))
+    def _middle(self) -> float:
+        return float(self.losses[self.losses.size // 2])
 
     @cached_property
-    def _suffixes(self) -> list[Floats]:
-        """Sums from each loss upwards of P-mass, Q-mass and of their weights."""
-        p, q = self._weights
-        return [np.append(np.cumsum(part[::-1])[::-1], 0.0) for part in (p * self.pmf, q * self.pmf, p, q)]
+    def _suffixes(self) -> dict[tuple[str, float], _Suffixes]:
+        return {}
 
-    def above(self, k: float) -> tuple[float, float, float, float]:
-        """P-mass and Q-mass of losses above k, and the error of each."""
+    def _array(self, name: str) -> Floats:
+        return np.ones_like(self.pmf) if name == "ones" else np.asarray(getattr(self, name))
+
+    def _weighted(self, name: str, first: int, origin: float, shift: float) -> float:
+        """Sum of an array times e^{-(c - shift)(loss - origin)} from `first` on; `origin` lies in the window."""
+        rate = self.c - shift
+        if rate * (self._middle - float(self.losses[0])) > _MOST_EXPONENT:  # weights fall fast: few of them matter
+            part = slice(first, first + ceil(_LEFT_OUT_NATS / (rate * self.spacing)) + 1)
+            return float((self._array(name)[part] * np.exp(-rate * np.maximum(self.losses[part] - origin, 0.0))).sum())
+        if (name, shift) not in self._suffixes:
+            weights = np.exp(-rate * (self.losses - self._middle))
+            self._suffixes[name, shift] = _Suffixes(self._array(name) * weights)
+        return self._suffixes[name, shift].total(first) * exp(rate * (origin - self._middle))
+
+    def _above(self, k: float) -> tuple[int, float]:
+        """The first point above k, and where in the window the weights are 1."""
         first = int(np.searchsorted(self.losses, k + 1e-9 * self.spacing, side="right"))
-        p, q, p_weight, q_weight = (float(sums[first]) for sums in self._suffixes)
-        folded = [self.wrapped * float(weight[min(first, weight.size - 1)]) for weight in self._weights]
-        return p, q, self.roundoff * p_weight + folded[0], self.roundoff * q_weight + folded[1]
+        return first, min(max(k, float(self.losses[0])), float(self.losses[-1]))
 
-    def shift(self, eta: float) -> float:
+    def _error(self, first: int, origin: float, shift: float) -> float:
+        """Of a sum of the pmf from `first` on."""
+        return self.roundoff * self._weighted("ones", first, origin, shift) + self.wrapped
+
+    def stick(self, k: float) -> tuple[float, float]:
+        """Lower and upper end of the divergence at k, of finite losses."""
+        first, origin = self._above(k)
+        growth = exp(min(k - origin, 0.0))
+        p, true = (self._weighted(name, first, origin, 1.0) for name in ("pmf", "true"))
+        q = growth * self._weighted("pmf", first, origin, 0.0)
+        error = self._error(first, origin, 1.0) + growth * self._error(first, origin, 0.0)
+        slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
+        height = _bounded_exp(self.height - (self.c - 1) * origin)
+        return max(height * (true - q - slip), 0.0), height * (max(p - q, 0.0) + slip)
+
+    def tail(self, t: float, shift: float) -> tuple[float, float]:
+        """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
+        eta = 1e-9 * max(self._mass(t, shift, "pmf")[0], 1e-300)
+        move = self._reach(eta)
+        low, high = self._mass(t + move, shift, "true" if shift else "pmf"), self._mass(t - move, shift, "pmf")
+        eta = eta if move else 0.0
+        return max(low[0] - low[1] - eta, 0.0), high[0] + high[1] + eta
+
+    def _mass(self, t: float, shift: float, name: str) -> tuple[float, float]:
+        """Mass above t under P or Q and its error; what truly arrives under P, or what dominates it."""
+        first, origin = self._above(t)
+        total, height = (
+            self._weighted(name, first, origin, shift),
+            _bounded_exp(self.height - (self.c - shift) * origin),
+        )
+        return height * total, height * (self._error(first, origin, shift) + _SUMMED * total)
+
+    def _reach(self, eta: float) -> float:
         """How far the moves may have carried the loss, except with probability eta (Bernstein)."""
         if self.moved == 0:
-            return 0.0
-        eta = min(eta, 0.5)
-        return self.moved + sqrt(2 * self.moved * log(1 / eta)) + self.spacing * log(1 / eta)
+            return self.drift
+        nats = log(1 / min(eta, 0.5))
+        return self.drift + self.moved + sqrt(2 * self.moved * nats) + self.spacing * nats
+
+    def slope(self, t: float) -> tuple[float, float]:
+        """Lower and upper end of e^t Q(L > t) from those of the divergence around t, which is convex in e^t."""
+        ends, move = [(0.0, inf)], sqrt(self.moved)
+        here = self.stick(t)
+        for width in (2 * move, 6 * move, 20 * move):
+            before, after = self.stick(t - width), self.stick(t + width)
+            rise = -np.expm1(-width)
+            ends.append(((here[0] - after[1]) / np.expm1(min(width, 700.0)), (before[1] - here[0]) / rise))
+        return max(low for low, _ in ends), min(high for _, high in ends)
+
+
+def _bounded_exp(x: float) -> float:
+    """e^x; at most about 1e304, which no probability needs."""
+    return exp(min(x, 700.0))
 
 
 @dataclass
@@ -127,47 +293,28 @@ class Grid(ComposedPair):
         if k >= self.largest_finite:
             return Upper(self.escape)
         law = self._law(k, 1.0)
-        value, error = self._stick(law, k)
-        least = value - error - self._crossed(law, k, 1e-9 * max(value, 1e-290))
-        top = min(value + error, 1.0)
-        return Upper(top, max(0.0, min(top, top - max(least, self.escape))))
-
-    @staticmethod
-    def _crossed(law: _Law, k: float, chance: float) -> float:
-        """What moves across k may have added to the divergence; unlikely long moves are granted `chance`."""
-        growth = exp(min(k, 700.0))
-        eta = max(chance / (1 + growth), 1e-300)
-        shift = law.shift(eta)
-        if shift == 0:
-            return 0.0
-        below, here, above = law.above(k - shift), law.above(k), law.above(k + shift)
-        null = max(below[1] - here[1], 0.0) + below[3]
-        crossed = max(here[0] - above[0], 0.0) + here[2]
-        return -float(np.expm1(-shift)) * (growth * null + crossed) + (1 + growth) * eta
-
-    @staticmethod
-    def _stick(law: _Law, k: float) -> tuple[float, float]:
-        p, q, p_error, q_error = law.above(k)
-        growth = exp(min(k, 700.0))
-        return max(p - growth * q, 0.0) + law.lost, p_error + growth * q_error
+        least, most = law.stick(k)
+        return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most + law.lost)
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
             return Upper(self.escape)
-        return self._tail(self._law(t, 1.0), t, 0)
+        law = self._law(t, 1.0)
+        least, most = law.tail(t, 1.0)
+        if law.moved > 0:
+            stick, slope = law.stick(t), law.slope(t)
+            least, most = max(least, stick[0] + slope[0]), min(most, stick[1] + slope[1])
+        return self._between(least + law.escape, most + law.lost)
 
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
             return Upper(0.0)
-        return self._tail(self._law(t, 0.0), t, 1)
+        return self._between(*self._law(t, 0.0).tail(t, 0.0))
 
-    def _tail(self, law: _Law, t: float, under: int) -> Upper:
-        """P(L > t) (under 0) or Q(L > t) (under 1), with the moves on the safe side."""
-        eta = 1e-9 * max(law.above(t)[under], 1e-290)
-        shift = law.shift(eta)
-        high, low = law.above(t - shift), law.above(t + shift)
-        top = high[under] + high[under + 2] + (law.lost if under == 0 else 0.0) + (eta if shift else 0.0)
-        return Upper(min(top, 1.0), max(0.0, min(top, 1.0) - max(low[under] - low[under + 2] - eta, 0.0)))
+    @staticmethod
+    def _between(least: float, most: float) -> Upper:
+        most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
+        return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
 
     def reversed(self) -> Grid:
         return self.mirror
@@ -178,69 +325,178 @@ class Grid(ComposedPair):
         mirrored.__dict__["mirror"] = self
         return mirrored
 
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        """By the saddle-point approximation where the level is small, so that few laws are needed."""
+        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
+        if level < _SMALL_LEVEL:
+            try:
+                guess = self.composition.level_saddle(level, weight).target(weight)
+                return min(max(guess, self.least), self.largest_finite), 0.1 * self.scale
+            except UnresolvedError:
+                pass
+        mean = self.composition.null_mean if weight is NULL_TAIL else self.composition.mean
+        return min(max(mean, self.least), self.largest_finite), self.scale / 2
+
+    def _fall(
+        self,
+        functional: Callable[[float], Upper],
+        level: float,
+        floor: float,
+        precision: float = _PRECISION,
+        hint: float | None = None,
+    ) -> Upper:
+        """No more digits than the moves leave."""
+        return super()._fall(functional, level, floor, precision, hint)
+
     def _law(self, k: float, least: float) -> _Law:
-        """The composition tilted to the saddle for k right of `least`; near-by k share one, on half octaves."""
+        """The composition tilted to the saddle for k right of `least`; near-by k share one, on octaves."""
         c = least
         if k > (self.composition.mean if least == 1.0 else self.composition.null_mean):
-            distance = self.composition.search(k, Weight((least,), least), (least, inf)).c - least
-            c = least + 2.0 ** (round(2 * log2(distance)) / 2)
+            try:
+                distance = self.composition.search(k, Weight((least,), least), (least, inf)).c - least
+                c = least + 2.0 ** round(log2(distance))
+            except UnresolvedError:
+                c = least
         if c not in self._laws:
             self._laws[c] = self._compose(c)
         return self._laws[c]
 
     def _compose(self, c: float) -> _Law:
-        saddle = self.composition.saddle(c)
-        level = exp(max(saddle.value - (c - 1) * saddle.slope, -600.0) - TINY)
-        bounds = [_range(step, max(level / self.composition.steps, 1e-300)) for step, _ in self.composition.parts]
-        reach = self._reach(c, bounds)
-        spacing = self._spacing(2 * reach / self.points)
-        size = 2 ** max(4, ceil(log2(2 * reach / spacing + 2)))
-        transform, height, lost, moved = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 0.0, 0.0
-        for (step, count), (low, high) in zip(self.composition.parts, bounds, strict=True):
-            cells = _cells(step, spacing, low, high)
-            circle, moment = _tilted(cells, spacing, c, size)
-            transform *= rfft(circle) ** count
-            height, moved = height + count * moment, moved + count * cells.moved
-            lost += count * log1p(-min(cells.lost, 1 - EPS))
-        first = round((saddle.slope - reach) / spacing)
-        pmf = np.roll(irfft(transform, size), -first).clip(min=0.0)
-        losses = (first + np.arange(size)) * spacing
-        steps = self.composition.steps
-        roundoff = EPS * (16 + 2 * steps) * float(pmf.max())
-        wrapped = 4 * exp(-TINY) + 4 * steps * EPS
-        return _Law(c, height, losses, pmf, spacing, -float(np.expm1(lost)), moved, roundoff, wrapped)
+        bounds = self._bounds(c)
+        low, high = self._window(c, bounds)
+        spacing = self._spacing(high - low)
+        first = floor(low / spacing)
+        size = 2 ** max(4, ceil(log2(high / spacing - first + 3)))
+        cells = [_cells(step, spacing, *ends) for (step, _), ends in zip(self.composition.parts, bounds, strict=True)]
+        return _Composed(self.composition, cells, c, spacing, size, first).law()
 
-    def _reach(self, c: float, bounds: list[tuple[float, float]]) -> float:
-        """Half the window around the tilted mean: all losses there are, or all but e^-41 (Chernoff)."""
+    def _bounds(self, c: float) -> list[tuple[float, float]]:
+        """The least and the largest loss of every step that matters."""
+        saddle = self.composition.saddle(c)
+        level = exp(max(min(saddle.value - (c - 1) * saddle.slope, 0.0), -600.0) - TINY)
+        return [_range(step, max(level / self.composition.steps, 1e-300)) for step, _ in self.composition.parts]
+
+    def _window(self, c: float, bounds: list[tuple[float, float]]) -> tuple[float, float]:
+        """Its ends: all losses there are, or about all but e^-41 around the tilted mean (Chernoff)."""
         counts = [count for _, count in self.composition.parts]
-        everything = sum(count * (high - low) for count, (low, high) in zip(counts, bounds, strict=True))
+        low, high = (sum(n * ends[side] for n, ends in zip(counts, bounds, strict=True)) for side in (0, 1))
         saddle = self.composition.saddle(c)
+        if not low <= saddle.slope <= high:  # nor where it is infinite
+            return low, high
         likely = self.composition.period(saddle.slope, saddle, self.composition.rivals(saddle, (-inf, inf)), TINY)
-        widest = max(high - low for low, high in bounds)
-        return max(min(everything, likely) if likely > 0 else everything, widest)
+        reach = max(likely if likely > 0 else inf, *(end - start for start, end in bounds))
+        return max(low, saddle.slope - reach), min(high, saddle.slope + reach)
 
-    def _spacing(self, wanted: float) -> float:
-        """About `wanted`, such that the atoms of a step, where there are any, lie on the grid."""
-        atoms = [step.largest_finite for step, _ in self.composition.parts if not step.smooth]
-        atoms = [atom for atom in atoms if wanted < atom < inf]
-        return atoms[0] / ceil(atoms[0] / wanted) if atoms else wanted
+    def _spacing(self, width: float) -> float:
+        """So fine that the points suffice, and such that the atoms of the most frequent step lie on the grid."""
+        parts = self.composition.parts
+        points = max(min(self.points, _WORK // len(parts)), _FEWEST_POINTS)
+        wanted = max(width / (0.97 * points - 4), 1e-300)
+        atoms = [(n, step.largest_finite) for step, n in parts if not step.smooth and 0 < step.largest_finite < inf]
+        if not atoms:
+            return wanted
+        atom = max(atoms)[1]
+        on_one_lattice = all(isinstance(step, AtomStep) and step.epsilon in (0.0, atom) for step, _ in parts)
+        if on_one_lattice and width / atom < _MOST_POINTS:
+            return atom
+        return atom / ceil(atom / wanted) if wanted < atom else wanted
+
+
+@dataclass(frozen=True)
+class _Composed:
+    """Steps on one grid, tilted by e^{cL} and convolved on a circle of `size` points from `first` on."""
+
+    composition: Composition
+    cells: list[_Cells]
+    c: float
+    spacing: float
+    size: int
+    first: int
+
+    def law(self) -> _Law:
+        counts = [count for _, count in self.composition.parts]
+        pmf, height = self._convolved([cells.log_masses for cells in self.cells])
+        steps = self.composition.steps
+        moves = any(cells.moved > 0 for cells in self.cells)
+        true, true_height = self._convolved([cells.log_true for cells in self.cells]) if moves else (pmf, height)
+        lost = sum(n * log1p(-min(cells.lost, 1 - EPS)) for cells, n in zip(self.cells, counts, strict=True))
+        moved, drift = (
+            sum(n * getattr(cells, name) for cells, n in zip(self.cells, counts, strict=True))
+            for name in ("moved", "drift")
+        )
+        roundoff = EPS * (16 + 4 * steps) * float(pmf.max())
+        wrapped = self._folded(height) + 4 * steps * EPS
+        losses = (self.first + np.arange(self.size)) * self.spacing
+        same = true_height - height
+        return _Law(
+            self.c,
+            height,
+            losses,
+            pmf,
+            true * exp(min(same, 0.0)),
+            self.spacing,
+            -float(np.expm1(lost)),
+            self.composition.escape,
+            moved,
+            drift,
+            roundoff,
+            wrapped,
+        )
+
+    def _convolved(self, logs: list[Floats]) -> tuple[Floats, float]:
+        """The normalised tilted law on the window, and the logarithm of what it was divided by."""
+        transform, height = np.ones(self.size // 2 + 1, dtype=np.complex128), 0.0
+        for cells, log_masses, (_, count) in zip(self.cells, logs, self.composition.parts, strict=True):
+            tilted = cells.tilted(log_masses, self.spacing, self.c)
+            top = float(tilted.max())
+            weights = np.exp(tilted - top)
+            total = float(weights.sum())
+            place = (cells.first + np.arange(weights.size)) % self.size
+            transform *= _power(rfft(np.bincount(place, weights / total, self.size)), count)
+            height += count * (top + log(total))
+        return np.roll(irfft(transform, self.size), -(self.first % self.size)).clip(min=0.0), height
+
+    def _folded(self, height: float) -> float:
+        """Chernoff's bound on the share of the tilted mass outside of the window."""
+        counts = [count for _, count in self.composition.parts]
+        ends = [(cells.first, cells.first + cells.log_masses.size - 1) for cells in self.cells]
+        low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
+        folded = 0.0
+        if low < self.first:
+            folded += self._beyond(height, self.first * self.spacing)
+        if high >= self.first + self.size:
+            folded += self._beyond(height, (self.first + self.size) * self.spacing)
+        return folded
+
+    def _beyond(self, height: float, end: float) -> float:
+        """The least e^{K(c') - K(c) - (c' - c) end} of a few c' on that side, on the scale of the window."""
+        middle = (self.first + self.size / 2) * self.spacing
+        logs = []
+        for share in (1.0, 1.5, 2.0, 3.0, 5.0):
+            other = self.c + share * TINY / (end - middle)
+            moment = sum(
+                n * float(np.logaddexp.reduce(cells.tilted(cells.log_masses, self.spacing, other)))
+                for cells, (_, n) in zip(self.cells, self.composition.parts, strict=True)
+            )
+            logs.append(moment - height - (other - self.c) * end)
+        return exp(min(*logs, 0.0))
+
+
+def _power(base: Complexes, exponent: int) -> Complexes:
+    """By squaring: many times as fast as through logarithms."""
+    result = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            result = result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return result
 
 
 def _range(step: Step, failure: float) -> tuple[float, float]:
     """Losses of one step that matter: P exceeds the upper end, Q falls below the lower end at most so often."""
     back = step.reversed()
-    high = step.largest_finite if step.largest_finite < inf else step.exceeded(failure)
-    low = back.largest_finite if back.largest_finite < inf else back.exceeded(failure)
+    high = step.largest_finite if step.largest_finite < inf else float(step.exceeded(failure))
+    low = back.largest_finite if back.largest_finite < inf else float(back.exceeded(failure))
     return -low, high
-
-
-def _tilted(cells: _Cells, spacing: float, c: float, size: int) -> tuple[Floats, float]:
-    """The step's Q-masses times e^{c loss}, normalised, laid on a circle of `size` points; and the log of their sum."""
-    index = cells.first + np.arange(cells.mass.size)
-    logs = np.log(np.maximum(cells.mass, 1e-320)) + c * index * spacing
-    top = float(logs.max())
-    weights = np.exp(logs - top)
-    total = float(weights.sum())
-    circle = np.zeros(size)
-    np.add.at(circle, index % size, weights / total)
-    return circle, top + log(total)

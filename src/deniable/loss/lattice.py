@@ -248,7 +248,7 @@ class Lattice(Pair):
         quantile = self._quantile(self._law, failure, self.escape, self._finite) if self.escape <= failure else None
         return super().exceeded(failure) if quantile is None else quantile
 
-    def null_exceeded(self, failure: float) -> Upper:
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         quantile = self._quantile(self._null_law, failure, 0.0, _none(self.step.null_escape, self.count))
         return super().null_exceeded(failure) if quantile is None else quantile
 

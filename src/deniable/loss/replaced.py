@@ -56,6 +56,11 @@ class Replaced(Step):
     def null_tails(self, t: Floats) -> Floats:
         return np.where(t >= 0, self._half.null_tails(np.abs(t)), 1 - self._half.tails(_just_below(-t)))
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            below = np.log(1 - self._half.tails(_just_below(-t)))
+        return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
+
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._nodes(s), s)
 

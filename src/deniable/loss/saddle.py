@@ -100,6 +100,12 @@ class Composition:
         return sum(count * step.largest_finite for step, count in self.parts)
 
     @cached_property
+    def centres(self) -> tuple[float, float]:
+        """Two guesses at the loss of outcomes without large jumps, where the law is rough (see `Step.centres`)."""
+        rare, often = zip(*([count * centre for centre in step.centres] for step, count in self.parts), strict=True)
+        return sum(rare), sum(often)
+
+    @cached_property
     def scale(self) -> float:
         """Standard deviation of L half-way between Q and P."""
         _, middle, _ = self.saddles([0.0, 0.5, 1.0])  # the means will be asked for, too
@@ -278,7 +284,7 @@ class Composition:
 
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
-        points = pole + sign * np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
+        points = pole + sign * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) / self.scale
         return points, np.array([saddle.value for saddle in self.saddles(points.tolist())])
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:

@@ -46,6 +46,13 @@ class Removed(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.base.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
+        if not isinstance(self.base, GaussianStep):
+            return super().centres
+        return log1p(-self.rate), float(self.tilted(np.zeros(1))[1, 0])
+
     def sticks(self, k: Floats) -> Floats:
         """rate * H_{1 + (e^k - 1)/rate}(P0 || Q0), exact (Balle, Barthe, Gaboardi 2018, Theorem 2)."""
         gap = _gap(k, self.rate)
@@ -59,6 +66,9 @@ class Removed(Step):
 
     def null_tails(self, t: Floats) -> Floats:
         return np.where(t < log1p(-self.rate), 1.0, self.base.null_tails(self._finite_gap(t)))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.where(t < log1p(-self.rate), 0.0, self.base.log_null_tails(self._finite_gap(t)))
 
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
@@ -147,6 +157,11 @@ class Added(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.mirror.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        rare, often = self.mirror.centres
+        return -rare, -often
+
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
@@ -162,7 +177,7 @@ class Added(Step):
         base, rate = self.mirror.base.reversed(), self.mirror.rate
         gap = -self.mirror._finite_gap(-t)
         mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
-        return np.where(t >= -log1p(-rate), 0.0, mixture)
+        return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mirrored(self.mirror).cumulant(s)
@@ -211,6 +226,7 @@ class Exchanged(Step):
     rate: float
     decay: float = 0.0
     smooth = True
+    centres = 0.0, 0.0
 
     def _loss(self, x: Numbers) -> Numbers:
         return self._log_mix(x) - self._log_mix(-x)
@@ -321,8 +337,9 @@ def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
     """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep):
         losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
-        weights = np.array([base.down, base.still, base.up, base.hidden])
-        return Nodes(log_mixture(rate, losses[weights > 0]), np.log(weights[weights > 0]))
+        masses = np.array([base.up, base.still, base.up, base.hidden])
+        log_weights = np.log(masses[masses > 0]) - np.array([base.epsilon, 0.0, 0.0, 0.0])[masses > 0]
+        return Nodes(log_mixture(rate, losses[masses > 0]), log_weights)
     if isinstance(base, LaplaceStep):
         ends = np.array([-base.epsilon, base.epsilon])
         between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)

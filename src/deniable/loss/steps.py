@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import erf, exp, inf, nextafter, sqrt
+from functools import cached_property
+from math import erf, exp, inf, log, nan, nextafter, sqrt
 from operator import attrgetter
 from typing import Protocol
 
@@ -39,6 +40,9 @@ class Step(Pair):
     """A pair whose functionals are elementary; `smooth` tells that its characteristic function dies out."""
 
     smooth: bool = False
+    centres: tuple[float, float] = (nan, nan)
+    """The loss around which the law is rough, on any scale, while elsewhere it is smooth on the scale of the distance:
+    two guesses, for rare jumps and for many. NaN where there is no such single loss."""
 
     @abstractmethod
     def sticks(self, k: Floats) -> Floats:
@@ -51,6 +55,11 @@ class Step(Pair):
     @abstractmethod
     def null_tails(self, t: Floats) -> Floats:
         """Q(L > t) at every t."""
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        """ln Q(L > t) at every t, also where it underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.null_tails(t)))
 
     @abstractmethod
     def cumulant(self, s: Complexes) -> Complexes:
@@ -113,6 +122,7 @@ class GaussianStep(Step):
 
     mu: float
     smooth = True
+    centres = 0.0, 0.0
 
     def sticks(self, k: Floats) -> Floats:
         """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""
@@ -129,6 +139,9 @@ class GaussianStep(Step):
 
     def null_tails(self, t: Floats) -> Floats:
         return np.asarray(ndtr(-self.mu / 2 - t / self.mu))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.asarray(log_ndtr(-self.mu / 2 - t / self.mu))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))
@@ -167,6 +180,10 @@ class LaplaceStep(Step):
     def null_tails(self, t: Floats) -> Floats:
         inside = 0.5 * np.exp(-(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2)
         return np.where(t >= self.epsilon, 0.0, np.where(t < -self.epsilon, 1.0, inside))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        inside = -(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2 - log(2)
+        return np.where(t >= self.epsilon, -inf, np.where(t < -self.epsilon, 0.0, inside))
 
     def cumulant(self, s: Complexes) -> Complexes:
         left, right = -s * self.epsilon, (s - 1) * self.epsilon
@@ -227,13 +244,22 @@ class AtomStep(Step):
     def null_tails(self, t: Floats) -> Floats:
         return self._above(t, self.down, self.up)
 
+    def log_null_tails(self, t: Floats) -> Floats:
+        """Where only the upper atom is above t, its Q-mass may be too small for a number of its own."""
+        with np.errstate(divide="ignore"):
+            upper_atom = np.where(t >= self.epsilon, -inf, (log(self.up) if self.up > 0 else -inf) - self.epsilon)
+            others = np.log(self.still * (t < 0) + self.up * (t < -self.epsilon))
+        return np.asarray(np.logaddexp(upper_atom, others))
+
     def hockey_stick(self, k: float) -> Upper:
         return Upper(self.hidden) if k >= self.epsilon else super().hockey_stick(k)  # exact: no round-off to grant
 
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> Upper:
+    def _where(
+        self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0, hint: float | None = None
+    ) -> Upper:
         """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
         return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
 
@@ -243,9 +269,31 @@ class AtomStep(Step):
         return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        top = np.abs(s.real) * self.epsilon
-        moment = self.down * np.exp(s * self.epsilon - top) + self.up * np.exp(-s * self.epsilon - top)
-        return np.asarray(top + np.log(moment + self.still * np.exp(-top)))
+        terms = self._log_null_masses[:, None] + self._losses[:, None] * s.ravel()
+        top = terms.real.max(axis=0)
+        return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0))).reshape(s.shape)
+
+    def tilted(self, c: Floats) -> Floats:
+        """The tilted law's mean and variance, which lose no digits."""
+        logs = self._log_null_masses[:, None] + self._losses[:, None] * c
+        top = logs.max(axis=0)
+        masses = np.exp(logs - top)
+        total = masses.sum(axis=0)
+        mean = (masses * self._losses[:, None]).sum(axis=0) / total
+        variance = (masses * (self._losses[:, None] - mean) ** 2).sum(axis=0) / total
+        return np.array([top + np.log(total), mean, variance])
+
+    @cached_property
+    def _losses(self) -> Floats:
+        kept = [mass > 0 for mass in (self.up, self.still, self.up)]
+        return np.array([self.epsilon, 0.0, -self.epsilon])[kept]
+
+    @cached_property
+    def _log_null_masses(self) -> Floats:
+        """Q-masses of the same losses; the upper one's may be too small for a number of its own."""
+        logs = [log(mass) if mass > 0 else -inf for mass in (self.up, self.still, self.up)]
+        logs[0] -= self.epsilon
+        return np.array([mass for mass in logs if mass > -inf])
 
     @property
     def escape(self) -> float:

@@ -1,4 +1,4 @@
-"""One run on a Poisson sample, `replace`, for noise that is not Gaussian.
+"""One run on a Poisson sample, `replace`, where nothing is known of what leaving a record out looks like.
 
 Guarantee. With and without the sampled record, and with the record that replaces it, the output is P0, R0 or Q0, any
 two as hard to tell apart as the base mechanism says: leaving a record out may look like any other record's presence
@@ -19,15 +19,18 @@ from numpy.polynomial.legendre import leggauss
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
-from deniable.loss.sampled import Removed
-from deniable.loss.steps import AtomStep, LaplaceStep, Step
+from deniable.loss.sampled import FARTHEST, Removed
+from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
 
 __all__ = ["Replaced", "replaced"]
 
+_MOST_PANELS = 256
+_FARTHEST_LOSS = 1e200
 
-def replaced(base: AtomStep | LaplaceStep, rate: float) -> Step:
-    """The sampled step of a symmetric base: three atoms and what is hidden remain so; Laplace is `Replaced`."""
-    if isinstance(base, LaplaceStep):
+
+def replaced(base: AtomStep | LaplaceStep | GaussianStep, rate: float) -> Step:
+    """The sampled step of a symmetric base: three atoms and what is hidden remain so; a density is `Replaced`."""
+    if not isinstance(base, AtomStep):
         return Replaced(base, rate)
     up, hidden = (1 - rate) * base.down + rate * base.up, rate * base.hidden
     loss = float(log_mixture(rate, np.array([base.epsilon]))[0])
@@ -36,9 +39,9 @@ def replaced(base: AtomStep | LaplaceStep, rate: float) -> Step:
 
 @dataclass(frozen=True)
 class Replaced(Step):
-    """Laplace noise on a Poisson sample: the halves of `Removed` and of its mirror image, joined at 0."""
+    """Noise on a Poisson sample: the halves of `Removed` and of its mirror image, joined at 0, where an atom is."""
 
-    base: LaplaceStep
+    base: LaplaceStep | GaussianStep
     rate: float
 
     @cached_property
@@ -68,15 +71,12 @@ class Replaced(Step):
 
     @cached_property
     def _nodes(self) -> Nodes:
-        """The atom at the end, Gauss-Legendre between 0 and it, their mirror image, and what is left at 0."""
-        x, w = leggauss(64)
-        epsilon = self.base.epsilon
-        base = epsilon * np.append((1 + x) / 2, 1.0)
-        null = 0.5 * np.exp(-(epsilon + base) / 2) * np.append(0.25 * epsilon * w, 1.0)
-        losses = log_mixture(self.rate, base)
-        mirrored = null * np.exp(losses)
-        still = max(1 - null.sum() - mirrored.sum(), 1e-300)
-        return Nodes(np.concatenate([losses, -losses, [0.0]]), np.log(np.concatenate([null, mirrored, [still]])))
+        """Base losses above 0, their mirror image, and what is left at 0."""
+        half = _laplace_half(self.base) if isinstance(self.base, LaplaceStep) else _gaussian_half(self.base.mu)
+        losses, log_null = log_mixture(self.rate, half[0]), half[1]
+        logs = np.concatenate([log_null, log_null + losses])
+        still = max(1 - float(np.exp(logs).sum()), 1e-300)
+        return Nodes(np.concatenate([losses, -losses, [0.0]]), np.append(logs, np.log(still)))
 
     @property
     def largest(self) -> float:
@@ -87,5 +87,22 @@ class Replaced(Step):
         return self._half.scale
 
 
+def _laplace_half(base: LaplaceStep) -> tuple[Floats, Floats]:
+    """Losses above 0 and the logarithms of their Q-weights: Gauss-Legendre, and the atom at the end."""
+    x, w = leggauss(64)
+    losses = base.epsilon * np.append((1 + x) / 2, 1.0)
+    return losses, np.log(0.5 * np.append(0.25 * base.epsilon * w, 1.0)) - (base.epsilon + losses) / 2
+
+
+def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
+    """The same of N(mu, 1) against N(0, 1): outputs above mu / 2, on panels about as wide as the noise."""
+    nodes, weights = leggauss(16)
+    low, high = mu / 2, mu + FARTHEST
+    edges = np.linspace(low, high, min(max(32, int(high - low)), _MOST_PANELS) + 1)
+    half = np.diff(edges)[:, None] / 2
+    x, w = (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+    return mu * x - mu * mu / 2, np.log(w / np.sqrt(2 * np.pi)) - x**2 / 2
+
+
 def _just_below(t: Floats) -> Floats:
-    return np.nextafter(np.abs(t), -np.inf)
+    return np.nextafter(np.minimum(np.abs(t), _FARTHEST_LOSS), -np.inf)

@@ -296,6 +296,6 @@ class Composition:
         within = start - 10, start + 30
         log_distance = falls_to(approximation, level, (start, 0.5), floor=within[0], within=within, close=0.5)
         found = self.saddle(pole + exp(min(log_distance, within[1])))
-        if log_distance == inf or found.value == inf:
+        if inf in (log_distance, found.value):
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")
         return found

@@ -192,7 +192,10 @@ class Added(Step):
 
     @property
     def largest(self) -> float:
-        return -log1p(-self.mirror.rate)
+        """That of the base's least loss; no more than -ln(1 - rate)."""
+        base, rate = self.mirror.base, self.mirror.rate
+        least = -inf if base.reversed().escape > 0 else -base.reversed().largest_finite
+        return -log1p(-rate) if least == -inf else -float(log_mixture(rate, np.array([least]))[0])
 
     @property
     def scale(self) -> float:

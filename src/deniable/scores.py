@@ -133,7 +133,7 @@ class PrivacyLoss:
         tests = self._tests(fpr)
         value, threshold = min((self._dual(test.threshold, fpr), test.threshold) for test in tests)
         best = [point for test in tests if test.threshold == threshold for point in test.points()]
-        return Upper.between(_reached(fpr, best), value)
+        return Upper.between(_reached(fpr, best), max(value, fpr))
 
     def _dual(self, k: float, fpr: float) -> float:
         """delta(k) + e^k fpr."""

@@ -45,6 +45,7 @@ _WORK = 2**22  # points times unlike steps that one composition may cost
 _FEWEST_POINTS = 2**11
 _SMALLEST = 5e-324
 _BLOCK = 512
+_MOST_LAWS = 4  # kept at a time, some 16 MB each
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
 _PRECISION = 1e-11  # of a quantile; the moves leave no more digits
 _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
@@ -279,7 +280,7 @@ class _Law:
 
     def _above(self, k: float) -> tuple[int, float]:
         """The first point above k, and where in the window the weights are 1."""
-        first = int(np.searchsorted(self.losses, k + 1e-9 * self.spacing, side="right"))
+        first = int(np.searchsorted(self.losses, k, side="right"))
         return first, min(max(k, float(self.losses[0])), float(self.losses[-1]))
 
     def _error(self, first: int, origin: float, shift: float) -> float:
@@ -300,9 +301,9 @@ class _Law:
     def tail(self, t: float, shift: float) -> tuple[float, float]:
         """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
         eta = 1e-9 * max(self._mass(t, shift, "pmf")[0], 1e-300)
-        move = self._reach(eta)
+        move = self._reach(eta) + 4 * EPS * abs(t)  # an atom that round-off cannot tell from t counts for the upper end
         low, high = self._mass(t + move, shift, "true" if shift else "pmf"), self._mass(t - move, shift, "pmf")
-        eta = eta if move else 0.0
+        eta = eta if self.moved > 0 else 0.0
         return max(low[0] - low[1] - eta, 0.0), high[0] + high[1] + eta
 
     def _mass(self, t: float, shift: float, name: str) -> tuple[float, float]:
@@ -422,6 +423,8 @@ class Grid(ComposedPair):
             except UnresolvedError:
                 c = least
         if c not in self._laws:
+            while len(self._laws) >= _MOST_LAWS:
+                self._laws.pop(next(iter(self._laws)))
             self._laws[c] = self._compose(c)
         return self._laws[c]
 

@@ -186,3 +186,32 @@ def test_extreme_promises_are_kept(rate, steps, target):
 def test_there_is_always_a_guess_to_begin_with(noise, rate):
     rough = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(3)).roughly()
     assert 0 <= rough.advantage() <= 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "target", "adjacency", "noise"),
+    [
+        (0.2, 7, dn.TruePositiveRate(0.999, 0.5), "zero-out", 0.296091886),
+        (0.00014588, 136, dn.TruePositiveRate(0.02, 0.01), "add-remove", 0.261608507),
+    ],
+)
+def test_rarely_sampled_trainings_are_calibrated_exactly(rate, steps, target, adjacency, noise):
+    """These took 25 s and 10 s; the noise is the same."""
+    found = dn.calibrate(lambda s: dn.Gaussian(s).subsampled(rate).composed(steps), target, adjacency)
+    assert found.value == pytest.approx(noise, rel=1e-7)
+    assert found.error < 1e-6 * noise
+    assert found.achieved <= target.bound
+
+
+def test_no_noise_is_needed_where_sampling_is_promise_enough():
+    """1 - (1 - rate)^steps bounds the advantage whatever the noise."""
+    found = dn.calibrate(lambda s: dn.Gaussian(s).subsampled(1e-4).composed(300), dn.Advantage(0.1))
+    assert found.value == 1e-3
+    assert found.error == found.value
+
+
+def test_the_error_tells_where_the_promise_is_surely_broken():
+    target = dn.Advantage(0.1)
+    found = dn.calibrate(lambda s: dn.Gaussian(s).subsampled(0.01).composed(500), target)
+    less = dn.Gaussian(found.value - found.error).subsampled(0.01).composed(500)
+    assert dn.privacy_loss(less).advantage().least > target.bound

@@ -8,7 +8,7 @@ the distance it may have from the truth in `.error`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
@@ -18,11 +18,13 @@ from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
+from deniable.loss.effort import ends_in_time
 from deniable.mechanisms import Adjacency, Mechanism
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 _SMALLEST = 5e-324
+_NEGLIGIBLE = 1e-14  # beside the prior
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -46,6 +48,8 @@ class PrivacyLoss:
     pair: Pair
     both_ways: bool = True
     """Whether the pair is also looked at with its sides exchanged."""
+    hints: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
+    """Thresholds of attacks by their false positive rates, as a similar release had them: where to look first."""
     negligible: float = 0.0
     """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
 
@@ -59,9 +63,10 @@ class PrivacyLoss:
         back = self.pair.reversed() if self.both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
 
-    def one_way(self, negligible: float) -> PrivacyLoss:
+    def one_way(self, negligible: float, back: bool = False) -> PrivacyLoss:
         """The same to look around with: one direction only, and nothing exact about what is negligible."""
-        return replace(self, both_ways=False, negligible=negligible)
+        pair, hints = (self.pair.reversed(), {}) if back else (self.pair, self.hints)
+        return replace(self, pair=pair, both_ways=False, negligible=negligible, hints=hints)
 
     def roughly(self) -> PrivacyLoss | None:
         """About the same, much quicker; None where there is no such thing."""
@@ -70,7 +75,7 @@ class PrivacyLoss:
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
-        if self.negligible and (ceiling := self.pair.ceiling(k)) <= self.negligible:
+        if self.negligible and (ceiling := max(pair.ceiling(k) for pair in self._directions)) <= self.negligible:
             return Upper(ceiling, ceiling)
         worst = functional(self.pair)
         for pair in self._directions[1:]:
@@ -78,11 +83,15 @@ class PrivacyLoss:
                 worst = max(worst, functional(pair), key=float)
         return worst
 
+    @ends_in_time
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
+        if epsilon == 0 and not self.negligible:
+            return self.advantage()
         return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
+    @ends_in_time
     def epsilon(self, delta: float) -> Upper:
         """Smallest epsilon >= 0 for which the release is (epsilon, delta)-DP; inf where none is."""
         probability("delta", delta)
@@ -96,53 +105,67 @@ class PrivacyLoss:
                 value = pair.enough(delta)
         return value
 
+    @ends_in_time
     def advantage(self) -> Upper:
         """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""
         return self.pair.hockey_stick(0.0)
 
+    @ends_in_time
     def accuracy(self, prior: float = 0.5) -> Upper:
         """Largest probability of guessing right when the person is in the data with probability `prior`."""
         probability("prior", prior)
         if prior in (0.0, 1.0):
             return Upper(1.0)
-        stick = self.delta(log1p(-prior) - log(prior))
+        k = log1p(-prior) - log(prior)
+        stick = self._worst(lambda pair: pair.rough_stick(k, _NEGLIGIBLE), k)
         return Upper(min(1.0, 1 - prior + prior * stick), prior * stick.error)
 
+    @ends_in_time
     def tpr(self, fpr: float) -> Upper:
         """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
 
+        The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
+        """
+        top = self.tpr_bound(fpr)
+        if not 0 < fpr < 1:
+            return Upper(top)
+        corners = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+        return Upper.between(_reached(fpr, corners + [p for test in self._tests(fpr) for p in test.points()]), top)
+
+    @ends_in_time
+    def tpr_bound(self, fpr: float) -> float:
+        """The value of `tpr` without its error, for half the cost.
+
         Weak duality makes delta(k) + e^k fpr an upper bound for every k; it is tight at the threshold whose false
-        positive rate is `fpr`. With two directions this gives the concave hull of their curves. The error reaches down
-        to the rate that some attack surely has.
+        positive rate is `fpr`. With two directions this gives the concave hull of their curves.
         """
         probability("fpr", fpr)
         if fpr == 1:
-            return Upper(1.0)
+            return 1.0
         if fpr == 0:
-            return Upper(max(pair.escape for pair in self._directions))
-        if fpr not in self._rates:
-            self._rates[fpr] = self._rate(fpr)
-        return self._rates[fpr]
-
-    @cached_property
-    def _rates(self) -> dict[float, Upper]:
-        """The curve's points that were asked for; predictive values ask for them again."""
-        return {}
-
-    def _rate(self, fpr: float) -> Upper:
-        tests = self._tests(fpr)
-        value, threshold = min((self._dual(test.threshold, fpr), test.threshold) for test in tests)
-        best = [point for test in tests if test.threshold == threshold for point in test.points()]
-        return Upper.between(_reached(fpr, best), max(value, fpr))
+            return max(pair.escape for pair in self._directions)
+        return max(fpr, min(self._dual(k, fpr) for k in {test.threshold for test in self._tests(fpr)}))
 
     def _dual(self, k: float, fpr: float) -> float:
         """delta(k) + e^k fpr."""
         return min(1.0, self.delta(k) + exp(min(k + log(fpr), 1.0)))
 
     def _tests(self, fpr: float) -> list[_Test]:
+        """Attacks near the best one with this rate; predictive values ask for them again."""
+        if fpr not in self._known_tests:
+            self._known_tests[fpr] = self._found_tests(fpr)
+        return self._known_tests[fpr]
+
+    @cached_property
+    def _known_tests(self) -> dict[float, list[_Test]]:
+        return {}
+
+    def _found_tests(self, fpr: float) -> list[_Test]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
-        steep = self.pair.null_exceeded(fpr)
+        steep = self.pair.null_exceeded(fpr, self.hints.get(fpr))
+        if isfinite(steep):
+            self.hints[fpr] = float(steep)
         if len(self._directions) == 1:
             return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:
@@ -156,8 +179,9 @@ class PrivacyLoss:
         quarter = whole("points", points, low=9) // 4
         ends, middle = np.geomspace(1e-6, 0.02, quarter), np.linspace(0.02, 0.98, points - 2 * quarter)
         fpr = np.concatenate([[0.0], ends, middle[1:-1], 1 - ends[::-1], [1.0]])
-        return fpr, np.array([float(self.tpr(float(rate))) for rate in fpr])
+        return fpr, np.array([self.tpr_bound(float(rate)) for rate in fpr])
 
+    @ends_in_time
     def ppv(self, fpr: float, prior: float) -> Upper:
         """Largest share of true members among those an attack accuses, at a false positive rate and a base rate."""
         probability("fpr", fpr)
@@ -167,11 +191,13 @@ class PrivacyLoss:
         tpr = self.tpr(fpr)
         return Upper.between(*(_share_of_members(rate, fpr, prior) for rate in (max(tpr.least, 0.0), tpr)))
 
+    @ends_in_time
     def quantile(self, p: float) -> Upper:
         """Smallest t with P(L <= t) >= p."""
         probability("p", p)
         return self._exceeded(1 - p)
 
+    @ends_in_time
     def belief(self, failure: float, prior: float = 0.5) -> Upper:
         """The posterior belief in membership that is exceeded with probability at most `failure` (ERRATA 4).
 
@@ -182,10 +208,12 @@ class PrivacyLoss:
         loss = self._exceeded(failure)
         return Upper.between(posterior(loss.least, prior), posterior(loss, prior))
 
+    @ends_in_time
     def exceedance(self, loss: float) -> Upper:
         """P(L > loss): how often the loss, and with it the belief it stands for, is exceeded."""
         return self._worst(lambda pair: pair.tail(loss), loss)
 
+    @ends_in_time
     def _exceeded(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
@@ -210,15 +238,14 @@ class _Test:
 
 
 def _reached(fpr: float, points: list[tuple[float, float]]) -> float:
-    """The largest rate at `fpr` among attacks that toss a coin between two of the given ones (or 0, or all)."""
-    below = [(x, y) for x, y in [(0.0, 0.0), *points] if x <= fpr]
-    above = [(x, y) for x, y in [(1.0, 1.0), *points] if x > fpr]
+    """The largest rate at `fpr` among attacks that toss a coin between two of the given ones."""
+    below = [(x, y) for x, y in points if x <= fpr]
+    above = [(x, y) for x, y in points if x > fpr]
     return max(y + (fpr - x) / (u - x) * max(v - y, 0.0) for x, y in below for u, v in above)
 
 
 def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
-    right, wrong = prior * tpr, (1 - prior) * fpr
-    return right / (right + wrong) if right else 0.0
+    return posterior(log(tpr) - log(fpr), prior) if tpr > 0 else 0.0
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from math import exp, expm1, inf, log1p, sqrt
 
 import numpy as np
@@ -24,23 +24,32 @@ from scipy.special import ndtr
 
 from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
+from deniable.loss.effort import QUESTION, UnresolvedError, limited, still_affordable
+from deniable.loss.grid import Grid
 from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
-from deniable.loss.pair import Pair
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.pair import PRECISION, Pair
 from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
 from deniable.loss.sampled import FARTHEST
 from deniable.loss.steps import GaussianStep
 from deniable.loss.values import Upper, upper
 
-__all__ = ["Contour"]
+__all__ = ["ANY", "Contour", "Range"]
 
-_NEGLIGIBLE = 1e-60  # below it Chernoff's bound is answer enough
-_SMALL = 1e-8  # share of a value below which a band's part is bounded, not computed
+_NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough
 _PATIENCE = 4  # costly lines through one law
 _APART = 100.0  # standard deviations
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
+_LOOSE = 1e-4  # relative error from which on a grid may know more
+_GRID_POINTS = 2**16
+_GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
+_FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
+_WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
+
+
+Range = tuple[float, float]
+ANY: Range = (0.0, inf)
 
 
 @dataclass
@@ -50,50 +59,88 @@ class Contour(ComposedPair):
     composition: Composition
     method = "contour inversion"
 
-    def hockey_stick(self, k: float) -> Upper:
+    def hockey_stick(self, k: float, matters: Range = ANY) -> Upper:
         if not self.least < k < self.largest_finite:
             return self._outside(k, -expm1(min(k, 0.0)))
         if k < 0:  # the same divergence seen from the other side, where it is the smaller part of 1 - e^k
             other = self.mirror.hockey_stick(-k)
             return upper(-expm1(k) + exp(k) * (other - other.error / 2), exp(k) * other.error / 2 + 2 * EPS, high=1.0)
-        return self._value(k, STICK)
+        return self._value(k, STICK, matters)
 
-    def tail(self, t: float) -> Upper:
+    def rough_stick(self, k: float, negligible: float) -> Upper:
+        return self.hockey_stick(k, (negligible, inf))
+
+    def tail(self, t: float, matters: Range = ANY) -> Upper:
         if not self.least < t < self.largest_finite:
             return self._outside(t, 1.0)
-        return self._value(t, TAIL)
+        return self._value(t, TAIL, matters)
 
-    def null_tail(self, t: float) -> Upper:
+    def null_tail(self, t: float, matters: Range = ANY) -> Upper:
         if not self.least < t < self.largest_finite:
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
-        return self._value(t, NULL_TAIL)
+        return self._value(t, NULL_TAIL, matters)
 
-    def null_exceeded(self, failure: float) -> Upper:
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
-        return self._where(self.null_tail, failure, precision=1e-8)
+        return self._where(self.null_tail, failure, precision=1e-6, hint=hint)
 
-    def _value(self, k: float, weight: Weight) -> Upper:
-        """The functional by one line through the whole composition where that serves, else band by band."""
-        ceiling = 1.0 if weight is NULL_TAIL else self.ceiling(k)
+    def _fall(
+        self,
+        functional: Callable[..., Upper],
+        level: float,
+        floor: float,
+        precision: float = PRECISION,
+        hint: float | None = None,
+    ) -> Upper:
+        @wraps(functional)
+        def looked_at(k: float) -> Upper:
+            return functional(k, (level / 2, 2 * level))
+
+        return super()._fall(looked_at, level, floor, precision, hint)
+
+    def _value(self, k: float, weight: Weight, matters: Range) -> Upper:
+        """The functional by one line through the whole composition where that serves, else band by band.
+
+        Where it surely lies outside the range that `matters`, to a search for instance, the error may be any.
+        """
+        ceiling = self.composition.null_ceiling(k) if weight is NULL_TAIL else self.ceiling(k)
         if weight is STICK:
-            ceiling = min(ceiling, self._worst_variation)
+            ceiling = min(ceiling, self.most_variation)
         if ceiling < _NEGLIGIBLE:
             return Upper(ceiling, ceiling)
+        value, error = self._by_lines(k, weight, ceiling, matters)
+        escape = self.escape if weight.shift else 0.0
+        found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
+            return found
+        return _tighter(found, self._on_grid(k, weight))
+
+    def _by_lines(self, k: float, weight: Weight, ceiling: float, matters: Range) -> tuple[float, float]:
+        """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
-        for way in tuple(self._ways):
+        for way in (self._at_once, self._by_bands, self._patiently):
             try:
-                value, error = way(k, weight)
+                found = way(k, weight)
             except UnresolvedError:
                 continue
-            if error < best[1]:
-                best = value, error
-            if error <= GOOD * abs(value):
-                self._ways.remove(way)  # the next question will be much like this one
-                self._ways.insert(0, way)
+            if found[1] < best[1]:
+                best = found
+            if best[1] <= max(GOOD * abs(best[0]), _NEGLIGIBLE) or _is_outside(best, matters):
                 break
-        value, error = best
-        escape = self.escape if weight.shift else 0.0
-        return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        return best
+
+    def _on_grid(self, k: float, weight: Weight) -> Upper:
+        """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
+        with limited(QUESTION, anew=True), np.errstate(all="ignore"):
+            try:
+                found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
+            except (ArithmeticError, ValueError):  # losses beyond what a grid can hold
+                return Upper(1.0, 1.0)
+            return found
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.composition, points=_GRID_POINTS)
 
     def rough(self) -> Pair:
         """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian."""
@@ -101,17 +148,13 @@ class Contour(ComposedPair):
         return GaussianStep(sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART)
 
     @cached_property
-    def _worst_variation(self) -> float:
+    def most_variation(self) -> float:
         """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
         kept = 0.0
         for step, count in self.composition.parts:
             variation = step.hockey_stick(0.0)
             kept += count * log1p(-variation) if variation < 1 else -inf
         return min(1.0, -expm1(kept) * (1 + 1e-12))
-
-    @cached_property
-    def _ways(self) -> list[Callable[[float, Weight], tuple[float, float]]]:
-        return [self._at_once, self._by_bands, self._patiently]
 
     @cached_property
     def _whole(self) -> Law:
@@ -128,11 +171,12 @@ class Contour(ComposedPair):
         return [Law(band, _FAINT, 0) for band in bulk] + [Law(band, _FAINT, _PATIENCE) for band in jumps]
 
     def _at_once(self, k: float, weight: Weight) -> tuple[float, float]:
-        value, error = self._whole.value(k, weight)
+        value, error = self._whole.value(k, weight, enough=_NEGLIGIBLE)
         return value, error + self._left_out
 
     def _patiently(self, k: float, weight: Weight) -> tuple[float, float]:
         """At once, at any cost, where there are no bands."""
+        still_affordable()
         if self._bands:
             raise UnresolvedError("the bands have said all there is to say")
         value, error = self._patient.value(k, weight)
@@ -140,16 +184,17 @@ class Contour(ComposedPair):
 
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
+        still_affordable()
         if not self._bands:
             raise UnresolvedError("no jumps stand apart")
-        negligible = _SMALL * self._single(k, weight)
         found = [band.known(k, weight) for band in self._bands]
+        order = sorted(range(len(found)), key=lambda place: -found[place][1])
         for close in (inf, GOOD):
-            enough = max(negligible, 0.1 * GOOD * abs(sum(value for value, _ in found))) if close < inf else negligible
-            found = [
-                known if known[1] <= enough else better_known(known, band, k, weight, close)
-                for known, band in zip(found, self._bands, strict=True)
-            ]
+            for place in order:
+                enough = 0.1 * GOOD * max(abs(sum(value for value, _ in found)), self._single(k, weight))
+                if found[place][1] > enough:
+                    known = found[place]
+                    found[place] = better_known(known, self._bands[place], (k, weight), close, enough)
         return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)
 
     def _jump_point(self, level: float, weight: Weight) -> float:
@@ -185,7 +230,7 @@ class Contour(ComposedPair):
         return self.composition.ceiling(k)
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
-        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
+        weight = _WEIGHTS[functional.__name__]
         if level < _SMALL_LEVEL:
             found = self._level_points(level, weight)
             if found:
@@ -194,17 +239,27 @@ class Contour(ComposedPair):
 
     def _level_points(self, level: float, weight: Weight) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        apart = self._ways[0] == self._by_bands
-        bulk = self._bands[0].composition if apart else self.composition
-        found = []
+        found, apart = [], False
         try:
-            found.append(_around(bulk.level_saddle(level, weight), weight))
+            found.append(_around(self.composition.level_saddle(level, weight), weight))
         except UnresolvedError:
             apart = bool(self._bands)
         if apart:
             jump = self._jump_point(level, weight)
             found.append((jump, 0.05 * jump))
         return [point for point in found if point[0] > 0]
+
+
+def _is_outside(found: tuple[float, float], matters: Range) -> bool:
+    """Whether a value, with its error, surely lies outside a range."""
+    value, error = found
+    return value + error < matters[0] or value - error > matters[1]
+
+
+def _tighter(one: Upper, other: Upper) -> Upper:
+    """What both brackets leave of each other."""
+    top, low = min(one, other), max(one - one.error, other - other.error)
+    return Upper(top, max(0.0, top - low))
 
 
 def _around(saddle: Saddle, weight: Weight) -> tuple[float, float]:

@@ -47,7 +47,6 @@ _SMALLEST = 5e-324
 _BLOCK = 512
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
-_PRECISION = 1e-11  # of a quantile; the moves leave no more digits
 _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
 _MOST_EXPONENT = 650.0
 _LEFT_OUT_NATS = 60.0  # e^-60 of a sum is left out, far below its round-off
@@ -406,12 +405,6 @@ class Grid(ComposedPair):
                 pass
         mean = self.composition.null_mean if weight is NULL_TAIL else self.composition.mean
         return min(max(mean, self.least), self.largest_finite), self.scale / 2
-
-    def _fall(
-        self, functional: Callable[[float], Upper], level: float, floor: float, precision: float = _PRECISION
-    ) -> Upper:
-        """No more digits than the moves leave."""
-        return super()._fall(functional, level, floor, precision)
 
     def _law(self, k: float, least: float) -> _Law:
         """The composition tilted to the saddle for k right of `least`; near-by k share one, on octaves."""

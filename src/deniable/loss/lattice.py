@@ -272,7 +272,7 @@ class Lattice(Pair):
         quantile = self._quantile(self._law, failure, self.escape, self.finite) if self.escape <= failure else None
         return super().exceeded(failure) if quantile is None else quantile
 
-    def null_exceeded(self, failure: float) -> Upper:
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         quantile = self._quantile(self._null_law, failure, 0.0, self.null_finite)
         return super().null_exceeded(failure) if quantile is None else quantile
 

@@ -3,20 +3,24 @@
 Error, added on the safe side:
 - aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality
   (where panels are used instead, what their highest Legendre coefficients still contribute);
-- truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail;
+- truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail; where e^K does not
+  die out within reach, the line is tapered: away from the losses' centre, where sharp structure is, the functional is
+  smooth on the scale of the distance d from it, and frequencies far above 1/d contribute nothing but cancelling waves.
+  The error is the difference to a taper of half the width (validated, not proved);
 - round-off: of the sum, and of K times the number of steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, inf, pi, sqrt
+from math import exp, inf, isnan, pi, sqrt
 
 import numpy as np
+from scipy.special import erfc
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.panels import graded, unresolved
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.effort import UnresolvedError, spend, still_affordable
+from deniable.loss.panels import graded, growing_panels, unresolved, unresolved_where_smooth
 from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
 
 __all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
@@ -25,6 +29,11 @@ GOOD = 1e-7  # relative error with which nobody looks for a better answer
 _AS_GOOD = 1e-10  # and with which a line that was drawn for another question serves as well as one of its own
 _NEAR = 7.0  # widths from its saddle within which a line may serve: farther out its round-off hides the value
 _MOST_POINTS = 2**16  # of the trapezoidal rule
+_MANY_POINTS = 2**13  # from there on a tapered line is cheaper
+_TAPER_RADIANS = 110.0  # by which the waves of a tapered line turn over the distance of k from the centre
+_TAPER_EDGE = 5.5  # the taper is erfc(edge * (omega / width - 1)) / 2: within 4e-15 of 1 where it begins
+_TAPER_END = 6.0  # and below 1e-16 where it ends
+_PANEL_RADIANS = 6.0  # over a panel of 16 points
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -38,6 +47,7 @@ class _Integrand:
 
     terms: Complexes  # but for the phases e^{-i k omega}
     size: float  # sum of their moduli
+    roundoff: float  # of the sum, but for that of e^{-k s}
     sides: tuple[tuple[Floats, Floats], ...]  # of the line: logarithms of Chernoff's bounds are a - b k
 
 
@@ -53,8 +63,10 @@ class Line:
     period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
     drawn_for: tuple[float, Weight]  # the question whose integrand the points were chosen for
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
-    noise: float  # relative round-off of e^K
+    noises: Floats  # relative round-off of e^K at every point
     panels: float = 0.0  # error of the panels for that question
+    panel_weights: Floats | None = None  # without the taper, where growing panels were used
+    narrower: Floats | None = None  # share of each weight that a taper of half the width would leave; None: no taper
     integrands: dict[Weight, _Integrand] = field(default_factory=dict)
 
     def integral(self, k: float, weight: Weight) -> tuple[float, float]:
@@ -63,19 +75,27 @@ class Line:
         if top > 700:
             return 0.0, inf
         integrand = self._integrand(weight)
+        spend(self.frequencies.size)
         terms = integrand.terms * np.exp(-1j * k * self.frequencies)
-        roundoff = integrand.size * (self.noise + EPS * abs(top))
+        roundoff = integrand.roundoff + integrand.size * EPS * abs(top)
         height = exp(top) / pi
-        asked_anew = self.period == inf and self.drawn_for != (k, weight)
-        panels = unresolved(terms, self.weights) if asked_anew else self.panels
-        error = height * (roundoff + panels + self._truncation(weight)) + self._aliases(k, integrand)
+        panels = self._panel_error(terms, (k, weight))
+        cut = self._truncation(weight) if self.narrower is None else abs(float(terms.real @ (1 - self.narrower)))
+        error = height * (roundoff + panels + cut) + self._aliases(k, integrand)
         return height * float(terms.real.sum()), error
+
+    def _panel_error(self, terms: Complexes, asked: tuple[float, Weight]) -> float:
+        if self.panel_weights is not None:
+            return unresolved_where_smooth(terms, self.panel_weights)
+        return unresolved(terms, self.weights) if self.period == inf and self.drawn_for != asked else self.panels
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
             size = np.exp(self.cumulants - self.saddle.value)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
-            self.integrands[weight] = _Integrand(terms, float(np.abs(terms).sum()), self._sides(weight))
+            sizes = np.abs(terms)
+            roundoff = float(sizes @ self.noises)
+            self.integrands[weight] = _Integrand(terms, float(sizes.sum()), roundoff, self._sides(weight))
         return self.integrands[weight]
 
     def _aliases(self, k: float, integrand: _Integrand) -> float:
@@ -125,12 +145,17 @@ class Law:
         residue, roundoff = self._residue(k, weight, -inf)
         return residue + missed, below / 2 + roundoff
 
-    def value(self, k: float, weight: Weight, close: float = GOOD) -> tuple[float, float]:
-        """The functional of this measure, and its error, which need not be below the share `close`."""
+    def value(self, k: float, weight: Weight, close: float = GOOD, enough: float = 0.0) -> tuple[float, float]:
+        """The functional of this measure, and its error, which need not be below the share `close`, or `enough`."""
         for line in self._near_by(k, weight):
             value, error = self._along(line, k, weight)
-            if error <= max(_AS_GOOD, 4 * line.noise) * abs(value):
+            if error <= max(_AS_GOOD, 4 * float(line.noises[0])) * abs(value):
                 return value, error
+        saddle = self.composition.search(k, weight, self._region(k, weight))
+        if saddle.c > max(weight.poles):
+            most = exp(min(saddle.value - k * (saddle.c - weight.shift), 0.0))  # Chernoff
+            if most <= 2 * enough:
+                return most / 2, most / 2
         return self._along(self._through_saddle(k, weight, close), k, weight)
 
     def _near_by(self, k: float, weight: Weight) -> list[Line]:
@@ -178,10 +203,13 @@ class Law:
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
+        still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
         last, beyond = self._last_frequency(saddle)
         count = last * period / (2 * pi) + 8
+        if _MANY_POINTS < count < inf and not isnan(sum(self.composition.centres)):
+            return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             if not (self.patience and 8 <= count < inf):
                 raise UnresolvedError(f"{count:.0f} points needed")
@@ -191,8 +219,37 @@ class Law:
         weights = np.full(frequencies.size, 2 * pi / period)
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle, last)
-        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
+        noises = self._noises(saddle, frequencies)
+        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
+
+    def _on_best_panels(
+        self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
+    ) -> Line:
+        """On growing panels for the first of the guesses at the centre that serves, or the better one of them."""
+        lines: list[tuple[float, int, Line]] = []
+        for distance in dict.fromkeys(abs(asked[0] - centre) for centre in self.composition.centres):
+            line = self._on_growing_panels(asked, saddle, first, (*ends, distance))
+            value, error = self._along(line, *asked)
+            if error <= GOOD * abs(value):
+                return line
+            lines.append((error, len(lines), line))
+        return min(lines)[-1]
+
+    def _on_growing_panels(
+        self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float, float]
+    ) -> Line:
+        """A line on panels that grow with the frequency, tapered where e^K is still alive far out (see above)."""
+        last, beyond, distance = ends
+        width = _TAPER_RADIANS / max(distance, 1e-300)
+        end = min(last, width * (1 + _TAPER_END / _TAPER_EDGE))
+        points, weights = growing_panels(first, end, min(_PANEL_RADIANS / max(distance, 1e-300), end))
+        taper, half = np.ones(points.size), None
+        if end < last:
+            taper, half = (0.5 * erfc(_TAPER_EDGE * (points / size - 1)) for size in (width, width / 2))
+            half, beyond = half / np.maximum(taper, 1e-300), 0.0
+        cumulants, none = self.composition.cumulant(saddle.c + 1j * points), (np.zeros(0), np.zeros(0))
+        noises, tapered = self._noises(saddle, points), weights * taper
+        return Line(saddle, points, tapered, cumulants, none, inf, asked, beyond, noises, 0.0, weights, half)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> Line:
         """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
@@ -203,18 +260,18 @@ class Law:
             first,
             last,
         )
-        noise, none = self._noise(saddle, last), (np.zeros(0), np.zeros(0))
+        noises, none = self._noises(saddle, panels.points), (np.zeros(0), np.zeros(0))
         asked, found = (k, weight), (panels.points, panels.weights, panels.values)
-        return Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
+        return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
-    def _noise(self, saddle: Saddle, last: float) -> float:
+    def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
 
         Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
         """
         steps = self.composition.steps
-        per_step = min(4.0, (abs(saddle.c) + last) * sqrt(saddle.bend / steps))
-        return EPS * (48 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
+        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
+        return np.asarray(EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss)))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
@@ -222,6 +279,7 @@ class Law:
         farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
+            still_affordable()
             lasts = first * 1.5 ** np.arange(ahead)
             line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
             falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
@@ -232,10 +290,12 @@ class Law:
             first, ahead = 1.5 * float(lasts[-1]), 4
 
 
-def better_known(known: tuple[float, float], law: Law, k: float, weight: Weight, close: float) -> tuple[float, float]:
-    """What is known of the functional, or its value where that says more and can be had."""
+def better_known(
+    known: tuple[float, float], law: Law, asked: tuple[float, Weight], close: float, enough: float
+) -> tuple[float, float]:
+    """What is known of the functional, or its value where that says more and can be had; its error may be `enough`."""
     try:
-        found = law.value(k, weight, close)
+        found = law.value(*asked, close, enough)
     except UnresolvedError:
         return known
     return found if found[1] < known[1] else known

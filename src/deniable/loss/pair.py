@@ -14,9 +14,9 @@ from math import inf, isfinite, nextafter
 from deniable.loss.roots import falls_to, surely_above
 from deniable.loss.values import Upper
 
-__all__ = ["Pair"]
+__all__ = ["PRECISION", "Pair"]
 
-_PRECISION = 1e-13  # relative, of a search
+PRECISION = 1e-13  # relative, of a search
 _ROUNDOFF = 1e-14
 
 
@@ -28,6 +28,10 @@ class Pair(ABC):
     @abstractmethod
     def hockey_stick(self, k: float) -> Upper:
         """sup over events of P(event) - e^k Q(event), for any real k."""
+
+    def rough_stick(self, k: float, negligible: float) -> Upper:
+        """The hockey-stick divergence, with any error where it is below `negligible`."""
+        return self.hockey_stick(k)
 
     @abstractmethod
     def tail(self, t: float) -> Upper:
@@ -56,6 +60,11 @@ class Pair(ABC):
     def escape(self) -> float:
         """P(L = inf): mass where Q cannot have produced the output."""
 
+    @property
+    def most_variation(self) -> float:
+        """A quick upper bound on the total variation between P and Q."""
+        return 1.0
+
     def rough(self) -> Pair | None:
         """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
         return None
@@ -74,25 +83,36 @@ class Pair(ABC):
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
         return self._never(failure) if self.escape > failure else self._where(self.tail, failure)
 
-    def null_exceeded(self, failure: float) -> Upper:
-        """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
-        return self._where(self.null_tail, failure)
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
+        """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate.
+
+        `hint` is where a similar release has it: the search begins there.
+        """
+        return self._where(self.null_tail, failure, hint=hint)
 
     def _never(self, level: float) -> Upper:
         """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
         return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = _PRECISION) -> Upper:
+    def _where(
+        self, tail: Callable[[float], Upper], failure: float, precision: float = PRECISION, hint: float | None = None
+    ) -> Upper:
         floor = nextafter(self.least, -inf)
         if tail(floor) <= failure:
             return Upper(-inf)
-        return self._fall(tail, failure, floor, precision)
+        return self._fall(tail, failure, floor, precision, hint)
 
     def _fall(
-        self, functional: Callable[[float], Upper], level: float, floor: float, precision: float = _PRECISION
+        self,
+        functional: Callable[[float], Upper],
+        level: float,
+        floor: float,
+        precision: float = PRECISION,
+        hint: float | None = None,
     ) -> Upper:
         """Where a falling functional reaches `level`, from the safe side, with an error that reaches the other one."""
-        found = falls_to(functional, level, self.near(functional, level), floor=floor, precision=precision)
+        start = self.near(functional, level) if hint is None else (hint, 0.02 * abs(hint) + 1e-6)
+        found = falls_to(functional, level, start, floor=floor, precision=precision)
         value = min(found, self.largest)
         least = surely_above(functional, level, value, floor, 4 * precision) if isfinite(value) else -inf
         return Upper.between(least, value)

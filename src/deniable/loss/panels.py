@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.effort import still_affordable
 
-__all__ = ["Panels", "graded", "unresolved"]
+__all__ = ["Panels", "graded", "growing_panels", "unresolved", "unresolved_where_smooth"]
 
 
 _NODES, _WEIGHTS = leggauss(16)
@@ -31,8 +33,34 @@ class Panels:
 def unresolved(terms: Complexes, weights: Floats) -> float:
     """Estimated error of the sum of `terms` (weights times integrand on panels): what the highest Legendre
     coefficients on each panel would still contribute. Large where the panels are too wide for the integrand."""
-    heads = np.abs((terms / weights).reshape(-1, _NODES.size) @ _HIGHEST).sum(1)
-    return float(heads @ weights.reshape(-1, _NODES.size).sum(1))
+    return float(_heads(terms, weights) @ weights.reshape(-1, _NODES.size).sum(1))
+
+
+def unresolved_where_smooth(terms: Complexes, weights: Floats) -> float:
+    """The same where the integrand is analytic around every panel, so that its coefficients fall like r^-n.
+
+    Sixteen points integrate all of degree 31 exactly: the error is about head^2 / size, with `head` the coefficients
+    of degree 14 and 15; head^1.5 / size^.5 is on the safe side of that.
+    """
+    heads = _heads(terms, weights)
+    sizes = np.abs((terms / weights).reshape(-1, _NODES.size)).max(1)
+    shares = np.sqrt(np.minimum(heads / np.maximum(sizes, 1e-300), 1.0))
+    return float((heads * shares) @ weights.reshape(-1, _NODES.size).sum(1))
+
+
+def _heads(terms: Complexes, weights: Floats) -> Floats:
+    return np.asarray(np.abs((terms / weights).reshape(-1, _NODES.size) @ _HIGHEST).sum(1))
+
+
+def growing_panels(first: float, end: float, widest: float) -> tuple[Floats, Floats]:
+    """Points and weights on [0, end] of panels that grow by half from `first` on, up to the width `widest`."""
+    marks = [0.0, min(first, widest, end)]
+    while marks[-1] < min(widest, end):
+        marks.append(min(1.5 * marks[-1], widest, end))
+    more = ceil((end - marks[-1]) / widest)
+    edges = np.append(marks[:-1], np.linspace(marks[-1], end, more + 1))
+    edges = np.stack([edges[:-1], edges[1:]], 1)
+    return _points(edges).ravel(), ((edges[:, 1:] - edges[:, :1]) / 2 * _WEIGHTS).ravel()
 
 
 def _points(edges: Floats) -> Floats:
@@ -62,6 +90,7 @@ def graded(
     kept: list[tuple[Floats, Floats, Complexes]] = []
     error, total, count = 0.0, 0.0, points.size
     while active.size:
+        still_affordable()
         sums = _integrals(active, integrand(points, known))
         total = max(total, float(np.abs(_integrals(active, np.abs(integrand(points, known)))).sum()))
         halves = _halves(active)

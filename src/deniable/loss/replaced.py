@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.densities import mirrored, sampled_density
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
 from deniable.loss.sampled import FARTHEST, Removed
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
@@ -64,19 +66,27 @@ class Replaced(Step):
         return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return log_moments(self._nodes, s)
+        return log_moments(self._nodes(s), s)
 
     def tilted(self, c: Floats) -> Floats:
-        return tilted_moments(self._nodes, c)
+        return tilted_moments(self._nodes(c), c)
 
-    @cached_property
-    def _nodes(self) -> Nodes:
-        """Base losses above 0, their mirror image, and what is left at 0."""
-        half = _laplace_half(self.base) if isinstance(self.base, LaplaceStep) else _gaussian_half(self.base.mu)
-        losses, log_null = log_mixture(self.rate, half[0]), half[1]
-        logs = np.concatenate([log_null, log_null + losses])
-        still = max(1 - float(np.exp(logs).sum()), 1e-300)
-        return Nodes(np.concatenate([losses, -losses, [0.0]]), np.append(logs, np.log(still)))
+    def _nodes(self, s: Numbers) -> Nodes:
+        """Losses above 0, their mirror image, and what is left at 0."""
+        losses, weights = self._half_nodes(s)
+        still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
+        halves = [(losses, weights), mirrored(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
+        joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
+        return Nodes(joined[0], joined[1])
+
+    def _half_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
+        """Of the losses above 0: the atom at a Laplace law's end and nodes for its density, or a Gaussian's half."""
+        if isinstance(self.base, GaussianStep):
+            base, log_null = _gaussian_half(self.base.mu)
+            return log_mixture(self.rate, base), log_null
+        end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
+        between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
+        return np.concatenate([end, between]), np.concatenate([heavy, log_weights])
 
     @property
     def largest(self) -> float:
@@ -87,15 +97,8 @@ class Replaced(Step):
         return self._half.scale
 
 
-def _laplace_half(base: LaplaceStep) -> tuple[Floats, Floats]:
-    """Losses above 0 and the logarithms of their Q-weights: Gauss-Legendre, and the atom at the end."""
-    x, w = leggauss(64)
-    losses = base.epsilon * np.append((1 + x) / 2, 1.0)
-    return losses, np.log(0.5 * np.append(0.25 * base.epsilon * w, 1.0)) - (base.epsilon + losses) / 2
-
-
 def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
-    """The same of N(mu, 1) against N(0, 1): outputs above mu / 2, on panels about as wide as the noise."""
+    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, panel by panel."""
     nodes, weights = leggauss(16)
     low, high = mu / 2, mu + FARTHEST
     edges = np.linspace(low, high, min(max(32, int(high - low)), _MOST_PANELS) + 1)

@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.effort import UnresolvedError, still_affordable
 from deniable.loss.roots import falls_to
 from deniable.loss.steps import Step
 
@@ -97,6 +97,12 @@ class Composition:
     @cached_property
     def largest_finite(self) -> float:
         return sum(count * step.largest_finite for step, count in self.parts)
+
+    @cached_property
+    def centres(self) -> tuple[float, float]:
+        """Two guesses at the loss of outcomes without large jumps, where the law is rough (see `Step.centres`)."""
+        rare, often = zip(*([count * centre for centre in step.centres] for step, count in self.parts), strict=True)
+        return sum(rare), sum(often)
 
     @cached_property
     def scale(self) -> float:
@@ -191,6 +197,7 @@ class Composition:
         start = self._nearest(k, weight, region) or pole + sign * 1.4 / self.scale
         position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
+            still_affordable()
             here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
             if abs(offset) < 1.0:
@@ -267,7 +274,7 @@ class Composition:
 
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
-        points = pole + sign * np.array([0.0, 0.5, 2.0, 8.0, 32.0]) / self.scale
+        points = pole + sign * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) / self.scale
         return points, np.array([saddle.value for saddle in self.saddles(points.tolist())])
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
@@ -281,6 +288,10 @@ class Composition:
             return self.escape
         return min(1.0, self.escape + exp(min(0.0, self.chernoff(k, 1.0, right=True))))
 
+    def null_ceiling(self, k: float) -> float:
+        """The same bound on Q(L > k)."""
+        return min(1.0, exp(min(0.0, self.chernoff(k, 0.0, right=True))))
+
     def level_saddle(self, level: float, weight: Weight) -> Saddle:
         """The saddle of the k at which a functional falls to about the small `level`.
 
@@ -293,8 +304,8 @@ class Composition:
             return here.estimate(weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
-        within = start - 10, start + 30
-        log_distance = falls_to(approximation, level, (start, 0.5), floor=within[0], within=within, close=0.5)
+        within = start - 11, log(_FARTHEST / self.scale)
+        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, within=within, close=0.5)
         found = self.saddle(pole + exp(min(log_distance, within[1])))
         if inf in (log_distance, found.value):
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")

@@ -10,10 +10,10 @@ from functools import cached_property
 from math import inf, log, log1p
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr, ndtri
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.densities import sampled_density
 from deniable.loss.jumps import Jumps, NoiseLaw
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Moments, Step
@@ -46,6 +46,13 @@ class Removed(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.base.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
+        if not isinstance(self.base, GaussianStep):
+            return super().centres
+        return log1p(-self.rate), float(self.tilted(np.zeros(1))[1, 0])
+
     def sticks(self, k: Floats) -> Floats:
         """rate * H_{1 + (e^k - 1)/rate}(P0 || Q0), exact (Balle, Barthe, Gaboardi 2018, Theorem 2)."""
         gap = _gap(k, self.rate)
@@ -67,15 +74,10 @@ class Removed(Step):
         return np.maximum(_gap(t, self.rate), -1e300)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return self._law.cumulant(s) if self._law is not None else log_moments(self._nodes, s)
+        return self._law.cumulant(s) if self._law is not None else log_moments(_loss_nodes(self.base, self.rate, s), s)
 
     def tilted(self, c: Floats) -> Floats:
-        return self._law.tilted(c) if self._law is not None else tilted_moments(self._nodes, c)
-
-    @cached_property
-    def _nodes(self) -> Nodes:
-        base, weights = _atoms(self.base)
-        return Nodes(log_mixture(self.rate, base), np.log(weights))
+        return self._law.tilted(c) if self._law is not None else tilted_moments(_loss_nodes(self.base, self.rate, c), c)
 
     @cached_property
     def _law(self) -> NoiseLaw | None:
@@ -151,6 +153,11 @@ class Added(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.mirror.smooth
 
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        rare, often = self.mirror.centres
+        return -rare, -often
+
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
@@ -214,6 +221,7 @@ class Exchanged(Step):
     rate: float
     decay: float = 0.0
     smooth = True
+    centres = 0.0, 0.0
 
     def _loss(self, x: Numbers) -> Numbers:
         return self._log_mix(x) - self._log_mix(-x)
@@ -316,15 +324,16 @@ def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
     return np.asarray(np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate))
 
 
-def _atoms(base: Step) -> tuple[Floats, Floats]:
-    """Base losses and their Q0-weights: exact atoms, Gauss-Legendre between a Laplace loss's ends."""
+def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
+    """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep):
-        losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
-        weights = np.array([base.down, base.still, base.up, base.hidden])
-        return losses[weights > 0], weights[weights > 0]
+        atoms, log_masses = base.losses, base.log_null_masses
+        if base.hidden > 0:  # of Q, where the base's loss is -inf
+            atoms, log_masses = np.append(atoms, -1e4), np.append(log_masses, log(base.hidden))
+        return Nodes(log_mixture(rate, atoms), log_masses)
     if isinstance(base, LaplaceStep):
-        x, w = leggauss(64)
-        between = 0.25 * base.epsilon * w * np.exp(-0.5 * base.epsilon * (1 + x))
-        ends = np.array([0.5, 0.5 * np.exp(-base.epsilon)])
-        return np.concatenate([[-base.epsilon, base.epsilon], base.epsilon * x]), np.concatenate([ends, between])
+        ends = np.array([-base.epsilon, base.epsilon])
+        between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)
+        heavy = np.array([-log(2), -log(2) - base.epsilon])
+        return Nodes(np.concatenate([log_mixture(rate, ends), between]), np.concatenate([heavy, log_weights]))
     raise TypeError(f"no nodes for {type(base).__name__}")

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, log, nextafter, sqrt
+from math import exp, inf, log, nan, nextafter, sqrt
 from operator import attrgetter
 from typing import Protocol
 
@@ -40,6 +40,9 @@ class Step(Pair):
     """A pair whose functionals are elementary; `smooth` tells that its characteristic function dies out."""
 
     smooth: bool = False
+    centres: tuple[float, float] = (nan, nan)
+    """The loss around which the law is rough, on any scale, while elsewhere it is smooth on the scale of the distance:
+    two guesses, for rare jumps and for many. NaN where there is no such single loss."""
 
     @abstractmethod
     def sticks(self, k: Floats) -> Floats:
@@ -114,6 +117,7 @@ class GaussianStep(Step):
 
     mu: float
     smooth = True
+    centres = 0.0, 0.0
 
     def sticks(self, k: Floats) -> Floats:
         """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""
@@ -244,7 +248,9 @@ class AtomStep(Step):
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> Upper:
+    def _where(
+        self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0, hint: float | None = None
+    ) -> Upper:
         """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
         return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
 

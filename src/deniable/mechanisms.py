@@ -60,12 +60,22 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Gaussian(Mechanism):
-    """Adds Gaussian noise of standard deviation `noise` times the sensitivity."""
+    """Adds Gaussian noise of standard deviation `noise` times the sensitivity.
+
+    On a Poisson sample under `replace` it stands for a sum of vectors clipped in norm, as in DP-SGD: the sensitivity
+    is 2C, and a record that is left out contributes 0, half-way between any record and its opposite. For a count, a
+    bounded mean or any other query, where a record left out may look like the other record, this would promise too
+    much: write `Gaussian(noise).for_any_query()`. Without sampling, and for the other neighbours, both are the same.
+    """
 
     noise: float
 
     def __post_init__(self) -> None:
         positive("noise", self.noise)
+
+    def for_any_query(self) -> GaussianDP:
+        """The same noise on any query of that sensitivity: the bare (1 / noise)-GDP guarantee."""
+        return GaussianDP(1 / self.noise)
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ class TotalVariation(Mechanism):
 
 @dataclass(frozen=True)
 class GaussianDP(Mechanism):
-    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1)."""
+    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1), whatever the query."""
 
     mu: float
 

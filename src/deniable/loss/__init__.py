@@ -13,6 +13,7 @@ from typing import TypeGuard
 from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
 from deniable.loss.lattice import Lattice, two_losses
+from deniable.loss.mixture import MOST_RUNS, Mixture
 from deniable.loss.pair import Pair
 from deniable.loss.replaced import replaced
 from deniable.loss.saddle import Composition
@@ -51,10 +52,21 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
         return step
     if not others and (two := two_losses(step)):
         return Lattice(two, count)
-    if not others and isinstance(step, AtomStep) and step.escape == 0:
-        return Grid(Composition(parts), points=min(Grid.points, 4 * count + 16))  # every loss is on such a grid
+    mixture = _mixture(parts)
+    if mixture is not None:
+        return mixture
     smooth = any(part.smooth for part, _ in parts)
     return Contour(Composition(parts)) if smooth else Grid(Composition(parts))
+
+
+def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:
+    """A lattice beside one run of something else, where that is all there is."""
+    if len(parts) != 2:
+        return None
+    for (step, count), (other, runs) in (parts, parts[::-1]):
+        if runs == 1 and count <= MOST_RUNS and (two := two_losses(step)):
+            return Mixture(Lattice(two, count), other)
+    return None
 
 
 def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:
@@ -116,8 +128,8 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
         return base
     if adjacency != Adjacency.REPLACE:
         return Removed(base, rate)
-    if isinstance(base, GaussianStep):
+    if isinstance(inner, Gaussian) and isinstance(base, GaussianStep):
         return Exchanged(base.mu, rate)
-    if isinstance(base, AtomStep | LaplaceStep):
+    if isinstance(base, AtomStep | LaplaceStep | GaussianStep):
         return replaced(base, rate)
     raise TypeError(f"cannot sample {type(inner).__name__} under replace")

@@ -32,8 +32,9 @@ from numpy.fft import irfft, rfft
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.composed import ComposedPair
 from deniable.loss.laws import NULL_TAIL, STICK, TAIL
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.quadrature import UnresolvedError, log_mixture
 from deniable.loss.saddle import EPS, TINY, Composition, Weight
+from deniable.loss.sampled import Added, Removed
 from deniable.loss.steps import AtomStep, Step
 from deniable.loss.values import Upper
 
@@ -44,8 +45,8 @@ _WORK = 2**22  # points times unlike steps that one composition may cost
 _FEWEST_POINTS = 2**11
 _SMALLEST = 5e-324
 _BLOCK = 512
+_MOST_LAWS = 4  # kept at a time, some 16 MB each
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
-_PRECISION = 1e-11  # of a quantile; the moves leave no more digits
 _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
 _MOST_EXPONENT = 650.0
 _LEFT_OUT_NATS = 60.0  # e^-60 of a sum is left out, far below its round-off
@@ -76,35 +77,88 @@ class _Cells:
 
 def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
     """The chord discretisation of one step on [low, high]."""
+    if _is_atomic(step):
+        return _cells_of_atoms(step, *_atoms(step), spacing)
     first, last = floor(low / spacing), floor(high / spacing) + 1
     edges = np.arange(first, last + 1) * spacing
     masses = _cell_masses(step, edges, spacing)
-    least, most, drift = _rises(masses, spacing)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        up = edges[:-1] >= 0
-        top = np.where(most < spacing, np.exp(most - spacing) * np.expm1(-most) / np.expm1(-spacing), 1.0)  # of Q
-        own_top = np.where(up, np.expm1(-most) / np.expm1(-spacing), top)
-        base = np.log(np.where(up, masses.p, masses.q))
-        true = base + np.where(up, 0.0, least)
-        ends = [base + np.log(part) for part in (1 - own_top, own_top)]
-        # in the unit of its own end, an end across 0 has the other unit: edges are whole multiples, 0 is one of them
-        turned = np.where(up | (edges[1:] < 0), 0.0, edges[1:])
-        trues = [true + np.log(1 - top), true + np.log(top) - np.where(up, 0.0, spacing) + turned]
-        ends[1] = ends[1] + turned
-    variance = top * (1 - top) * spacing**2 * exp(min(spacing, 700.0))
-    moved = max(float((masses.p * variance).sum()), float((masses.q * variance).sum()))
+    ends, trues, drift = _halves(masses, edges[:-1], edges[1:], spacing)
     logs, log_true = (_joined(*part) for part in (ends, trues))
     back, lowest = step.reversed(), np.nextafter(edges[:1], inf)
     with np.errstate(divide="ignore"):
         below, unit = float(np.log(back.tails(-lowest) - back.escape)[0]), max(float(edges[0]), 0.0)
     logs[0] = np.logaddexp(logs[0], below + unit)
     log_true[0] = np.logaddexp(log_true[0], float(back.log_null_tails(-lowest)[0]) - float(edges[0]) + unit)
+    moved = _variance(masses, spacing)
     return _Cells(first, logs, log_true, float(step.tails(edges[-1:])[0]), moved, drift)
+
+
+def _cells_of_atoms(step: Step, losses: Floats, log_null: Floats, spacing: float) -> _Cells:
+    """The same of a few losses, each moved by itself."""
+    places = np.ceil(losses / spacing - _ON_GRID) - 1
+    first, lower = int(places.min()), places * spacing
+    with np.errstate(over="ignore"):
+        p, q = np.exp(log_null + losses), np.exp(log_null)
+    log_base = np.where(lower >= 0, log_null + losses, log_null)
+    masses = _Masses(p, q, log_base, losses - lower, 4 * EPS * np.abs(losses))
+    ends, trues, drift = _halves(masses, lower, (places + 1) * spacing, spacing)
+    index = (places - first).astype(np.int64)
+    logs, log_true = np.full((2, int(index.max()) + 2), -inf)
+    for found, (at_lower, at_upper) in ((logs, ends), (log_true, trues)):
+        np.logaddexp.at(found, index, at_lower)
+        np.logaddexp.at(found, index + 1, at_upper)
+    return _Cells(first, logs, log_true, step.escape, _variance(masses, spacing), drift)
+
+
+def _atoms(step: Step) -> tuple[Floats, Floats]:
+    """Finite losses of a step that has a few, and the logarithms of their Q-masses."""
+    if isinstance(step, Added):
+        losses, log_null = _atoms(step.mirror)
+        return -losses, log_null + losses
+    if isinstance(step, Removed):
+        losses, log_null = _atoms(step.base)
+        hidden = step.base.escape  # of Q where the base's loss is -inf
+        losses = log_mixture(step.rate, losses).real
+        if hidden == 0:
+            return losses, log_null
+        return np.append(losses, log1p(-step.rate)), np.append(log_null, log(hidden))
+    assert isinstance(step, AtomStep)
+    return step.losses, step.log_null_masses
+
+
+Ends = tuple[Floats, Floats]
+
+
+def _halves(masses: _Masses, lower: Floats, upper: Floats, spacing: float) -> tuple[Ends, Ends, float]:
+    """Logarithms of what goes to the lower and the upper end: what dominates, what truly goes; and the drift."""
+    least, most, drift = _rises(masses, spacing)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        up = lower >= 0
+        top = _null_share(most, spacing)
+        own_top = np.where(up, np.expm1(-most) / np.expm1(-spacing), top)
+        true = masses.log_base + np.where(up, 0.0, least)
+        # an end at or above 0 has the unit P, one below it Q; only the upper end of the cell below 0 changes its unit
+        turned = np.where(up | (upper < 0), 0.0, upper)
+        ends = masses.log_base + np.log(1 - own_top), masses.log_base + np.log(own_top) + turned
+        trues = true + np.log(1 - top), true + np.log(top) - np.where(up, 0.0, spacing) + turned
+    return ends, trues, drift
+
+
+def _null_share(rise: Floats, spacing: float) -> Floats:
+    """The share of a cell's Q-mass that goes to its upper end."""
+    return np.where(rise < spacing, np.exp(rise - spacing) * np.expm1(-rise) / np.expm1(-spacing), 1.0)
+
+
+def _variance(masses: _Masses, spacing: float) -> float:
+    """Of the move, the larger of both under P and Q: P weighs a cell's upper end up to e^spacing times as much."""
+    top = _null_share(_rises(masses, spacing)[1], spacing)
+    variance = top * (1 - top) * spacing**2 * exp(min(spacing, 600.0))
+    return max(float((masses.p * variance).sum()), float((masses.q * variance).sum()))
 
 
 def _joined(lower: Floats, upper: Floats) -> Floats:
     """Logarithms of the masses at all edges from those at both ends of every cell."""
-    return np.logaddexp(np.append(lower, -inf), np.append(-inf, upper))
+    return np.asarray(np.logaddexp(np.append(lower, -inf), np.append(-inf, upper)))
 
 
 @dataclass(frozen=True)
@@ -113,6 +167,8 @@ class _Masses:
 
     p: Floats
     q: Floats
+    log_base: Floats
+    """Of the P-mass where the lower edge is at least 0, else of the Q-mass."""
     rise: Floats
     doubt: Floats
 
@@ -129,9 +185,10 @@ def _cell_masses(step: Step, edges: Floats, spacing: float) -> _Masses:
         up = edges[:-1] >= 0
         rise = np.where(up, np.log(p) - log_q, log_p - np.log(q)) - edges[:-1]
         doubt = np.where(up, p_doubt + log_q_doubt, q_doubt + log_p_doubt) + 4 * EPS * np.abs(edges[:-1])
-        some = np.where(up, p, q) > 0
+        log_base = np.log(np.where(up, p, q))
+        some = log_base > -inf
     rise, doubt = np.where(some & np.isfinite(rise), rise, 0.0), np.where(some & np.isfinite(doubt), doubt, spacing)
-    return _Masses(p, q, rise, doubt)
+    return _Masses(p, q, log_base, rise, doubt)
 
 
 def _between(above: Floats, below: Floats) -> tuple[Floats, Floats]:
@@ -222,7 +279,7 @@ class _Law:
 
     def _above(self, k: float) -> tuple[int, float]:
         """The first point above k, and where in the window the weights are 1."""
-        first = int(np.searchsorted(self.losses, k + 1e-9 * self.spacing, side="right"))
+        first = int(np.searchsorted(self.losses, k, side="right"))
         return first, min(max(k, float(self.losses[0])), float(self.losses[-1]))
 
     def _error(self, first: int, origin: float, shift: float) -> float:
@@ -243,9 +300,9 @@ class _Law:
     def tail(self, t: float, shift: float) -> tuple[float, float]:
         """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
         eta = 1e-9 * max(self._mass(t, shift, "pmf")[0], 1e-300)
-        move = self._reach(eta)
+        move = self._reach(eta) + 4 * EPS * abs(t)  # an atom that round-off cannot tell from t counts for the upper end
         low, high = self._mass(t + move, shift, "true" if shift else "pmf"), self._mass(t - move, shift, "pmf")
-        eta = eta if move else 0.0
+        eta = eta if self.moved > 0 else 0.0
         return max(low[0] - low[1] - eta, 0.0), high[0] + high[1] + eta
 
     def _mass(self, t: float, shift: float, name: str) -> tuple[float, float]:
@@ -280,6 +337,15 @@ def _bounded_exp(x: float) -> float:
     return exp(min(x, 700.0))
 
 
+@dataclass(frozen=True)
+class _Spread(Composition):
+    """A composition whose spread is the largest of three: half-way between Q and P an atom may hide all others."""
+
+    @cached_property
+    def scale(self) -> float:
+        return max(super().scale, *(sqrt(saddle.bend) for saddle in self.saddles([0.0, 1.0]) if saddle.value < inf))
+
+
 @dataclass
 class Grid(ComposedPair):
     """A composition of any steps on a grid of losses."""
@@ -288,6 +354,9 @@ class Grid(ComposedPair):
     points: int = 2**18
     _laws: dict[float, _Law] = field(default_factory=dict)
     method = "grid"
+
+    def __post_init__(self) -> None:
+        self.composition = _Spread(self.composition.parts)
 
     def hockey_stick(self, k: float) -> Upper:
         if k >= self.largest_finite:
@@ -337,17 +406,6 @@ class Grid(ComposedPair):
         mean = self.composition.null_mean if weight is NULL_TAIL else self.composition.mean
         return min(max(mean, self.least), self.largest_finite), self.scale / 2
 
-    def _fall(
-        self,
-        functional: Callable[[float], Upper],
-        level: float,
-        floor: float,
-        precision: float = _PRECISION,
-        hint: float | None = None,
-    ) -> Upper:
-        """No more digits than the moves leave."""
-        return super()._fall(functional, level, floor, precision, hint)
-
     def _law(self, k: float, least: float) -> _Law:
         """The composition tilted to the saddle for k right of `least`; near-by k share one, on octaves."""
         c = least
@@ -358,6 +416,8 @@ class Grid(ComposedPair):
             except UnresolvedError:
                 c = least
         if c not in self._laws:
+            while len(self._laws) >= _MOST_LAWS:
+                self._laws.pop(next(iter(self._laws)))
             self._laws[c] = self._compose(c)
         return self._laws[c]
 
@@ -396,10 +456,12 @@ class Grid(ComposedPair):
         if not atoms:
             return wanted
         atom = max(atoms)[1]
-        on_one_lattice = all(isinstance(step, AtomStep) and step.epsilon in (0.0, atom) for step, _ in parts)
-        if on_one_lattice and width / atom < _MOST_POINTS:
-            return atom
-        return atom / ceil(atom / wanted) if wanted < atom else wanted
+        if width / atom < _MOST_POINTS:
+            if all(isinstance(step, AtomStep) and step.epsilon in (0.0, atom) for step, _ in parts):
+                return atom  # all losses are on one lattice
+            if len(parts) == 1 and _is_atomic(parts[0][0]):
+                wanted = min(wanted, atom)
+        return atom / ceil(atom / wanted * (1 - EPS)) if wanted <= atom else wanted
 
 
 @dataclass(frozen=True)
@@ -475,11 +537,22 @@ class _Composed:
         for share in (1.0, 1.5, 2.0, 3.0, 5.0):
             other = self.c + share * TINY / (end - middle)
             moment = sum(
-                n * float(np.logaddexp.reduce(cells.tilted(cells.log_masses, self.spacing, other)))
+                n * _log_sum(cells.tilted(cells.log_masses, self.spacing, other))
                 for cells, (_, n) in zip(self.cells, self.composition.parts, strict=True)
             )
             logs.append(moment - height - (other - self.c) * end)
         return exp(min(*logs, 0.0))
+
+
+def _is_atomic(step: Step) -> bool:
+    """Whether the loss takes a few values only."""
+    base = step.mirror.base if isinstance(step, Added) else step.base if isinstance(step, Removed) else step
+    return isinstance(base, AtomStep)
+
+
+def _log_sum(logs: Floats) -> float:
+    top = float(logs.max())
+    return top + log(float(np.exp(logs - top).sum()))
 
 
 def _power(base: Complexes, exponent: int) -> Complexes:

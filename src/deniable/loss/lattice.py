@@ -22,12 +22,13 @@ from deniable.loss.sampled import Added, Removed
 from deniable.loss.steps import AtomStep, Step
 from deniable.loss.values import Upper, upper
 
-__all__ = ["Lattice", "TwoLosses", "two_losses"]
+__all__ = ["Lattice", "Terms", "TwoLosses", "two_losses"]
 
 _EPS = 2.2e-16
 _WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may be as small as that, is left out
 _LEFT_OUT = exp(-40)
 _RARE = 1e-14
+_ALL_NATS = 720.0
 _FEW = 16  # below it Stirling's error is tabulated, from it on its series is exact to double precision
 _STIRLING = np.array([0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - 0.5 * log(2 * pi) for n in range(1, _FEW)])
 
@@ -70,7 +71,7 @@ def two_losses(step: Step) -> TwoLosses | None:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """Numbers of successes, from `first` on, their probabilities, and the relative error of each."""
 
     first: int
@@ -78,9 +79,9 @@ class _Terms:
     masses: Floats
     doubts: Floats
 
-    def between(self, start: int, stop: int | None) -> _Terms:
+    def between(self, start: int, stop: int | None) -> Terms:
         part = slice(start, stop)
-        return _Terms(self.first + start, self.successes[part], self.masses[part], self.doubts[part])
+        return Terms(self.first + start, self.successes[part], self.masses[part], self.doubts[part])
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,18 @@ class _Binomial:
     @cached_property
     def window(self) -> int:
         """Beyond it from the mode lies e^-52 of the mass (Bernstein)."""
-        third = _WINDOW_NATS / 3
-        return ceil(third + sqrt(third * third + 2 * _WINDOW_NATS * self.mean * self._shares[1])) + 2
+        return self._radius(_WINDOW_NATS)
 
-    def from_on(self, first: int) -> _Terms:
+    def _radius(self, nats: float) -> int:
+        return ceil(nats / 3 + sqrt(nats * nats / 9 + 2 * nats * self.mean * self._shares[1])) + 2
+
+    @cached_property
+    def likely(self) -> Terms:
+        """All but e^-700 of them."""
+        middle, radius = floor(self.mean), self._radius(_ALL_NATS)
+        return self._terms(max(middle - radius, 0), middle + radius)
+
+    def from_on(self, first: int) -> Terms:
         """The successes from `first` on that matter."""
         middle = floor(self.mean)
         if first > middle + self.window:
@@ -119,21 +128,21 @@ class _Binomial:
         return self._around.between(max(first - self._around.first, 0), None)
 
     @cached_property
-    def _around(self) -> _Terms:
+    def _around(self) -> Terms:
         """Around the mode: many questions share it."""
         middle = floor(self.mean)
         return self._terms(max(middle - self.window, 0), middle + self.window + 1)
 
     @cached_property
-    def _upwards(self) -> _Terms:
+    def _upwards(self) -> Terms:
         middle = floor(self.mean)
         return self._terms(middle, middle + 2 * self.window)
 
-    def _terms(self, first: int, last: int) -> _Terms:
+    def _terms(self, first: int, last: int) -> Terms:
         successes = np.arange(first, min(last, self.count) + 1, dtype=np.float64)
         logs = self._logs(successes)
         doubts = _EPS * (32 + 8 * np.abs(successes - self.mean) + 8 * np.abs(logs))
-        return _Terms(first, successes, np.exp(logs), doubts)
+        return Terms(first, successes, np.exp(logs), doubts)
 
     def _logs(self, successes: Floats) -> Floats:
         """Logarithms of the probabilities, in Loader's form; at both ends there is nothing to choose."""
@@ -180,9 +189,24 @@ class Lattice(Pair):
         return -expm1(self.count * log1p(-self.step.escape))
 
     @cached_property
-    def _finite(self) -> float:
+    def finite(self) -> float:
         """P(L < inf)."""
         return _none(self.step.escape, self.count)
+
+    @cached_property
+    def null_finite(self) -> float:
+        """Q(L > -inf)."""
+        return _none(self.step.null_escape, self.count)
+
+    @property
+    def likely(self) -> Terms:
+        """All but e^-700 of the finite losses under P."""
+        return self._law.likely
+
+    @property
+    def null_likely(self) -> Terms:
+        """The same under Q."""
+        return self._null_law.likely
 
     @cached_property
     def _law(self) -> _Binomial:
@@ -192,15 +216,15 @@ class Lattice(Pair):
     def _null_law(self) -> _Binomial:
         return _Binomial(self.count, *self.step.log_null_masses)
 
-    def _losses(self, successes: Floats) -> Floats:
+    def losses(self, successes: Floats) -> Floats:
         if self.step.high == self.step.low:
             return (2 * successes - self.count) * self.step.high
         return np.asarray(successes * self.step.high - (self.count - successes) * self.step.low)
 
-    def _slips(self, successes: Floats) -> Floats:
+    def slips(self, successes: Floats) -> Floats:
         """Round-off of the losses: of a product, or of the difference of two."""
         if self.step.high == self.step.low:
-            return 2 * _EPS * np.abs(self._losses(successes))
+            return 2 * _EPS * np.abs(self.losses(successes))
         return 2 * _EPS * (successes * self.step.high + (self.count - successes) * self.step.low)
 
     def _first_above(self, t: float) -> int:
@@ -209,9 +233,9 @@ class Lattice(Pair):
         guess = (t / apart + self.count * (self.step.low / apart)) if apart > 0 else 0.0
         first = floor(min(max(guess, 0.0), self.count + 1.0)) - 3
         around = np.arange(max(first, 0), min(first + 7, self.count + 1), dtype=np.float64)
-        return max(first, 0) + int(np.searchsorted(self._losses(around) + self._slips(around), t, side="right"))
+        return max(first, 0) + int(np.searchsorted(self.losses(around) + self.slips(around), t, side="right"))
 
-    def _total(self, sizes: Floats, terms: _Terms, unsure: float, mass: float) -> Upper:
+    def _total(self, sizes: Floats, terms: Terms, unsure: float, mass: float) -> Upper:
         """The sum of `sizes`, one a term, of finite losses that have this mass together."""
         total = float(sizes.sum())
         error = float((sizes * terms.doubts).sum()) + unsure + (_LEFT_OUT + 32 * _EPS) * total
@@ -221,9 +245,9 @@ class Lattice(Pair):
         if k >= self.largest_finite:
             return Upper(self.escape)
         terms = self._law.from_on(self._first_above(k))
-        apart = np.minimum(k - self._losses(terms.successes), 0.0)
-        unsure = float((terms.masses * np.exp(apart) * self._slips(terms.successes)).sum())
-        return self._plus_escape(self._total(terms.masses * -np.expm1(apart), terms, unsure, self._finite))
+        apart = np.minimum(k - self.losses(terms.successes), 0.0)
+        unsure = float((terms.masses * np.exp(apart) * self.slips(terms.successes)).sum())
+        return self._plus_escape(self._total(terms.masses * -np.expm1(apart), terms, unsure, self.finite))
 
     def _plus_escape(self, finite: Upper) -> Upper:
         value = min(1.0, finite + self.escape * (1 + _EPS))
@@ -232,24 +256,24 @@ class Lattice(Pair):
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
             return Upper(self.escape)
-        return self._plus_escape(self._above(self._law, t, self._finite))
+        return self._plus_escape(self._above(self._law, t, self.finite))
 
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
             return Upper(0.0)
-        return self._above(self._null_law, t, _none(self.step.null_escape, self.count))
+        return self._above(self._null_law, t, self.null_finite)
 
     def _above(self, law: _Binomial, t: float, mass: float) -> Upper:
         terms = law.from_on(self._first_above(t))
-        unsure = self._losses(terms.successes) - self._slips(terms.successes) <= t  # round-off cannot tell
+        unsure = self.losses(terms.successes) - self.slips(terms.successes) <= t  # round-off cannot tell
         return self._total(terms.masses, terms, float(terms.masses[unsure].sum()), mass)
 
     def exceeded(self, failure: float) -> Upper:
-        quantile = self._quantile(self._law, failure, self.escape, self._finite) if self.escape <= failure else None
+        quantile = self._quantile(self._law, failure, self.escape, self.finite) if self.escape <= failure else None
         return super().exceeded(failure) if quantile is None else quantile
 
     def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
-        quantile = self._quantile(self._null_law, failure, 0.0, _none(self.step.null_escape, self.count))
+        quantile = self._quantile(self._null_law, failure, 0.0, self.null_finite)
         return super().null_exceeded(failure) if quantile is None else quantile
 
     def _quantile(self, law: _Binomial, failure: float, above: float, mass: float) -> Upper | None:
@@ -262,10 +286,10 @@ class Lattice(Pair):
         least, most = (self._first_within(terms, survival + sign * error + above, failure) for sign in (-1, 1))
         return Upper.between(least[0] - 2 * least[1], most[0] + 2 * most[1])  # where both tails are sure of the atom
 
-    def _first_within(self, terms: _Terms, above: Floats, failure: float) -> tuple[float, float]:
+    def _first_within(self, terms: Terms, above: Floats, failure: float) -> tuple[float, float]:
         """The least loss that is exceeded at most so often, and its round-off."""
         at = terms.successes[[int(np.argmax(above <= failure))]]
-        return float(self._losses(at)[0]), float(self._slips(at)[0])
+        return float(self.losses(at)[0]), float(self.slips(at)[0])
 
     def reversed(self) -> Lattice:
         return self if self.step == self.step.reversed() else Lattice(self.step.reversed(), self.count)
@@ -285,7 +309,7 @@ class Lattice(Pair):
         return max(apart * sqrt(self.count * share * (1 - share)), apart, 1e-12)
 
     def near(self, functional: object, level: float) -> tuple[float, float]:
-        return float(self._losses(np.array([self._law.mean]))[0]), self.scale / 4
+        return float(self.losses(np.array([self._law.mean]))[0]), self.scale / 4
 
 
 def _none(probability: float, count: int) -> float:

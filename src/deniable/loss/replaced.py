@@ -1,4 +1,4 @@
-"""One run on a Poisson sample, `replace`, for noise that is not Gaussian.
+"""One run on a Poisson sample, `replace`, where nothing is known of what leaving a record out looks like.
 
 Guarantee. With and without the sampled record, and with the record that replaces it, the output is P0, R0 or Q0, any
 two as hard to tell apart as the base mechanism says: leaving a record out may look like any other record's presence
@@ -16,19 +16,23 @@ from functools import cached_property
 from math import log
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.densities import mirrored, sampled_density
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
-from deniable.loss.sampled import Removed
-from deniable.loss.steps import AtomStep, LaplaceStep, Step
+from deniable.loss.sampled import FARTHEST, Removed
+from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
 
 __all__ = ["Replaced", "replaced"]
 
+_MOST_PANELS = 256
+_FARTHEST_LOSS = 1e200
 
-def replaced(base: AtomStep | LaplaceStep, rate: float) -> Step:
-    """The sampled step of a symmetric base: three atoms and what is hidden remain so; Laplace is `Replaced`."""
-    if isinstance(base, LaplaceStep):
+
+def replaced(base: AtomStep | LaplaceStep | GaussianStep, rate: float) -> Step:
+    """The sampled step of a symmetric base: three atoms and what is hidden remain so; a density is `Replaced`."""
+    if not isinstance(base, AtomStep):
         return Replaced(base, rate)
     up, hidden = (1 - rate) * base.down + rate * base.up, rate * base.hidden
     loss = float(log_mixture(rate, np.array([base.epsilon]))[0])
@@ -37,9 +41,9 @@ def replaced(base: AtomStep | LaplaceStep, rate: float) -> Step:
 
 @dataclass(frozen=True)
 class Replaced(Step):
-    """Laplace noise on a Poisson sample: the halves of `Removed` and of its mirror image, joined at 0."""
+    """Noise on a Poisson sample: the halves of `Removed` and of its mirror image, joined at 0, where an atom is."""
 
-    base: LaplaceStep
+    base: LaplaceStep | GaussianStep
     rate: float
 
     @cached_property
@@ -68,14 +72,21 @@ class Replaced(Step):
         return tilted_moments(self._nodes(c), c)
 
     def _nodes(self, s: Numbers) -> Nodes:
-        """The atom at the end, nodes for the density between 0 and it, their mirror image, and what is left at 0."""
-        end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
-        between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
-        losses, weights = np.concatenate([end, between]), np.concatenate([heavy, log_weights])
+        """Losses above 0, their mirror image, and what is left at 0."""
+        losses, weights = self._half_nodes(s)
         still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
         halves = [(losses, weights), mirrored(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
         joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
         return Nodes(joined[0], joined[1])
+
+    def _half_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
+        """Of the losses above 0: the atom at a Laplace law's end and nodes for its density, or a Gaussian's half."""
+        if isinstance(self.base, GaussianStep):
+            base, log_null = _gaussian_half(self.base.mu)
+            return log_mixture(self.rate, base), log_null
+        end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
+        between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
+        return np.concatenate([end, between]), np.concatenate([heavy, log_weights])
 
     @property
     def largest(self) -> float:
@@ -86,5 +97,15 @@ class Replaced(Step):
         return self._half.scale
 
 
+def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
+    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, panel by panel."""
+    nodes, weights = leggauss(16)
+    low, high = mu / 2, mu + FARTHEST
+    edges = np.linspace(low, high, min(max(32, int(high - low)), _MOST_PANELS) + 1)
+    half = np.diff(edges)[:, None] / 2
+    x, w = (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+    return mu * x - mu * mu / 2, np.log(w / np.sqrt(2 * np.pi)) - x**2 / 2
+
+
 def _just_below(t: Floats) -> Floats:
-    return np.nextafter(np.abs(t), -np.inf)
+    return np.nextafter(np.minimum(np.abs(t), _FARTHEST_LOSS), -np.inf)

@@ -207,7 +207,10 @@ class Added(Step):
 
     @property
     def largest(self) -> float:
-        return -log1p(-self.mirror.rate)
+        """That of the base's least loss; no more than -ln(1 - rate)."""
+        base, rate = self.mirror.base, self.mirror.rate
+        least = -inf if base.reversed().escape > 0 else -base.reversed().largest_finite
+        return -log1p(-rate) if least == -inf else -float(log_mixture(rate, np.array([least]))[0])
 
     @property
     def scale(self) -> float:
@@ -336,10 +339,10 @@ def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
 def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
     """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep):
-        losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
-        masses = np.array([base.up, base.still, base.up, base.hidden])
-        log_weights = np.log(masses[masses > 0]) - np.array([base.epsilon, 0.0, 0.0, 0.0])[masses > 0]
-        return Nodes(log_mixture(rate, losses[masses > 0]), log_weights)
+        atoms, log_masses = base.losses, base.log_null_masses
+        if base.hidden > 0:  # of Q, where the base's loss is -inf
+            atoms, log_masses = np.append(atoms, -1e4), np.append(log_masses, log(base.hidden))
+        return Nodes(log_mixture(rate, atoms), log_masses)
     if isinstance(base, LaplaceStep):
         ends = np.array([-base.epsilon, base.epsilon])
         between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)

@@ -269,27 +269,28 @@ class AtomStep(Step):
         return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        terms = self._log_null_masses[:, None] + self._losses[:, None] * s.ravel()
+        terms = self.log_null_masses[:, None] + self.losses[:, None] * s.ravel()
         top = terms.real.max(axis=0)
         return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0))).reshape(s.shape)
 
     def tilted(self, c: Floats) -> Floats:
         """The tilted law's mean and variance, which lose no digits."""
-        logs = self._log_null_masses[:, None] + self._losses[:, None] * c
+        logs = self.log_null_masses[:, None] + self.losses[:, None] * c
         top = logs.max(axis=0)
         masses = np.exp(logs - top)
         total = masses.sum(axis=0)
-        mean = (masses * self._losses[:, None]).sum(axis=0) / total
-        variance = (masses * (self._losses[:, None] - mean) ** 2).sum(axis=0) / total
+        mean = (masses * self.losses[:, None]).sum(axis=0) / total
+        variance = (masses * (self.losses[:, None] - mean) ** 2).sum(axis=0) / total
         return np.array([top + np.log(total), mean, variance])
 
     @cached_property
-    def _losses(self) -> Floats:
+    def losses(self) -> Floats:
+        """The finite ones that have mass."""
         kept = [mass > 0 for mass in (self.up, self.still, self.up)]
         return np.array([self.epsilon, 0.0, -self.epsilon])[kept]
 
     @cached_property
-    def _log_null_masses(self) -> Floats:
+    def log_null_masses(self) -> Floats:
         """Q-masses of the same losses; the upper one's may be too small for a number of its own."""
         logs = [log(mass) if mass > 0 else -inf for mass in (self.up, self.still, self.up)]
         logs[0] -= self.epsilon

@@ -111,12 +111,13 @@ def _many_limits(above: Counts, trials: int, risk: float) -> tuple[Floats, Float
     """
     ranks = _ranks(trials)
     confidence = 1 - risk / 2 / (ranks.size - 1)
-    down = ranks[np.searchsorted(ranks, above, side="right") - 1]
-    up = np.append(ranks[1:], trials + 1)[np.searchsorted(ranks, above, side="right") - 1] - 1
-    width = np.sqrt(np.log(2 / min(risk, 1.0)) / (2 * trials))
-    low = np.maximum(lower_limits(down, trials, confidence), above / trials - width)
+    at_least = lower_limits(ranks, trials, confidence)
+    at_most = upper_limits(np.append(ranks[1:], trials + 1) - 1, trials, confidence)
+    place = np.searchsorted(ranks, above, side="right") - 1  # the rank that is reached; the next one is not
+    width = np.sqrt(np.log(2 / risk) / (2 * trials))
+    low = np.maximum(at_least[place], above / trials - width)
     low[0] = 1.0  # all scores are in the lowest class or above it
-    return low, np.minimum(upper_limits(up, trials, confidence), above / trials + width)
+    return low, np.minimum(at_most[place], above / trials + width)
 
 
 @cache

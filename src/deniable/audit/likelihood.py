@@ -40,7 +40,7 @@ __all__ = [
 
 LEVEL = 0.01
 """How often right assumptions are flagged, all of an estimator's tests together."""
-_LARGEST = 1e100
+_LARGEST = 1e70
 MOST_TESTED = 100_000
 FEWEST = 20
 """Trials of either class below which the assumptions cannot be tested, so that no verdict rests on the bound."""

@@ -25,6 +25,7 @@ from deniable.audit.intervals import (
     best_advantage_interval,
     tpr_interval,
 )
+from deniable.audit.judgement import judge_bound
 from deniable.audit.likelihood import (
     Moments,
     largest_likelihood_mu,
@@ -33,7 +34,7 @@ from deniable.audit.likelihood import (
     separation_mu,
 )
 from deniable.audit.one_run import one_run, one_run_gaussian
-from deniable.audit.scored import Asked, judge_scores
+from deniable.audit.scored import Asked
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
 from hunt.find import Find
@@ -186,7 +187,7 @@ def look(seed: int) -> Find | None:
         attack = draw_attack(generator)
         make = {"epsilon": _of_epsilon, "achieved": _of_achieved, "verdict": _of_verdict}[str(kind)]
         statement = make(attack, members, others, confidence, generator)
-        rounds = min(rounds, 60) if kind == "verdict" else rounds
+        rounds = rounds // 2 if kind == "verdict" else rounds
 
         def draw(generator: np.random.Generator) -> Scores:
             return attack.draw(members, others, generator)
@@ -280,8 +281,10 @@ def _of_verdict(
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
     asked = Asked(attack.epsilon(1e-5) + 0.02, 1e-5, confidence=confidence, rule=RULES[generator.integers(4)])
+    claim = asked.claim()
 
     def ends(scores: Scores) -> Ends:
-        return float(judge_scores(scores, asked)["verdict"] == "violated"), inf
+        bound = asked.estimator(asked.primary)(scores)
+        return float(judge_bound(bound, claim, len(scores), lambda: None).name == "violated"), inf
 
     return Statement(f"violated, {asked.thresholds.name}, {attack.name}", ends, 0.5, 0.5, 1 - confidence)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from deniable.store import FILE, Store
 
 # The test command gives the same verdict every time; `pytest --hypothesis-profile=search` looks for new failures.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -23,3 +26,17 @@ def real_data() -> Path:
     if not Path(place).is_dir():
         pytest.fail(f"DENIABLE_DATA must be a directory, got {place!r}")
     return Path(place)
+
+
+@pytest.fixture(scope="session")
+def damage_block() -> Callable[[Path, int], None]:
+    """`damage_block(place, 3)` flips one bit in the middle of block 3 of the campaign in `place`."""
+
+    def damage(place: Path, number: int) -> None:
+        with Store(place, resume=True) as store:
+            record = store._file.records[number]
+        content = bytearray((place / FILE).read_bytes())
+        content[record.start + record.length // 2] ^= 1
+        (place / FILE).write_bytes(content)
+
+    return damage

@@ -11,8 +11,8 @@ MOST_STEPS = 10**9
 """Of a composition: beyond it the round-off of a single step's moment would show."""
 
 
-def _refuse(name: str, value: object, expected: str) -> ValueError:
-    return ValueError(f"{name} must be {expected}, got {value!r}")
+def _refuse(name: str, value: object, expected: str, hint: str = "") -> ValueError:
+    return ValueError(f"{name} must be {expected}, got {value!r}{hint}")
 
 
 def _is_real(value: object) -> bool:
@@ -41,10 +41,15 @@ def probability(name: str, value: float, open_ends: bool = False) -> float:
     """A number from 0 to 1, or strictly between them."""
     expected = "a number strictly between 0 and 1" if open_ends else "a number from 0 to 1"
     if not _is_real(value) or not 0 <= value <= 1:
-        raise _refuse(name, value, expected)
+        raise _refuse(name, value, expected, _percent_hint(value))
     if open_ends and not 0 < value < 1:
         raise _refuse(name, value, expected)
     return float(value)
+
+
+def _percent_hint(value: float) -> str:
+    """75 is most likely meant as 75 per cent."""
+    return f": did you mean {value / 100:g}?" if _is_real(value) and 1 < value < 100 else ""
 
 
 def whole(name: str, value: int, low: int = 1) -> int:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite, log
+from math import isfinite
 from typing import Any
 
-from deniable.bounds import METHODS, InapplicableError, epsilon_to_belief, guarantee
+from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import Target, calibrate
 from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "asked", "choose", "demands", "explain", "found", "joined"]
+__all__ = ["Document", "Question", "asked", "bare_failure", "choose", "demands", "explain", "found", "joined"]
 
 Document = dict[str, Any]
+TEXTBOOK = "Bernau et al. 2021, Theorem 2"
+"""The source of the belief that is read off (epsilon, delta)."""
 
 
 @dataclass(frozen=True)
@@ -75,28 +77,61 @@ def asked(given: Mapping[str, Any], question: Question) -> Document:
 
 
 def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:
-    epsilon = loss.epsilon(question.delta)
     values = {
-        "epsilon": epsilon,
-        "belief": loss.belief(question.delta, question.prior),
+        "epsilon": loss.epsilon(question.delta),
         "advantage": loss.advantage(),
         "accuracy": loss.accuracy(question.prior),
     }
+    belief = _belief(mechanism, loss, question)
+    errors = {name: _finite(value.error) for name, value in values.items()}
     return {
-        "scores": _scores(values, loss, question),
-        "errors": {name: _finite(value.error) for name, value in values.items()},
+        "scores": _scores(values, belief, loss, question),
+        "errors": {**errors, "belief": belief.error},
         "method": loss.method,
-        "bounds": _bounds(mechanism, epsilon, question),
-        "notes": [*_infinite(epsilon, question), *_of_guarantee(mechanism)],
+        "bounds": _bounds(mechanism, values["epsilon"], question),
+        "notes": [*_infinite(values["epsilon"], question), *_of_guarantee(mechanism)],
     }
 
 
-def _scores(values: Mapping[str, float], loss: PrivacyLoss, question: Question) -> Document:
+@dataclass(frozen=True)
+class _Belief:
+    """The belief that is exceeded with probability at most `failure`; no error is known where it is only a bound."""
+
+    value: float
+    failure: float
+    error: float | None
+
+
+def bare_failure(mechanism: Mechanism, delta: float) -> float | None:
+    """Of a bare guarantee, how often the belief that is told may be exceeded; None where the loss itself is known.
+
+    (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken.
+    """
+    match mechanism:
+        case ApproximateDP(_, bare) if 0 < bare < 0.5:
+            return 2 * bare
+        case ApproximateDP(_, bare) if bare > 0:
+            return bare
+        case GaussianDP() | TotalVariation() if delta > 0:
+            return delta
+    return None
+
+
+def _belief(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> _Belief:
+    """What holds for every release with this guarantee, or exactly for this mechanism where it is known."""
+    failure = bare_failure(mechanism, question.delta)
+    if failure is not None:
+        return _Belief(any_release_belief(loss.epsilon, failure, question.prior), failure, None)
+    exact = loss.belief(question.delta, question.prior)
+    return _Belief(float(exact), question.delta, _finite(exact.error))
+
+
+def _scores(values: Mapping[str, float], belief: _Belief, loss: PrivacyLoss, question: Question) -> Document:
     return {
         "epsilon": _finite(values["epsilon"]),
         "delta": question.delta,
-        "belief": float(values["belief"]),
-        "belief_failure": question.delta,
+        "belief": belief.value,
+        "belief_failure": belief.failure,
         "prior": question.prior,
         "advantage": float(values["advantage"]),
         "accuracy": float(values["accuracy"]),
@@ -108,17 +143,10 @@ def _scores(values: Mapping[str, float], loss: PrivacyLoss, question: Question) 
 
 
 def _bounds(mechanism: Mechanism, epsilon: float, question: Question) -> Document:
-    """The named analyses, and the two other promises about belief that ERRATA 4 keeps apart from the exact one.
-
-    `theorem_2` reads the belief off (epsilon, delta) as 001 does. `any_release` holds for every release with a bare
-    (epsilon, delta) guarantee: Pr[loss > t] <= delta / (1 - e^(epsilon - t)), here with t = epsilon + ln 2.
-    """
+    """The named analyses; `theorem_2` reads the belief off (epsilon, delta), as textbooks do: it may be too low."""
     bounds = {name: _bound(name, mechanism, question) for name in METHODS}
-    bounds["theorem_2"] = {"belief": epsilon_to_belief(epsilon, question.prior) if isfinite(epsilon) else 1.0}
-    match mechanism:
-        case ApproximateDP(bare, delta) if 0 < delta < 0.5:
-            strict = epsilon_to_belief(bare + log(2), question.prior)
-            bounds["any_release"] = {"belief": strict, "belief_failure": 2 * delta}
+    read_off = epsilon_to_belief(epsilon, question.prior) if isfinite(epsilon) else 1.0
+    bounds["theorem_2"] = {"belief": read_off, "source": TEXTBOOK}
     return bounds
 
 
@@ -151,18 +179,16 @@ def _infinite(epsilon: float, question: Question) -> list[str]:
 
 
 def _of_guarantee(mechanism: Mechanism) -> list[str]:
-    """A bare guarantee bounds every test, but not how often a belief is exceeded (ERRATA 4): say so."""
+    """A bare guarantee bounds every test, but not how often a belief is exceeded: say what was done about it."""
     match mechanism:
         case ApproximateDP(_, delta) if delta > 0:
             return [
-                "The belief is read off (epsilon, delta) by Theorem 2. That is right where the privacy loss exceeds "
-                "epsilon with probability at most delta, which a release with this guarantee need not keep."
+                "The belief holds for every release with this guarantee. Textbooks read a smaller one off epsilon and "
+                f"delta ({TEXTBOOK}); it is right only where the privacy loss exceeds epsilon with probability at most "
+                "delta, which this guarantee does not promise."
             ]
         case GaussianDP() | TotalVariation():
-            return [
-                "The belief is that of the release which is easiest to attack under this guarantee; another one may "
-                "exceed it more often."
-            ]
+            return ["The belief holds for every release with this guarantee; of a known mechanism it may be lower."]
     return []
 
 

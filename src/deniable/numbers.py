@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["as_given", "at_least", "at_most", "percent_as_given", "percent_at_most"]
+__all__ = ["ALMOST_ALL", "as_given", "at_least", "at_most", "chance", "percent_as_given", "percent_at_most", "short"]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
 _NEARLY_ALL = Decimal("99.9999")
+ALMOST_ALL = "just under 100 %"
+"""A share that is rounded up and is yet not all; it stands well behind "at most"."""
+_OFTEN = 0.05
+_SHORT_CHARACTERS = 8
+_RARELY = 1e-12
 _TINY = Decimal("0.0001")
 
 
@@ -35,7 +40,7 @@ def percent_at_most(value: float, digits: int = 3) -> str:
         digits += 1
         rounded = _up(percent, digits)
     if rounded > _NEARLY_ALL:
-        return f"over {_NEARLY_ALL} %"
+        return ALMOST_ALL
     if 0 < rounded < _TINY:
         return f"{_scientific(_up(Decimal(value), digits))}"
     return f"{_plain(rounded)} %"
@@ -49,10 +54,33 @@ def as_given(value: float) -> str:
     return f"{_plain(exact):,}"
 
 
+def short(value: float) -> str:
+    """A number that was given or is one over a whole number, in few characters: 0.01, 1e-5, 1/300."""
+    text = as_given(value)
+    if len(text) <= _SHORT_CHARACTERS or value <= 0:
+        return text
+    parts = 1 / Decimal(value)
+    whole = parts.to_integral_value()
+    return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
+
+
 def percent_as_given(value: float) -> str:
     """A probability that the user gave, as a percentage: 0.001 is 0.1 %."""
     percent = Decimal(repr(value)) * 100
     return f"{_plain(percent)} %" if value == 0 or percent >= _TINY else as_given(value)
+
+
+def chance(probability: float) -> str:
+    """A small probability in people, rounded up: 1 in 60,000; large ones in per cent, minute ones as numbers."""
+    if probability >= _OFTEN or probability == 0:
+        return percent_at_most(probability)
+    if probability < _RARELY:
+        return at_most(probability)
+    exact = 1 / Decimal(probability)
+    people = exact.to_integral_value()
+    if abs(exact - people) > exact * _NOISE_OF_FLOATS:  # not one in a whole number: fewer people are the safe side
+        people = Context(prec=3, rounding=ROUND_FLOOR).create_decimal(exact).to_integral_value(ROUND_FLOOR)
+    return f"1 in {_plain(people):,}"
 
 
 def _up(value: Decimal, digits: int) -> Decimal:

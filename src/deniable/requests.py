@@ -51,7 +51,7 @@ _PROMISES: dict[str, tuple[str, ...]] = {
     "advantage": (),
     "accuracy": (),
     "tpr": ("fpr",),
-    "ppv": ("fpr", "prior"),
+    "ppv": ("fpr",),
     "epsilon": (),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import as_given, at_most, percent_as_given, percent_at_most
+from deniable.numbers import at_most, chance, percent_as_given, percent_at_most
 from deniable.words import chosen, failure
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
@@ -33,16 +33,17 @@ def score_rows(document: Document) -> Iterator[tuple[str, str]]:
     """What the strongest attack can reach: a label, and at most what."""
     scores = document["scores"]
     prior, delta = percent_as_given(scores["prior"]), failure(document)
-    exception = f", except with probability {delta}" if scores["belief_failure"] else ""
-    yield f"Posterior belief from {prior}{exception}", percent_at_most(scores["belief"])
+    rare = scores["belief_failure"]
+    exception = f" (chance of more: {chance(rare)})" if rare else ""
+    yield f"Belief, starting from {prior}{exception}", percent_at_most(scores["belief"])
     for label, belief in _other_beliefs(document):
         yield label, percent_at_most(belief)
     yield "Membership advantage (TPR - FPR; total variation)", percent_at_most(scores["advantage"])
-    yield f"Attack accuracy, {prior} members", percent_at_most(scores["accuracy"])
+    yield f"Right guesses of an attack, where {prior} are members", percent_at_most(scores["accuracy"])
     for row in scores["tpr"]:
-        yield f"Members found (TPR) at FPR {percent_as_given(row['fpr'])}", percent_at_most(row["tpr"])
+        yield f"Members found (TPR), at {percent_as_given(row['fpr'])} false alarms (FPR)", percent_at_most(row["tpr"])
     for row in scores["ppv"]:
-        label = f"Members among the accused (PPV) at FPR {percent_as_given(row['fpr'])}, {prior} members"
+        label = f"If flagged (at {percent_as_given(row['fpr'])} false alarms): chance to be a member (PPV)"
         yield label, percent_at_most(row["ppv"])
     yield f"Epsilon at delta {delta}", _epsilon(scores["epsilon"])
 
@@ -89,15 +90,10 @@ def is_mechanism(document: Document) -> bool:
 
 
 def _other_beliefs(document: Document) -> Iterator[tuple[str, float]]:
-    """Promises about belief that resemble the exact one and are not it (ERRATA 4)."""
-    if "any_release" in document["bounds"]:
-        strict = document["bounds"]["any_release"]
-        label = f"  any such release, except with probability {as_given(strict['belief_failure'])}"
-        yield label, strict["belief"]
-        return
-    read_off, exact = document["bounds"]["theorem_2"]["belief"], document["scores"]["belief"]
-    if is_mechanism(document) and percent_at_most(read_off) != percent_at_most(exact):
-        yield "  Theorem 2 on epsilon and delta would say (too low)", read_off
+    """The belief that textbooks read off epsilon and delta, where it is another: it may be too low."""
+    read_off, told = document["bounds"]["theorem_2"]["belief"], document["scores"]["belief"]
+    if percent_at_most(read_off) != percent_at_most(told):
+        yield "  textbook reading of epsilon and delta: may be too low", read_off
 
 
 def _analysed(document: Document) -> Iterator[tuple[str, Document]]:

@@ -1,12 +1,34 @@
-"""A document in plain words: what a person can be told, in sentences."""
+"""A document in plain words: what a person can be told, in sentences. Every sentence is computed from the figures."""
 
 from __future__ import annotations
 
+from math import exp, log, log1p
+
 from deniable import __version__
 from deniable.document import Document
-from deniable.numbers import as_given, at_least, at_most, percent_as_given, percent_at_most
+from deniable.numbers import (
+    ALMOST_ALL,
+    as_given,
+    at_least,
+    at_most,
+    chance,
+    percent_as_given,
+    percent_at_most,
+)
 
-__all__ = ["assessment", "chosen", "failure", "guessed", "meaning", "noise_to_add", "observed", "setting"]
+__all__ = [
+    "assessment",
+    "chosen",
+    "engineering",
+    "failure",
+    "guessed",
+    "meaning",
+    "observed",
+    "promise_kept",
+    "setting",
+    "warning",
+    "weakness",
+]
 
 _PROMISES = ("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon")
 _ADJACENCIES = {
@@ -14,6 +36,15 @@ _ADJACENCIES = {
     "replace": ("one record exchanged for another", "2C"),
     "zero-out": ("one record blanked out", "C"),
 }
+_PROTECTED = {
+    "add-remove": "Protects the presence or absence of one record.",
+    "replace": "Protects one record against being told from any other in its place.",
+    "zero-out": "Protects the content of one record: it cannot be told from a blank one.",
+}
+WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9
+"""From these membership advantages on a protection is called weak, and hardly any: right 75 % and 95 % of the time."""
+WEAK_BELIEF = 0.99
+"""From this belief on, which an observer who starts at 50 % may reach, a protection is called weak, too."""
 
 
 def meaning(document: Document) -> str:
@@ -23,15 +54,47 @@ def meaning(document: Document) -> str:
 
 def observed(document: Document) -> str:
     """How sure an observer can become."""
-    prior = percent_as_given(document["scores"]["prior"])
-    return f"{_observer(document['input'])}, and starts at {prior}, {_ending(document)}."
+    return f"{_observer(document['input'], document['scores']['prior'])} {_ending(document)}."
 
 
 def guessed(document: Document) -> str:
     """How well the best attack guesses."""
     scores = document["scores"]
     accuracy, blind = percent_at_most(scores["accuracy"]), percent_at_most(max(scores["prior"], 1 - scores["prior"]))
-    return f"No attack guesses right more than {accuracy} of the time; blind guessing does {blind}."
+    return f"The best attack guesses right at most {accuracy} of the time; blind guessing does {blind}."
+
+
+def weakness(advantage: float, belief: float) -> str | None:
+    """ "weak" or "hardly any" where the protection is no better, else None; `belief` is that of one who starts at 50 %.
+
+    The limits are `WEAK_ADVANTAGE`, `HARDLY_ANY_ADVANTAGE` and `WEAK_BELIEF`; they are chosen, not derived.
+    """
+    if advantage >= HARDLY_ANY_ADVANTAGE:
+        return "hardly any"
+    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF else None
+
+
+def warning(document: Document) -> str:
+    """What must be said of a weak protection; empty where there is nothing to warn of."""
+    scores = document["scores"]
+    belief = _from_even(scores["belief"], scores["prior"])
+    found = weakness(scores["advantage"], belief)
+    if found is None:
+        return ""
+    right = percent_at_most((1 + scores["advantage"]) / 2)
+    sure = "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
+    return (
+        f"Warning: this is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack on as "
+        f"many members as others may be right {right} of the time."
+    )
+
+
+def _from_even(belief: float, prior: float) -> float:
+    """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
+    if not 0 < belief < 1:
+        return belief
+    loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
+    return 1 / (1 + exp(-loss)) if loss > -700 else 0.0
 
 
 def assessment(document: Document) -> str:
@@ -44,7 +107,8 @@ def assessment(document: Document) -> str:
         f"differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
-    return " ".join([_done(document), meaning(document), terms, *document["notes"], exact])
+    said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
+    return " ".join(filter(None, said))
 
 
 def _done(document: Document) -> str:
@@ -55,7 +119,11 @@ def _done(document: Document) -> str:
         size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
         if not _is_training(given):
             return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
-        sampled = f"a Poisson sample of the records (rate {given['rate']:.4g})" if given["rate"] < 1 else "all records"
+        sampled = (
+            f"a Poisson sample of {_rounded_percent(given['rate'])} of the records"
+            if given["rate"] < 1
+            else "all records"
+        )
         records = f" on {as_given(given['records'])} records" if "records" in given else ""
         return (
             f"The model is trained{records} with differential privacy: in each of {as_given(given['steps'])} steps, on "
@@ -84,17 +152,30 @@ def _guaranteed(document: Document) -> str:
     return f"The release promises ({as_given(given['epsilon'])}, {failure(document)})-differential privacy."
 
 
-def noise_to_add(document: Document) -> str:
-    """The paragraph that comes first for `choose`: what to do, and what it is the least for."""
+def promise_kept(document: Document) -> str:
+    """The sentence that comes first for `choose`: with what the promise is kept."""
+    noise, kind = chosen(document), document["input"].get("mechanism")
+    what = {
+        "laplace": f"Laplace noise of scale {noise} x sensitivity",
+        "randomized-response": f"Randomized response with epsilon {noise} an answer",
+    }.get(kind, f"Noise multiplier {noise}")
+    return f"{what} keeps your promise: {_promise(document)}."
+
+
+def engineering(document: Document) -> str:
+    """What to do, for those who write the code."""
     noise, given = chosen(document), document["input"]
-    if "mechanism" in given:
-        most = "largest" if _is_response(given) else "least"
-        return f"{_local_noise(document)} It is the {most} with which {_promise(document)}."
+    if _is_response(given):
+        return (
+            f"For engineers: report the true value e^{noise} times as often as any other. A larger epsilon is too much."
+        )
+    if given.get("mechanism") == "laplace":
+        return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. Less is too little."
     sensitivity = _ADJACENCIES[given["adjacency"]][1]
     where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
     return (
-        f"Choose noise {noise}: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. "
-        f"It is the least with which {_promise(document)}."
+        f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. Less is too "
+        "little."
     )
 
 
@@ -104,25 +185,22 @@ def chosen(document: Document) -> str:
     return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
 
 
-def _local_noise(document: Document) -> str:
-    noise, given = chosen(document), document["input"]
-    if given["mechanism"] == "laplace":
-        return f"Choose scale {noise}: add Laplace noise of scale {noise} x sensitivity."
-    return f"Choose epsilon {noise} for each answer: report the true value e^{noise} times as often as any other."
-
-
 def _promise(document: Document) -> str:
     given = document["input"]
     name = next(name for name in _PROMISES if name in given)
     bound, fpr, prior = (percent_as_given(share) for share in (min(given[name], 1), given["fpr"][0], given["prior"]))
+    start = "" if given["prior"] == 0.5 else f" who starts at {prior}"
+    members = "" if given["prior"] == 0.5 else f" where {prior} are members"
+    about = "which record it is" if _is_response(given) else "that a person is in the data"
     return {
-        "belief": f"nobody becomes more than {bound} sure (except as said below)",
+        "belief": f"nobody{start} becomes more than {bound} sure {about}, except with a chance of "
+        f"{chance(given['delta'])}",
         "advantage": f"no attack has a membership advantage above {bound}",
-        "accuracy": f"no attack guesses right more than {bound} of the time",
-        "tpr": f"an attack with a false positive rate of {fpr} finds at most {bound} of the members",
-        "ppv": f"at most {bound} of those whom an attack with a false positive rate of {fpr} accuses are members, "
-        f"where {prior} of all are",
-        "epsilon": f"the release is ({as_given(given[name])}, {failure(document)})-DP",
+        "accuracy": f"no attack guesses right more than {bound} of the time{members}",
+        "tpr": f"an attack with {fpr} false alarms finds at most {bound} of the members",
+        "ppv": f"if an attacker with {fpr} false alarms flags someone{members}, the chance that they really were in "
+        f"the data is at most {bound}",
+        "epsilon": f"the release is ({as_given(given[name])}, {failure(document)})-differentially private",
     }[name]
 
 
@@ -133,23 +211,33 @@ def failure(document: Document) -> str:
 
 
 def setting(document: Document) -> str:
-    """What was composed, and what neighbours and noise mean here."""
+    """What is assumed of the training, what is protected, and what noise means here."""
     given = document["input"]
     if _is_response(given):
         unit = " Noise is 1 / epsilon of an answer." if "mechanism" in given else ""
-        return f"Neighbours are any two records of one person: local privacy.{unit}"
-    neighbours, sensitivity = _ADJACENCIES[given["adjacency"]]
-    text = f"Neighbours are {given['adjacency']}: {neighbours}."
+        return (
+            "Protects all answers of one person against everybody, also against those who collect them (local "
+            f"differential privacy).{unit}"
+        )
+    protected, sensitivity = _PROTECTED[given["adjacency"]], _ADJACENCIES[given["adjacency"]][1]
     if "rate" in given:
-        unit = f"Noise is sigma / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
-        return f"{_steps(given)} {text} {unit}"
-    return f"{text} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else text
+        unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
+        return f"{_steps(given)} {protected} {unit}"
+    return f"{protected} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else protected
 
 
 def _steps(given: Document) -> str:
+    if not _is_training(given):
+        return "Assumes one release."
     steps = "1 step" if given["steps"] == 1 else f"{as_given(given['steps'])} steps"
-    sampling = f"of a Poisson sample at rate {given['rate']:.4g}" if given["rate"] < 1 else "of all records"
-    return f"Composed: {steps} {sampling}."
+    if given["rate"] >= 1:
+        return f"Assumes {steps}, each on all records."
+    drawn = f"every record is drawn independently with probability {_rounded_percent(given['rate'])}"
+    return f"Assumes {steps}; in each, {drawn}."
+
+
+def _rounded_percent(rate: float) -> str:
+    return percent_as_given(float(f"{rate:.4g}"))
 
 
 def _is_response(given: Document) -> bool:
@@ -160,22 +248,32 @@ def _is_training(given: Document) -> bool:
     return bool(given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
 
 
-def _observer(given: Document) -> str:
+def _observer(given: Document, prior: float) -> str:
     if _is_response(given):
-        return "An observer who sees a person's randomized answers, knows that they stem from one of two records"
-    return f"An observer who knows everyone else and {_watches(given)}"
+        start = "no idea which (50:50)" if prior == 0.5 else f"{percent_as_given(prior)} belief in the true one"
+        return (
+            "Someone who sees a person's randomized answers, knows that they stem from one of two records and has "
+            f"{start} is afterwards"
+        )
+    start = (
+        "has no idea about a person (50:50)"
+        if prior == 0.5
+        else f"believes beforehand with {percent_as_given(prior)} that a person is in the data"
+    )
+    return f"Someone who knows every other record, {_watches(given)} and {start} is afterwards"
 
 
 def _watches(given: Document) -> str:
-    return "watches every training step" if _is_training(given) else "sees the release"
+    return "sees every training step" if _is_training(given) else "sees the release"
 
 
 def _ending(document: Document) -> str:
     scores = document["scores"]
-    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
+    about = "which record it is" if _is_response(document["input"]) else "that this person is in the data"
+    rare = scores["belief_failure"]
     if scores["belief"] >= 1:
-        certain = f"may become certain {about}"
-        return f"{certain}, with a probability above {failure(document)}" if scores["belief_failure"] else certain
-    most = f"ends at most {percent_at_most(scores['belief'])} sure {about}"
-    reading = " (as Theorem 2 reads epsilon and delta)" if "any_release" in document["bounds"] else ""
-    return f"{most}, except with probability {failure(document)}{reading}" if scores["belief_failure"] else most
+        certain = f"possibly certain {about}"
+        return f"{certain}, with a chance of more than {chance(rare)}" if rare else certain
+    shown = percent_at_most(scores["belief"])
+    most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
+    return f"{most}; the chance of more is at most {chance(rare)}" if rare else most

@@ -17,7 +17,7 @@ from torch import nn
 
 import deniable as dn
 from deniable.audit import Promise, Trials, judge, planned, play
-from deniable.store import Store, StoreError
+from deniable.store import FILE, Store, StoreError
 
 TINY: dict[str, Any] = {"trials": 20, "steps": 3, "records": 20, "trials_per_block": 5}
 TIMES = ("seconds", "trials_per_second", "finished")
@@ -174,7 +174,7 @@ def campaign(place: Path) -> list[str]:
 
 def finished(place: Path) -> int:
     """Finished blocks of a campaign that may still run: its size tells, since it is locked."""
-    file = place / "trials.sqlite"
+    file = place / FILE
     return file.stat().st_size // (100 * (3 * 8 * 20 + 1)) if file.exists() else 0
 
 
@@ -209,8 +209,8 @@ def test_promises_say_what_they_imply() -> None:
 @pytest.mark.parametrize("sensitivity", ["global", "local"])
 def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> None:
     document = dn.audit("digits", noise=5, sensitivity=sensitivity, processes=1, **TINY)
-    said = [note for note in document["notes"] if note.startswith("How loose")]
+    said = [note for note in document["notes"] if note.startswith("Relative to what")]
     assert bool(said) == (sensitivity == "global")
     share = document["measured"]["epsilon"]["sensitivity"] / document["exact"]["epsilon"]
     assert 0 < share <= 1 + 1e-9
-    assert all(f"{share:.0%}" in note for note in said)
+    assert all(f"{100 * share:.0f} %" in note for note in said)

@@ -69,12 +69,11 @@ CASES = {
     "choose --belief .75 --rate .1": ("--steps is missing",),
     f"choose --tpr .1 {TRAINING}": ("--fpr is missing", "--tpr"),
     f"choose --ppv .9 --prior .5 {TRAINING}": ("--fpr is missing", "--ppv"),
-    f"choose --ppv .9 --fpr .01 {TRAINING}": ("--prior is missing", "--ppv"),
     # promises that no noise can keep
     f"choose --belief .5 {TRAINING}": ("--belief", "got 0.5", "above 0.5"),
     f"choose --belief .7 --prior .8 {TRAINING}": ("--belief", "got 0.7", "above 0.8"),
     f"choose --belief 1 {TRAINING}": ("--belief", "got 1", "strictly between 0 and 1"),
-    f"choose --belief 75 {TRAINING}": ("--belief", "got 75", "strictly between 0 and 1"),
+    f"choose --belief 75 {TRAINING}": ("--belief", "got 75", "strictly between 0 and 1", "did you mean 0.75?"),
     f"choose --advantage 0 {TRAINING}": ("--advantage", "got 0", "strictly between 0 and 1"),
     f"choose --accuracy .5 {TRAINING}": ("--accuracy", "got 0.5", "above 0.5"),
     f"choose --accuracy .8 --prior .1 {TRAINING}": ("--accuracy", "got 0.8", "above 0.9"),

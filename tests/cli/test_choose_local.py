@@ -31,8 +31,8 @@ def test_randomized_response_has_the_largest_epsilon(run: Run) -> None:
     epsilon = 1 / document["noise"]
     assert advantage(epsilon) <= 0.3 < advantage(epsilon * (1 + 1e-6))
     words = " ".join(run(*line).out.split())
-    assert f"Choose epsilon {str(epsilon)[:6]}" in words
-    assert "It is the largest with which no attack has a membership advantage above 30 %" in words
+    assert f"Randomized response with epsilon {str(epsilon)[:6]}" in words
+    assert "keeps your promise: no attack has a membership advantage above 30 %" in words
 
 
 def test_the_records_tell_delta(run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -166,13 +166,13 @@ def test_the_command_in_the_record_gives_it_again(run: Run, own: Path) -> None:
     assert run(*again, "--json").document == found
 
 
-def test_a_stopped_attack_is_resumed_and_equals_an_uninterrupted_one(run: Run, own: Path) -> None:
+def test_a_damaged_attack_is_resumed_and_equals_an_uninterrupted_one(
+    run: Run, own: Path, damage_block: Callable[[Path, int], None]
+) -> None:
     asked = (*MODEL, "one.npz", "--weights", "weights.pt", "--attack", "threshold", "--repeats", 3, "--json")
     whole = run(*asked, "--out", "kept").document
-    with sqlite3.connect("kept/trials.sqlite") as store:
-        store.execute("DELETE FROM blocks WHERE number = 1")
-    store.close()
-    assert "go on with resume" in run(*asked, "--out", "kept").err
+    damage_block(Path("kept"), 1)
+    assert "go on with --resume" in run(*asked, "--out", "kept").err
     assert run(*asked, "--out", "kept", "--resume").document == whole
     assert run(*asked).document == whole
     other = run(*MODEL, "one.npz", "--attack", "threshold", "--repeats", 3, "--out", "kept", "--resume")

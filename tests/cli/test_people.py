@@ -53,20 +53,19 @@ def test_without_a_command_help_is_shown(run: Run) -> None:
 def test_explain_begins_with_what_it_means(run: Run) -> None:
     text = " ".join(run("explain", "--noise", 1, *TRAINING).out.split())
     assert text.startswith(
-        "An observer who knows everyone else and watches every training step, and starts at 50 %, ends at most 91.3 % "
-        "sure that a person is in the data, except with probability 1/60,000."
+        "Someone who knows every other record, sees every training step and has no idea about a person (50:50) is "
+        "afterwards at most 91.3 % sure that this person is in the data; the chance of more is at most 1 in 60,000."
     )
-    assert "6,000 steps of a Poisson sample at rate 0.005" in text
+    assert "6,000 steps; in each, every record is drawn independently with probability 0.5 %." in text
     assert "the sensitivity is C" in text
 
 
 def test_choose_begins_with_what_to_do(run: Run) -> None:
     text = " ".join(run("choose", "--belief", 0.75, *TRAINING, "--adjacency", "replace").out.split())
-    assert re.match(
-        r"Choose noise (1\.5\d+): add Gaussian noise of standard deviation \1 x 2C to each step's sum", text
-    )
-    assert "ends at most 75 % sure" in text
-    assert "one record exchanged for another" in text
+    assert re.match(r"Noise multiplier (1\.5\d+) keeps your promise: nobody becomes more than 75 % sure", text)
+    assert re.search(r"For engineers: add Gaussian noise of standard deviation 1\.5\d+ x 2C to each step's sum", text)
+    assert "at most 75 % sure" in text
+    assert "Protects one record against being told from any other in its place" in text
     assert "classic formula - -" in text
     assert "classic formula: the formula is for Gaussian steps without sampling." in text
 
@@ -74,20 +73,28 @@ def test_choose_begins_with_what_to_do(run: Run) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("explain --epsilon 2.2", "except with probability 1e-5 (as Theorem 2 reads epsilon and delta)"),
-        ("explain --epsilon 2.2", "any such release, except with probability 2e-5 94.8 %"),
-        ("explain --epsilon 2.2 --delta 0", "ends at most 90.1 % sure that a person is in the data."),
-        ("explain --tvd .1", "may become certain"),
+        (
+            "explain --epsilon 2.2",
+            "at most 94.8 % sure that this person is in the data; the chance of more is at most 1",
+        ),
+        ("explain --epsilon 2.2", "Warning: this is weak protection."),
+        ("explain --epsilon 2.2", "textbook reading of epsilon and delta: may be too low 90.1 %"),
+        ("explain --epsilon 2.2 --delta 0", "at most 90.1 % sure that this person is in the data."),
+        ("explain --epsilon 20", "Warning: this is hardly any protection."),
+        ("explain --tvd .1", "possibly certain"),
         ("explain --tvd .1", "Epsilon at delta 1e-5 infinite"),
         ("explain --laplace 1", "sees the release"),
         ("explain --randomized-response 1", "sees a person's randomized answers"),
-        ("explain --noise 8 --steps 30", "Theorem 2 on epsilon and delta would say (too low)"),
-        ("choose --epsilon 3 --steps 10", "the release is (3, 1e-5)-DP"),
+        ("explain --noise 8 --steps 30", "textbook reading of epsilon and delta: may be too low"),
+        ("choose --epsilon 3 --steps 10", "the release is (3, 1e-5)-differentially private"),
         ("choose --epsilon 3 --steps 10", "classic formula (not proved)"),
         ("choose --advantage .1 --steps 10", "no attack has a membership advantage above 10 %"),
         ("choose --accuracy .6 --steps 10", "no attack guesses right more than 60 % of the time"),
-        ("choose --tpr .01 --fpr .001 --steps 10", "a false positive rate of 0.1 % finds at most 1 % of the members"),
-        ("choose --ppv .5 --fpr .001 --prior .1 --steps 10", "at most 50 % of those whom an attack"),
+        (
+            "choose --tpr .01 --fpr .001 --steps 10",
+            "an attack with 0.1 % false alarms finds at most 1 % of the members",
+        ),
+        ("choose --ppv .6 --fpr .001 --steps 10", "the chance that they really were in the data is at most 60 %"),
         ("choose --belief .75 --steps 1", "to the release"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
@@ -30,7 +32,7 @@ def test_the_one_that_keeps_more_accuracy_is_chosen() -> None:
     assert found.favourable == {"central": [10, 2], "local": [3, 1]}  # 1.05 is not above 1 by its error
     text = " ".join(found.sentences)
     assert "Central privacy: the trade is favourable (phi above 1) for epsilon from 2 to 10." in text
-    assert "level 0.1 is the first to bring the attack down to guessing; accuracy is then 30%" in text
+    assert "level 0.1 is the first to bring the attack down to guessing; accuracy is then 30 %" in text
     mirrored = recommend(ORIGINAL, {"central": better, "local": CENTRAL}, CHANCE)
     assert mirrored.better == "central"
     assert mirrored.difference == pytest.approx(-found.difference)
@@ -39,7 +41,19 @@ def test_the_one_that_keeps_more_accuracy_is_chosen() -> None:
 def test_a_difference_within_the_spread_is_none() -> None:
     found = recommend(ORIGINAL, {"central": CENTRAL, "local": CENTRAL}, CHANCE)
     assert (found.better, found.difference) == ("alike", 0)
-    assert "about the same accuracy" in found.sentences[0]
+    assert "the same accuracy" in found.sentences[0]
+
+
+def test_alike_means_alike_everywhere() -> None:
+    """Curves that cross have a mean difference of about 0 and may be 45 percentage points apart."""
+    crossing = [point(10, 0.35, 0.7), point(1, 0.95, 0.6), point(0.1, 0.548, 0.5)]
+    found = recommend(ORIGINAL, {"central": crossing, "local": CENTRAL}, CHANCE)
+    assert found.better == "depends"
+    assert "Neither is better throughout" in found.sentences[0]
+    loud = [replace(one, spread=0.3) for one in CENTRAL]
+    unsure = recommend(ORIGINAL, {"central": loud, "local": loud}, CHANCE)
+    assert unsure.better is None
+    assert "cannot be told" in unsure.sentences[0]
 
 
 def test_favourable_levels_apart_from_each_other_are_told_apart() -> None:

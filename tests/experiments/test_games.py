@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from deniable.experiments.games import (
 )
 from deniable.experiments.item import Run, Scale
 from deniable.experiments.playing import planned, play, summary
-from deniable.store import FILE
 
 GAME = Game("digits", 0.9, trials=150, attacked=6, records=12, universe=200)
 
@@ -47,10 +46,10 @@ def test_trials_are_those_of_the_audit(played: Any) -> None:
         np.testing.assert_array_equal(getattr(played.trials, name), getattr(twin, name))
 
 
-def test_a_broken_off_campaign_goes_on_to_the_same_result(played: Any, place: Path) -> None:
-    with sqlite3.connect(place / GAME.name / FILE) as database:
-        database.execute("DELETE FROM blocks WHERE number = 1")
-    database.close()
+def test_a_damaged_campaign_goes_on_to_the_same_result(
+    played: Any, place: Path, damage_block: Callable[[Path, int], None]
+) -> None:
+    damage_block(place / GAME.name, 1)
     again = play(GAME, place)
     np.testing.assert_array_equal(again.trials.log_likelihood_ratio, played.trials.log_likelihood_ratio)
     np.testing.assert_array_equal(again.membership, played.membership)

@@ -135,10 +135,11 @@ def test_missing_data_stops_its_own_item_only(
     assert command("toy", "table-1", "--out", str(tmp_path)) == 2
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "", "null"])
+def test_a_damaged_record_is_named(tmp_path: Path, text: str) -> None:
     made = paper(item(lambda run: {"x": 2}))
     run(made, tmp_path)
-    (tmp_path / "toy" / "table-1.json").write_text("{")
+    (tmp_path / "toy" / "table-1.json").write_text(text)
     with pytest.raises(ValueError, match=r"table-1\.json is not an item's record"):
         run(made, tmp_path)
 

@@ -13,7 +13,7 @@ import pytest
 
 from deniable.report import found, read, render
 from deniable.report.page import CHAPTERS
-from deniable.store import Store, StoreError
+from deniable.store import FILE, Store, StoreError
 
 Write = Callable[[dict[str, Any]], Path]
 KINDS = ("audit", "compare", "verdict")
@@ -95,17 +95,17 @@ def copied(runs: dict[str, Path], tmp_path: Path) -> Path:
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_a_truncated_store_is_refused(runs: dict[str, Path], tmp_path: Path, share: float) -> None:
     place = copied(runs, tmp_path)
-    content = (place / "trials.sqlite").read_bytes()
-    (place / "trials.sqlite").write_bytes(content[: int(share * len(content))])
-    with pytest.raises(StoreError, match=r"trials\.sqlite"):
+    content = (place / FILE).read_bytes()
+    (place / FILE).write_bytes(content[: int(share * len(content))])
+    with pytest.raises(StoreError, match=r"trials\.blocks"):
         read(place)
 
 
 def test_a_store_that_is_not_the_documents_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     place = copied(runs, tmp_path)
-    (place / "trials.sqlite").write_text("nothing of the kind, but long enough to be a file" * 100)
+    (place / FILE).write_text("nothing of the kind, but long enough to be a file" * 100)
     refused(place, "not a campaign's file")
-    (place / "trials.sqlite").unlink()
+    (place / FILE).unlink()
     with Store(place, {"data": "other"}) as store:
         store.save(0, {"a": np.zeros(2)})
     refused(place, "holds another campaign")

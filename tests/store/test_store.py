@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import signal
-import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.store import FILE, Store, StoreError, canonical
+from deniable.store import FILE, Store, StoreError, canonical, kept, read_document, replace_file
 
 SETTINGS = {"seed": 1, "noise": 0.1, "model": "digits", "nothing": None}
 BLOCK = {
@@ -47,7 +49,7 @@ def test_equal_settings_have_one_text(chosen: dict[str, float]) -> None:
 def test_a_campaign_is_not_continued_by_accident(tmp_path: Path) -> None:
     with Store(tmp_path, SETTINGS) as store:
         store.save(0, BLOCK)
-    with pytest.raises(StoreError, match=r"already holds a campaign .1 blocks finished.: go on with resume"):
+    with pytest.raises(StoreError, match=r"already holds a campaign .1 blocks finished.: go on with --resume"):
         Store(tmp_path, SETTINGS)
 
 
@@ -96,14 +98,19 @@ def test_pickles_are_never_written(tmp_path: Path) -> None:
         assert store.finished() == []
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     with Store(tmp_path, SETTINGS) as store:
         store.save(0, BLOCK)
-        pages = store._database.execute("PRAGMA page_count").fetchone()[0]
-        store._database.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to run out of space
-        with pytest.raises(StoreError, match=r"no space is left .* free some and resume"):
-            store.save(1, {"large": np.zeros(10_000)})
+        before = (tmp_path / FILE).read_bytes()
+        with monkeypatch.context() as disk:
+            disk.setattr(os, "fsync", full)
+            with pytest.raises(StoreError, match=r"no space is left .* free some and resume"):
+                store.save(1, {"large": np.zeros(10_000)})
         assert store.finished() == [0]
+        assert (tmp_path / FILE).read_bytes() == before
     with Store(tmp_path, SETTINGS, resume=True) as store:
         assert store.load(0)["ratio"].tobytes() == BLOCK["ratio"].tobytes()
 
@@ -126,16 +133,105 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
         Store(tmp_path, SETTINGS)
 
 
-def test_a_foreign_or_altered_file(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"not a database, but long enough to look like one" * 40)
+def test_a_foreign_or_old_file(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not a campaign, but long enough to look like one" * 40)
     with pytest.raises(StoreError, match="not a campaign's file"):
-        Store(tmp_path, SETTINGS)
-    Store(tmp_path / "altered", SETTINGS).__exit__(None, None, None)
-    with sqlite3.connect(tmp_path / "altered" / FILE) as database:
-        database.execute("UPDATE campaign SET settings = '{}'")
-    database.close()
-    with pytest.raises(StoreError, match="damaged"):
-        Store(tmp_path / "altered", SETTINGS, resume=True)
+        Store(tmp_path, SETTINGS, resume=True)
+    (tmp_path / FILE).rename(tmp_path / "trials.sqlite")
+    with pytest.raises(StoreError, match=r"written by deniable 0\.1\.0"):
+        Store(tmp_path, SETTINGS, resume=True)
+
+
+def campaign(place: Path, blocks: int = 4) -> bytes:
+    """The file of a small campaign."""
+    with Store(place, SETTINGS) as store:
+        for number in range(blocks):
+            store.save(number, {**BLOCK, "number": np.full(20, number)})
+    return (place / FILE).read_bytes()
+
+
+def test_every_flipped_bit_is_noticed_and_costs_one_block(tmp_path: Path) -> None:
+    """Anywhere in the file: reading names the damage, and resuming keeps all blocks but the damaged one."""
+    content = campaign(tmp_path)
+    draw = random.Random(1)
+    for bit in draw.sample(range(8 * len(content)), 200):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / FILE).write_bytes(flipped)
+        with pytest.raises(StoreError, match=r"trials\.blocks is damaged in (block|the settings|a block whose number)"):
+            kept(tmp_path)
+        with Store(tmp_path, SETTINGS, resume=True) as store:
+            missing = [number for number in range(4) if number not in store.finished()]
+            assert len(missing) <= 1
+            for number in missing:
+                store.save(number, {**BLOCK, "number": np.full(20, number)})
+        settings_held, blocks = kept(tmp_path)  # mended: nothing is damaged any more
+        assert settings_held == SETTINGS
+        assert [int(block["number"][0]) for block in blocks] == [0, 1, 2, 3]
+
+
+def test_the_damaged_block_is_named(
+    tmp_path: Path, damage_block: Callable[[Path, int], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    campaign(tmp_path)
+    damage_block(tmp_path, 2)
+    with pytest.raises(StoreError, match=r"damaged in block 2 \(bytes [\d,]+ to [\d,]+\): go on with --resume"):
+        kept(tmp_path)
+    with Store(tmp_path, SETTINGS, resume=True) as store:
+        assert store.finished() == [0, 1, 3]
+    assert "damaged in block 2" in caplog.text
+    assert "it is played again" in caplog.text
+
+
+def test_a_block_damaged_while_the_file_is_open_is_not_used(
+    tmp_path: Path, damage_block: Callable[[Path, int], None]
+) -> None:
+    campaign(tmp_path)
+    with Store(tmp_path, SETTINGS, resume=True) as store:
+        place = store._file.records[1].start
+        with (tmp_path / FILE).open("r+b") as other:
+            other.seek(place + 40)
+            other.write(b"?")
+        with pytest.raises(StoreError, match="damaged in block 1"):
+            store.load(1)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
+def test_a_file_cut_short_loses_only_its_end(tmp_path: Path, share: float) -> None:
+    content = campaign(tmp_path)
+    (tmp_path / FILE).write_bytes(content[: int(share * len(content))])
+    with Store(tmp_path, SETTINGS, resume=True) as store:
+        done = store.finished()
+        assert done == list(range(len(done)))
+        assert len(done) < 4
+        store.save(len(done), BLOCK)
+    assert len(kept(tmp_path)[1]) == len(done) + 1
+
+
+def test_damaged_settings_do_not_let_others_in(tmp_path: Path) -> None:
+    content = bytearray(campaign(tmp_path))
+    content[70] ^= 1
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(StoreError, match="begun with other settings: block 0"):
+        Store(tmp_path, {**SETTINGS, "seed": 2}, resume=True)
+    with Store(tmp_path, SETTINGS, resume=True) as store:
+        assert store.finished() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("text", ["{}", "", '{"result": ', "[1]", '{"result": NaN}', "\x00", "[" * 100_000])
+def test_damaged_documents_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ValueError, match=r"a\.json is damaged"):
+        read_document(tmp_path / "a.json", "result")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"cannot be written \(No space left on device\).*report\.html"):
+        replace_file(tmp_path / "report.html", b"page")
 
 
 def test_kill_9_in_the_middle_of_saving(tmp_path: Path) -> None:

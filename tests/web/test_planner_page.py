@@ -110,7 +110,8 @@ def test_a_moved_slider_shows_the_command_lines_numbers(
         "n => (Math.ceil(n * 1e4 * (1 - 1e-12)) / 1e4).toString()", document["noise"]
     )
     assert figure(page, "belief") == "90 %"
-    assert figure(page, "noise") in page.locator(".lead").inner_text()
+    assert "at most 90\u00a0% sure" in page.locator(".lead").inner_text()
+    assert figure(page, "noise") in page.locator(".kept").inner_text()
     assert page.locator(".methods tbody tr").count() == 7
     assert page.locator(".chart canvas").count() == 2
 
@@ -148,6 +149,36 @@ def test_a_link_brings_the_same_plan(open_page: Callable[..., Page]) -> None:
     assert figure(again, "noise") == figure(page, "noise")
     assert parse_qs(urlsplit(again.url).query)["a.promise"] == ["ppv"]
     assert "1/11" in shown_command(again) or "0.0909" in shown_command(again)
+
+
+def test_back_stays_on_the_page_and_a_copy_is_confirmed(open_page: Callable[..., Page]) -> None:
+    page = open_page(EXPLAINED)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    with answered(page):
+        page.get_by_label("Laplace scale", exact=True).fill("4")
+    expect(page.locator(".command")).to_contain_text("--laplace 4", timeout=SLOW)
+    page.locator("#share").click()
+    expect(page.locator("#share")).to_have_text("Copied ✓")
+    expect(page.locator("#share-note")).to_contain_text("on this machine only")
+    link = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query, keep_blank_values=True)
+    assert (link["a.laplace"], link["a.adjacency"], link["a.prior"]) == (["4"], ["add-remove"], ["0.5"])
+    page.go_back()
+    expect(page.locator(".command")).to_contain_text("--laplace 2", timeout=SLOW)
+    assert page.locator("input[type=number][data-field=laplace]").input_value() == "2"
+
+
+def test_the_page_and_its_errors_speak_in_percent(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    with answered(page):
+        page.get_by_label("Nobody becomes surer than", exact=True).fill("30")
+    expect(page.locator(".problem")).to_contain_text("must be above 50 % (the prior belief), got 30 %")
+
+
+def test_a_weak_promise_is_warned_of(open_page: Callable[..., Page]) -> None:
+    page = open_page("?a.mode=explain&a.given=epsilon&a.epsilon=20")
+    expect(page.locator(".warning")).to_contain_text("hardly any protection")
+    assert "just under 100 %" in figure(page, "belief")
+    assert open_page(EXPLAINED).locator(".warning").is_hidden()
 
 
 def test_two_plans_stand_side_by_side(open_page: Callable[..., Page]) -> None:

@@ -7,7 +7,8 @@ All others are shown and decide nothing.
 
 Closeness is a statement about one quantity, the advantage of an audit's own observer at belief = prior: *loose* if its
 interval ends below what the noise allows, *tight* if it reaches that and begins above half of it; either is wrong with
-probability at most 1 - confidence. Scores from elsewhere get none: what another threshold or attack would show is not known from them.
+probability at most 1 - confidence. Scores from elsewhere get none: what another threshold or attack would show is not
+known from them.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ SAMPLED = (
     "unlike of all; what is said about it holds."
 )
 LOCAL = (
-    "Local sensitivity: the noise is an instrument that shows whether bounds are tight; this training has no "
-    "differential privacy guarantee, since the noise's scale depends on the data."
+    "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "
+    "way is NOT private."
 )
 UNDECIDED = (
     "Epsilon from local sensitivities is left out: with sampled batches and replace neighbours the distance between "
@@ -179,7 +179,8 @@ def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
         notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
     elif plan.training.differentially_private and allowed:
         notes.append(
-            f"How loose the bound is for this data: relative to the local sensitivities the noise gives epsilon "
-            f"{real:.3g}, {real / allowed:.0%} of the {allowed:.3g} that it allows in the worst case."
+            f"Relative to what these records really change, the noise gives epsilon {real:.3g}, "
+            f"{100 * real / allowed:.0f} % of the {allowed:.3g} that it allows in the worst case. Other data may reach "
+            "more."
         )
-    return [*notes, "Epsilon from the largest belief and from the advantage are estimates without confidence."]
+    return notes

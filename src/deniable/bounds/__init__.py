@@ -4,7 +4,7 @@
 depends on `deniable.loss`: a bound is an independent witness, and must never be below the exact value.
 """
 
-from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
+from deniable.bounds.belief import any_release_belief, belief_to_epsilon, epsilon_to_belief
 from deniable.bounds.composition import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
 from deniable.bounds.concentrated import rho_to_epsilon, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
@@ -21,6 +21,7 @@ __all__ = [
     "advanced_composition",
     "advanced_epsilon",
     "analyses",
+    "any_release_belief",
     "belief_to_epsilon",
     "classic_conversion",
     "epsilon_to_belief",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log, log1p
+from collections.abc import Callable
+from math import exp, inf, isfinite, log, log1p
 
 from deniable.checks import positive, probability
 
-__all__ = ["belief_to_epsilon", "epsilon_to_belief"]
+__all__ = ["any_release_belief", "belief_to_epsilon", "epsilon_to_belief"]
+
+_SHARES_OF_FAILURE = (0.9, 0.75, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001, 1e-9)
+"""Parts of the failure probability that are tried as delta; each gives a bound, the least of them is taken."""
 
 
 def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
@@ -19,6 +23,19 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     """
     positive("epsilon", epsilon, zero=True)
     return 1 / (1 + exp(-_logit("prior", prior) - epsilon))
+
+
+def any_release_belief(epsilon: Callable[[float], float], failure: float, prior: float = 0.5) -> float:
+    """The belief that no release with the guarantee `epsilon` (of delta) exceeds more often than `failure`.
+
+    Guarantee. Of every (e, d)-DP release Pr[loss > t] <= d / (1 - e^(e - t)). With d = s x failure the right side is
+    `failure` at t = e(d) - ln(1 - s), for any s between 0 and 1. Bounds by more than the loss of one pair of outputs
+    are not needed: the guarantee may be bare. For (e, d)-DP alone, take failure 2 d: t = e + ln 2.
+    """
+    probability("failure", failure, open_ends=True)
+    losses = (epsilon(share * failure) - log1p(-share) for share in _SHARES_OF_FAILURE if share * failure > 0)
+    least = min(losses, default=inf)
+    return epsilon_to_belief(least, prior) if isfinite(least) else 1.0
 
 
 def belief_to_epsilon(belief: float, prior: float = 0.5) -> float:

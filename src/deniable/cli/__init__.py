@@ -17,8 +17,12 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict
+from deniable.cli.stopping import Stopped, signals_raised
 
 __all__ = ["app", "main"]
+
+READER_GONE, REFUSED, FULL = 1, 2, 70
+"""Exit codes beside 0; a signal's is 128 and its number."""
 
 _EXPLAIN_EXAMPLES = (
     "Examples:\n\ndeniable explain --epsilon 2.2 --delta 1e-5\n\n"
@@ -150,24 +154,35 @@ def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; bad input is one line on standard error and exit code 2."""
+    """Run the command line; bad input is one line on standard error.
+
+    Exit codes: 0 done; 1 an item of `reproduce` missed what was stated, or the reader of the output went away; 2 the
+    input, the data or the disk was refused; 70 out of memory; 130 ended by Ctrl-C; 143 ended by SIGTERM.
+    """
     sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        code = app(arguments, prog_name="deniable", standalone_mode=False)
-        sys.stdout.flush()
+        with signals_raised():
+            code = app(arguments, prog_name="deniable", standalone_mode=False)
+            sys.stdout.flush()
         return code or 0
-    except typer.TyperException as refused:
-        return _refuse(refused.format_message())
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
+    except (typer.TyperException, typer.Abort) as refused:  # an Abort is an EOFError that nobody named
+        early = "a file or the input ends too early"
+        return _say(early if isinstance(refused, typer.Abort) else refused.format_message(), REFUSED)
     except BrokenPipeError:  # the reader went away, as `head` does: not an error, but stop writing
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return READER_GONE
+    except OSError as refused:  # standard output that cannot be written, for one
+        return _say(f"{refused.filename or 'the output'}: {refused.strerror or refused}", REFUSED)
+    except MemoryError:
+        return _say("out of memory: ask for less (fewer records, trials or processes), or take a larger machine", FULL)
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 128 + stopped.signal
 
 
-def _refuse(message: str) -> int:
+def _say(message: str, code: int) -> int:
     print("deniable:", " ".join(message.split()), file=sys.stderr)
-    return 2
+    return code

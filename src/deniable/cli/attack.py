@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json as encoder
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
-from deniable.cli.running import bar, print_parts, refusals
+from deniable.cli.running import bar, kept_told, print_parts, refusals, refuse_late, write_report
 from deniable.document import Document
 
 __all__ = ["EXAMPLES", "attack"]
@@ -62,15 +61,14 @@ def attack(
         given = ("repeats", "seed", "delta", "confidence")
         values = options.read({name: context.params[name] for name in given})
         values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
-        document = _attacked(model, data, weights, label, values)
-        if out is not None:
-            from deniable.report.page import write
-
-            print(f"report: {write(document, out)}", file=sys.stderr)
+        with kept_told(out, unit="repeats"):
+            document = _attacked(model, data, weights, label, values)
+        unwritten = write_report(document, out)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
-        return
-    print_parts(_parts(document))
+    else:
+        print_parts(_parts(document))
+    refuse_late(unwritten)
 
 
 def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> Document:
@@ -81,6 +79,10 @@ def _attacked(model: str, data: list[str], weights: Text, label: Text, values: d
         members, non_members = read_records(data, label)
         found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
     command = attack_command(model, data, {"weights": weights, "label": label}, found["input"])
+    if weights is None:
+        from deniable.report.given_away import FRESH
+
+        found["warning"] = " ".join(filter(None, (FRESH, found["warning"])))
     source = {"data": ", ".join(data), "versions": versions(), "command": command}
     return {**found, "provenance": source}
 

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import json as encoder
-import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
-from deniable.cli.running import bar, refusals
+from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def audit(
         option(
             "sensitivity",
             "S",
-            "Noise relative to the global sensitivity (default), or to the local one: an instrument that shows "
-            "whether bounds are tight, without any privacy guarantee.",
+            "Noise relative to the global sensitivity (default), or to the local one, that of this data set: a test "
+            "mode to check the theory, without any privacy.",
             TRAINING,
         ),
     ] = None,
@@ -127,6 +127,7 @@ def audit(
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
+    estimators: Annotated[bool, _flag("estimators", "Show every estimator of epsilon, too.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
@@ -139,13 +140,18 @@ def audit(
             texts["trials"] = None
         arguments = _arguments(texts)
         document = _exposure_alone(arguments, out, resume) if only else _campaign(arguments, out, resume, exposure)
+        unwritten = None if only else write_report(document, out)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
-        return
-    from deniable.cli.exposed import show_alone
-    from deniable.cli.trials import show
+    else:
+        from deniable.cli.exposed import show_alone
+        from deniable.cli.trials import show
 
-    (show_alone if only else show)(document)
+        if only:
+            show_alone(document)
+        else:
+            show(document, estimators)
+    refuse_late(unwritten)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,36 +176,26 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
 
-    with opened(out, resume) as store:
-        document = _played(arguments, store, Path(out or ".") if exposure else None)
-    if out is not None:
-        from deniable.report.page import write
-
-        page = write(document, out)
-        print(f"report: {page}", file=sys.stderr)
-    return document
+    with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
+        return _played(arguments, store, Path(out or ".") if exposure else None)
 
 
 def _played(arguments: dict[str, Any], store: Store | None, exposed: Path | None) -> dict[str, Any]:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    try:
-        with bar("Choosing neighbours and noise", "Comparing records") as progress:
-            from deniable.audit.campaign import Plan
-            from deniable.audit.record import run
-            from deniable.cli.exposed import written
+    with bar("Choosing neighbours and noise", "Comparing records") as progress:
+        from deniable.audit.campaign import Plan
+        from deniable.audit.record import run
+        from deniable.cli.exposed import written
 
-            trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
-            ground = _ground(arguments)
-            plan = Plan.on(ground, trials, measure, progress)
-        if store is not None:
-            store.begin(plan.settings)  # refuses other settings before the work begins
-        found = {} if exposed is None else {"exposure": written(ground, exposed)}
-        with bar("Playing the first block", "Trials", "trials/s") as progress:
-            document = run(plan, store, progress=progress, **running)[0] | found
-    except KeyboardInterrupt:
-        print(f"stopped: {_kept(store)}", file=sys.stderr)
-        raise
+        trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
+        ground = _ground(arguments)
+        plan = Plan.on(ground, trials, measure, progress)
+    if store is not None:
+        store.begin(plan.settings)  # refuses other settings before the work begins
+    found = {} if exposed is None else {"exposure": written(ground, exposed)}
+    with bar("Playing the first block", "Trials", "trials/s") as progress:
+        document = run(plan, store, progress=progress, **running)[0] | found
     if found:
         document["provenance"]["command"] += " --exposure"
     return document
@@ -224,8 +220,6 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool) ->
     return alone(ground, out)
 
 
-def _kept(store: Store | None) -> str:
-    if store is None:
-        return "no trials kept; with --out they would be"
-    trials = sum(len(store.load(number)["trained_on_d"]) for number in store.finished())
-    return f"{trials} trials kept; go on with --resume"
+def _trials_in(store: Store | None) -> int:
+    finished = [] if store is None else store.finished()
+    return sum(len(store.load(number)["trained_on_d"]) for number in finished if store is not None)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json as encoder
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -13,9 +12,9 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
-from deniable.cli.running import bar, numbers, print_parts, refusals
+from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
 from deniable.document import Document
-from deniable.numbers import at_most
+from deniable.numbers import at_least, at_most, short
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -53,7 +52,9 @@ def compare(
             "local", "E,...", "Epsilons for each value of a record. Default 0.1,0.5,1,2,3; images 1 to 10000.", LEVELS
         ),
     ] = None,
-    epochs: Annotated[Text, option("epochs", "E", "Most epochs. Default: by the data, as in 003.", LEVELS)] = None,
+    epochs: Annotated[
+        Text, option("epochs", "E", "Most epochs. Default: by the data, as Bernau et al. 2021.", LEVELS)
+    ] = None,
     patience: Annotated[
         Text,
         option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
@@ -74,10 +75,12 @@ def compare(
     with refusals("compare"):
         arguments = _arguments(context.params)
         document = _compared(arguments, out, resume)
+        unwritten = write_report(document, out)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
-        return
-    print_parts(_parts(document))
+    else:
+        print_parts(_parts(document))
+    refuse_late(unwritten)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,15 +104,11 @@ def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Docum
     from deniable.store import opened
 
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    with opened(out, resume) as store, bar("Loading the data", "Training and attacking") as progress:
+    told = kept_told(out, unit="trainings")
+    with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import Plan, run
 
-        document = run(Plan.of(**arguments), store, progress=progress, **running)
-    if out is not None:
-        from deniable.report.page import write
-
-        print(f"report: {write(document, out)}", file=sys.stderr)
-    return document
+        return run(Plan.of(**arguments), store, progress=progress, **running)
 
 
 def _parts(document: Document) -> Iterator[Any]:
@@ -180,7 +179,7 @@ def _region(document: Document) -> Any:
     for row in document["region"]:
         named = (row["named"][name] for name in ("rdp", "advanced", "naive"))
         bounds = ("-" if value is None else at_most(value) for value in (row["exact"], *named))
-        shown = "-" if row["lower"] is None else f"{row['lower']:.3g}"
+        shown = "-" if row["lower"] is None else at_least(row["lower"])
         table.add_row(f"{row['noise']:g}", shown, *bounds)
     return table
 
@@ -188,8 +187,8 @@ def _region(document: Document) -> Any:
 def _notes(document: Document) -> Iterator[str]:
     delta, sure = document["delta"], document["confidence"]
     yield (
-        f"Central epsilon: exact, at delta {delta:.3g}, of the steps really taken (early stopping); local: the sum "
-        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {sure:.0%}."
+        f"Central epsilon: exact, at delta {short(delta)}, of the steps really taken (early stopping); local: the sum "
+        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {100 * sure:.4g} %."
     )
     if document["levels"][0]["phi_note"]:
         yield f"phi is {document['levels'][0]['phi_note']}."

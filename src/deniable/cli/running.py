@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import typer
 
 from deniable.audit.watching import bar
+from deniable.cli.stopping import Stopped
+from deniable.document import Document
 
-__all__ = ["bar", "numbers", "print_parts", "refusals"]
+__all__ = ["bar", "kept_told", "numbers", "print_parts", "refusals", "refuse_late", "write_report"]
 
 _OURS = ("torch", "sklearn", "matplotlib", "jinja2", "safetensors")
 _WIDEST = 100
@@ -30,9 +33,45 @@ def refusals(command: str) -> Iterator[None]:
     except (ValueError, OSError, FloatingPointError) as refused:
         raise typer.TyperException(str(refused)) from refused
     except RuntimeError as died:
+        if "allocate memory" in str(died):  # as torch says it
+            raise MemoryError from died
         if not isinstance(died.__cause__, BrokenProcessPool):
             raise
         raise typer.TyperException(str(died)) from died
+
+
+@contextmanager
+def kept_told(out: str | None, finished: Callable[[], int] | None = None, unit: str = "blocks") -> Iterator[None]:
+    """Whoever stops the work hears what is kept of it: `finished()` counts it, in `unit`s."""
+    try:
+        yield
+    except Stopped as stopped:
+        if out is None:
+            stopped.kept = f": no {unit} kept; with --out they would be"
+        else:
+            count = "all finished" if finished is None else f"{finished()}"
+            stopped.kept = f": {count} {unit} kept; go on with --resume"
+        raise
+
+
+def write_report(document: Document, out: str | None) -> str | None:
+    """Write the run's page and say where it is; what the disk refuses is returned, to be said after the answer."""
+    if out is None:
+        return None
+    from deniable.report.page import write
+
+    try:
+        print(f"report: {write(document, out)}", file=sys.stderr)
+    except OSError as refused:
+        where = f"{refused.filename} " if refused.filename else ""
+        return f"the report is not written: {where}{refused.strerror or refused}"
+    return None
+
+
+def refuse_late(sentence: str | None) -> None:
+    """Refuse with what `write_report` returned, now that the answer is printed."""
+    if sentence is not None:
+        raise typer.TyperException(sentence)
 
 
 def numbers(option: str, text: str | None) -> list[float] | None:

@@ -41,6 +41,7 @@ def serve(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one worker a core, one core a worker
     uvicorn = _uvicorn()
     from deniable.web import create_app
+    from deniable.web.punctual import PunctualProtocol
 
     listener = _listener(host, number)
     if not _is_loopback(host):
@@ -51,9 +52,8 @@ def serve(
         )
     shown = "[" + host + "]" if ":" in host else host
     print(f"planner: http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
-    settings = uvicorn.Config(
-        create_app(folder, hosts=[host, socket.gethostname()]), log_level="warning", access_log=False
-    )
+    application = create_app(folder, hosts=[host, socket.gethostname()])
+    settings = uvicorn.Config(application, log_level="warning", access_log=False, http=PunctualProtocol)
     with listener:
         uvicorn.Server(settings).run(sockets=[listener])
 
@@ -95,6 +95,7 @@ def _listener(host: str, port: int) -> socket.socket:
         raise typer.TyperException(f"--port {reason}" if busy else f"--port {port} {reason}") from error
     # asyncio does so for sockets of its own making only; without it small answers wait 40 ms for an acknowledgement
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client that vanished is noticed
     return listener
 
 

@@ -24,8 +24,12 @@ def show(document: Document) -> None:
 def _parts(document: Document) -> Iterator[RenderableType]:
     chosen = "methods" in document
     if chosen:
-        yield Text(words.noise_to_add(document) + "\n", style="bold")
+        yield Text(words.promise_kept(document) + "\n", style="bold")
     yield Text(words.meaning(document) + "\n")
+    if words.warning(document):
+        yield Text(words.warning(document) + "\n", style="bold red")
+    if chosen:
+        yield Text(words.engineering(document) + "\n")
     if chosen:
         yield _indented(_demands(document))
     yield _indented(_scores(document))

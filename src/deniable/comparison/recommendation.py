@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.comparison.results import Shift
 
 __all__ = ["Point", "Recommendation", "recommend"]
 
-ALIKE = 0.01
-"""A mean difference of accuracy below this is called none, and so is one below the spread."""
+ALIKE = 0.02
+"""Two curves are alike where their accuracies nowhere differ by more; a common range must be at least half as wide."""
 FAVOURABLE = 1.0
 
 
@@ -32,7 +33,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`better` is "central", "local", "alike" or None where the two cannot be compared."""
+    """`better` is "central", "local", "alike", "depends" (the curves cross), or None where it cannot be told."""
 
     better: str | None
     difference: float | None
@@ -60,32 +61,61 @@ def recommend(
         none = "No recommendation: compare on members and non-members of one population."
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (warning, none))
     favourable = {kind: [point.epsilon for point in points if _good(point)] for kind, points in levels.items()}
-    better, difference, common = _compared(original, levels)
+    both = _compared(original, levels)
     sentences = [warning] if warning else []
-    sentences.append(_which(better, difference, common))
+    sentences.append(
+        "Local and central privacy cannot be compared here: no average precision is reached by both."
+        if both is None
+        else _which(both)
+    )
     for kind, points in levels.items():
         sentences.append(_where(kind, points))
         sentences.append(_cure(kind, points, chance))
-    return Recommendation(better, difference, common, favourable, tuple(sentences))
+    if both is None:
+        return Recommendation(None, None, None, favourable, tuple(sentences))
+    return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
 
 
-def _compared(
-    original: Point, levels: dict[str, Sequence[Point]]
-) -> tuple[str | None, float | None, tuple[float, float] | None]:
-    """Accuracy at the same average precision, interpolated between the levels (003 Figures 2-5 i)."""
+@dataclass(frozen=True)
+class _Compared:
+    """Accuracy of local minus central over the average precisions that both reach."""
+
+    better: str | None
+    difference: float
+    """The mean."""
+    common: tuple[float, float]
+    widest: tuple[float, float, float]
+    """Where the two differ most: the average precision, and the accuracies of central and local there."""
+    spread: float
+    """Standard deviation of an accuracy over repeats, the root of the mean square over levels."""
+
+
+def _compared(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
+    """Accuracy at the same average precision, interpolated between the levels (Bernau et al. 2021, Figures 2-5 i)."""
     if any(not levels.get(kind) for kind in ("central", "local")):
-        return None, None, None
+        return None
     curves = [_curve([original, *levels[kind]]) for kind in ("central", "local")]
     low, high = max(curve[0][0] for curve in curves), min(curve[0][-1] for curve in curves)
-    if high - low < ALIKE:
-        return None, None, None
+    if high - low < ALIKE / 2:
+        return None
     grid = np.linspace(low, high, 101)
     central, local = (np.interp(grid, *curve) for curve in curves)
-    difference = float(np.mean(local - central))
     points = [*levels["central"], *levels["local"]]
-    noise = float(np.sqrt(np.mean([point.spread**2 for point in points])))
-    alike = abs(difference) < max(ALIKE, noise)
-    return ("alike" if alike else "local" if difference > 0 else "central"), difference, (float(low), float(high))
+    spread = float(np.sqrt(np.mean([point.spread**2 for point in points])))
+    most = int(np.argmax(np.abs(local - central)))
+    widest = (float(grid[most]), float(central[most]), float(local[most]))
+    better = _better(local - central, spread)
+    return _Compared(better, float(np.mean(local - central)), (float(low), float(high)), widest, spread)
+
+
+def _better(differences: NDArray[np.float64], spread: float) -> str | None:
+    """ "alike" only where the curves nowhere differ; a winner only where it is never clearly worse."""
+    mean, told = float(np.mean(differences)), max(ALIKE, spread)
+    if np.max(np.abs(differences)) <= ALIKE:
+        return "alike" if spread <= ALIKE else None
+    if abs(mean) > max(ALIKE / 2, spread) and np.max(-np.sign(mean) * differences) <= told:
+        return "local" if mean > 0 else "central"
+    return "depends" if np.max(np.abs(differences)) > told else None
 
 
 def _curve(points: Sequence[Point]) -> tuple[list[float], list[float]]:
@@ -94,16 +124,27 @@ def _curve(points: Sequence[Point]) -> tuple[list[float], list[float]]:
     return [point.precision for point in ordered], [point.accuracy for point in ordered]
 
 
-def _which(better: str | None, difference: float | None, common: tuple[float, float] | None) -> str:
-    if better is None or difference is None or common is None:
-        return "Local and central privacy cannot be compared here: no average precision is reached by both."
-    span = f"at the same average precision ({common[0]:.2f} to {common[1]:.2f})"
-    if better == "alike":
-        return f"Local and central privacy cost about the same accuracy {span}."
-    worse = "central" if better == "local" else "local"
+def _which(found: _Compared) -> str:
+    span = f"at the same average precision ({found.common[0]:.2f} to {found.common[1]:.2f})"
+    place, central, local = found.widest
+    if found.better == "alike":
+        return (
+            f"Local and central privacy keep the same accuracy {span}, to within {100 * ALIKE:.0f} percentage points."
+        )
+    if found.better == "depends":
+        return (
+            f"Neither is better throughout {span}: at {place:.2f} central privacy keeps {100 * central:.1f} % accuracy "
+            f"and local privacy {100 * local:.1f} %."
+        )
+    if found.better is None:
+        return (
+            f"Which keeps more accuracy {span} cannot be told: one repeat differs from another by "
+            f"{100 * found.spread:.0f} percentage points. Run more repeats."
+        )
+    worse = "central" if found.better == "local" else "local"
     return (
-        f"Choose {better} privacy: {span} it keeps on average {100 * abs(difference):.0f} percentage points more "
-        f"accuracy than {worse} privacy."
+        f"Choose {found.better} privacy: {span} it keeps on average {100 * abs(found.difference):.0f} percentage "
+        f"points more accuracy than {worse} privacy."
     )
 
 
@@ -140,12 +181,12 @@ def _cure(kind: str, points: Sequence[Point], chance: float) -> str:
         least = min(points, key=lambda point: point.precision)
         return (
             f"{_title(kind)}: no level brings the attack down to guessing; {least.name} comes closest "
-            f"(average precision {least.precision:.2f}, accuracy {least.accuracy:.0%})."
+            f"(average precision {least.precision:.2f}, accuracy {100 * least.accuracy:.0f} %)."
         )
     level = cured.name if kind == "local" else f"{cured.name} (epsilon {cured.epsilon:.3g})"
     return (
         f"{_title(kind)}: {level} is the first to bring the attack down to guessing; accuracy is then "
-        f"{cured.accuracy:.0%}."
+        f"{100 * cured.accuracy:.0f} %."
     )
 
 

@@ -27,7 +27,7 @@ LOCATION = (
     PublishedFile(
         "location30_packed.npz",
         ("9e0393dcecfb42835fac229ae31c41ccaf50eee443e3a9262ed317b4b5d06dac",),
-        origin="the project's shared data folder",
+        origin="a repacked form of the published file",
     ),
     PublishedFile("dataset_location.tgz", origin=SHOKRI),
     PublishedFile("bangkok", origin=UNPACKED),

@@ -19,7 +19,7 @@ __all__ = ["lfw", "read_lfw"]
 PREPARED = PublishedFile(
     "lfw_min20_gray_62x47.npz",
     ("0a88e816ad9ca737acebcaa71831460ac6f646ac79a79b66dd31996408d628d7",),
-    origin="the project's shared data folder; 62 people",
+    origin="a repacked form: faces of the 62 people with at least 20 pictures",
 )
 FUNNELED = PublishedFile(
     "lfw-funneled.tgz",

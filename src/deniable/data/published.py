@@ -16,7 +16,7 @@ from deniable.data.files import PublishedFile, locate, open_text, read_npz
 __all__ = ["adult", "mnist"]
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
-SHARED = "the project's shared data folder"
+SHARED = "a repacked form of the published file"
 
 MNIST = PublishedFile(
     "mnist.npz",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deniable.experiments.compare import Comparison
-from deniable.store import canonical, replace_file
+from deniable.store import canonical, read_document, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ class Run:
         room = self.room(name, settings)
         kept = room.with_name(f"{room.name}.json")
         if kept.exists():
-            found: Values = json.loads(kept.read_text())["result"]
+            found: Values = read_document(kept, "result")["result"]
             return found
         result = work()
         kept.parent.mkdir(parents=True, exist_ok=True)

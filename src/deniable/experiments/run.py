@@ -21,12 +21,14 @@ from PIL import Image
 from deniable import __version__
 from deniable.experiments.item import Item, Paper, Run, Scale, Values
 from deniable.experiments.results import results
-from deniable.store import replace_file
+from deniable.store import read_document, replace_file
 
 __all__ = ["SCHEMA", "Selected", "kept", "reproduce", "writable"]
 
 SCHEMA = "deniable/reproduce/1"
 Document = dict[str, Any]
+_NEEDED = ("schema", "versions", "seed", "scale", "values", "seconds", "paper", "item", "passed", "comparisons")
+"""What an item's document must hold to be used again."""
 _TAG, _FINE = re.compile(rb"<[^>]*>"), re.compile(rb"(\d\.\d\d)\d+")
 _SMALLER = (
     (re.compile(rb'<g id="[^"]*">'), b"<g>"),  # names that nothing refers to
@@ -79,7 +81,11 @@ def reproduce(
 def kept(selected: Selected, scale: Scale, out: Path, seed: int = 0) -> Document | None:
     """The item's document in `out`, if it was made by this version with this seed, at this scale or a larger one."""
     found = _read(_path(selected, out))
-    if found is None or (found["schema"], found["versions"]["deniable"], found["seed"]) != (SCHEMA, __version__, seed):
+    if found is None or (found["schema"], found["versions"].get("deniable"), found["seed"]) != (
+        SCHEMA,
+        __version__,
+        seed,
+    ):
         return None
     return found if Scale(found["scale"]).rank >= scale.rank else None
 
@@ -202,11 +208,11 @@ def _read(path: Path) -> Document | None:
     if not path.exists():
         return None
     try:
-        found: Document = json.loads(path.read_text())
+        found = read_document(path, *_NEEDED)
     except ValueError as damaged:
-        raise ValueError(
-            f"{path} is not an item's record ({damaged}): remove it, or name another directory"
-        ) from damaged
+        raise ValueError(f"{path} is not an item's record: {damaged}, or name another directory") from damaged
+    if not isinstance(found["versions"], dict) or found["scale"] not in list(Scale):
+        raise ValueError(f"{path} is not an item's record: delete it, or name another directory with --out")
     return found
 
 

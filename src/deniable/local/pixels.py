@@ -54,7 +54,7 @@ class ImagePixelization(Randomizer):
         if records.dtype.kind != "f" or records.ndim != 3 or records.size == 0:
             raise ValueError(
                 f"records must be grey images (images, height, width) of floats from 0 to 1, got {records.dtype} of "
-                f"shape {records.shape}: make colours grey first, as 003 does"
+                f"shape {records.shape}: make colours grey first"
             )
         if not np.all((records >= 0) & (records <= 1)):
             raise ValueError("the pixels of records must be numbers from 0 to 1: divide 8-bit pixels by 255")

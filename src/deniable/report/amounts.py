@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from deniable.numbers import ALMOST_ALL
+
 __all__ = ["figure", "share"]
+
+_MOST_DECIMALS = 6
 
 
 def figure(value: float | None) -> str:
-    """A measured number, to three digits; a dash where there is none."""
-    return "-" if value is None else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    """A measured number, to three digits, never rounded to 1 unless it is; a dash where there is none."""
+    if value is None:
+        return "-"
+    if 0.9995 <= value < 1:
+        return _below(value, 1.0) or "just under 1"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def share(value: float) -> str:
@@ -16,5 +24,12 @@ def share(value: float) -> str:
     if 0 < percent < 0.05:
         return f"{percent:.1g} %" if percent >= 1e-4 else f"{value:.1e}"
     if 99.95 <= percent < 100:
-        return "over 99.9 %"
+        shown = _below(percent, 100.0)
+        return f"{shown} %" if shown else ALMOST_ALL
     return f"{percent:.1f} %".replace(".0 %", " %")
+
+
+def _below(value: float, whole: float) -> str | None:
+    """`value` with as many decimals as it takes to be told from `whole`; None where that is too many."""
+    texts = (f"{value:.{decimals}f}" for decimals in range(2, _MOST_DECIMALS + 1))
+    return next((text for text in texts if float(text) < whole), None)

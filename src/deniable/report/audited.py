@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture, region_data, region_picture
@@ -14,7 +14,7 @@ from deniable.report.observed import course_pictures
 from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, Scale, epsilon_axis, promise_scale, share_axis
-from deniable.report.tables import diagnostics, estimators, exposed, scores
+from deniable.report.tables import diagnostics, estimates, estimators, exposed, scores
 
 __all__ = ["audit_chapter"]
 
@@ -22,21 +22,22 @@ __all__ = ["audit_chapter"]
 def audit_chapter(run: Run) -> Chapter:
     """Everything that is said and shown of an audit."""
     document = run.document
-    name, closeness = document["verdict"], document["closeness"]
+    verdict, weak, test_mode = document["verdict"], words.protection(document), words.is_test_mode(document)
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=", ".join(filter(None, (name, closeness))).capitalize(),
-        tone=words.tone(name),
-        sure=_alarm(document) or _sure(document),
+        verdict=words.badge(verdict, weak, test_mode),
+        tone=words.audit_tone(document),
+        sure=(_alarm(document) or _sure(document)) if verdict == "violated" else "",
         promise=words.promise(document),
         measured=words.measured(document),
-        meaning=words.meaning(name, closeness, document.get("diagnostics", {}).get("cause")),
-        text=document["verdict_text"],
+        meaning=words.meaning(document),
+        text=words.headline(document) if "diagnostics" not in document else document["verdict_text"],
         cautions=tuple(words.cautions(document)),
         scale=_scale(document),
         parts=tuple(_parts(document)),
         finished=document.get("finished"),
+        last=test_mode,
     )
 
 
@@ -78,9 +79,9 @@ def _epsilon_scale(document: Document, played: bool, sure: str) -> Scale:
     claimed, exact = document["claimed"]["epsilon"], document["exact"]["epsilon"]
     bound = _deciding(document) if played else None
     shown = [claimed, exact, *((bound["value"], bound["upper"]) if bound else ())]
-    delta = as_given(document["exact"]["delta"])
+    delta = short(document["exact"]["delta"])
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
-    found = bound and Row("Measured", "measured", bound["value"], bound["upper"], interval=True)
+    found = bound and Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
     return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
 
 
@@ -112,7 +113,7 @@ def _epsilon_part(document: Document) -> Part:
     rows = region_data(document, lower)
     if rows:
         pictures.append(region_picture(rows, exact["delta"], "audit"))
-    tables = (scores(document), estimators(measured["estimators"]))
+    tables = (scores(document), estimators(measured["estimators"]), estimates(measured))
     return Part("Promised, exact, measured", pictures=tuple(pictures), tables=tables)
 
 

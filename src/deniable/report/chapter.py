@@ -54,6 +54,8 @@ class Chapter:
     scale: Scale | None
     parts: tuple[Part, ...]
     finished: str | None = None
+    last: bool = False
+    """Whether it comes behind all others: it protects nobody."""
 
     @property
     def pictures(self) -> list[Picture]:

@@ -26,8 +26,8 @@ def comparison_chapter(run: Run) -> Chapter:
         name=run.name,
         title=title(run),
         verdict=outcome(run).capitalize(),
-        tone="good" if document["recommendation"]["better"] else "open",
-        sure=f"{document['input']['repeats']} trainings of each level",
+        tone="good" if document["recommendation"]["better"] in ("central", "local") else "open",
+        sure=f"each level trained {_times(document['input']['repeats'])}",
         promise=_promise(document),
         measured=_measured(document),
         meaning=said[0] if said else "Nothing can be recommended.",
@@ -43,15 +43,24 @@ def _promise(document: Document) -> str:
     kinds = [row["kind"] for row in document["levels"]]
     central, local = kinds.count("central"), kinds.count("local")
     return (
-        f"{central} levels of central privacy (noise on gradients) and {local} of local privacy (noise on the records "
-        "themselves). Their epsilons cannot be compared; what an attacker achieves and what accuracy is left can."
+        f"{_levels(central)} of central privacy (noise on gradients) and {_levels(local)} of local privacy (noise on "
+        "the records themselves). Their epsilons cannot be compared; what an attacker achieves and what accuracy is "
+        "left can."
     )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _levels(count: int) -> str:
+    return "1 level" if count == 1 else f"{count} levels"
 
 
 def _measured(document: Document) -> str:
     given, original = document["input"], document["levels"][0]
     return (
-        f"Each level was trained {given['repeats']} times on {given['records']:,} records and attacked by the "
+        f"Each level was trained {_times(given['repeats'])} on {given['records']:,} records and attacked by the "
         f"{words.ATTACKS.get(given['attack'], given['attack'])} attack. Without protection the model is right on "
         f"{share(original['test_accuracy']['mean'])} of new records, and the attack's average precision is "
         f"{original['average_precision']['mean']:.2f} (guessing: 0.5)."
@@ -76,8 +85,9 @@ def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
     )
     yield (
         "Local privacy",
-        "Noise is added to every value of every record before anybody trains on it. Attacks look at the true records, "
-        "as somebody does who knows a person.",
+        "Noise is added to every value of every record before anybody trains on it (local differential privacy, which "
+        "has nothing to do with local sensitivity). Attacks look at the true records, as somebody does who knows a "
+        "person.",
     )
     yield (
         "Central privacy",

@@ -1,4 +1,7 @@
-"""The comparison's pictures (003 Figures 2-5, 004 Figures 1 and 2), and those of an attack on one model."""
+"""The comparison's pictures, and those of an attack on one model.
+
+After Bernau et al. 2021 (DBSec), Figures 2 to 5, and Erlingsson et al. 2019, Figures 1 and 2.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from deniable.audit.promise import training_mechanism
 from deniable.audit.region import region
 from deniable.document import Document
 from deniable.mechanisms import Adjacency
-from deniable.numbers import as_given
+from deniable.numbers import short
 from deniable.report.amounts import figure
 from deniable.report.picture import (
     BLUE,
@@ -40,7 +40,7 @@ WITHOUT_CONFIDENCE = {
     "sensitivity": "local sensitivities",
     "belief": "largest belief",
     "advantage": "advantage, Gaussian",
-    "advantage_theorem_3": "advantage, Theorem 3",
+    "advantage_theorem_3": "advantage, classic formula",
 }
 """Figures that are read off the trials, and make no statement of confidence."""
 MOST = 20
@@ -58,7 +58,7 @@ def epsilon_picture(document: Document, claimed: float | None, exact: float | No
     data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
     marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
     told = (
-        f"What each estimator shows of epsilon at delta {as_given(delta)}: a bar is its interval, a diamond a figure "
+        f"What each estimator shows of epsilon at delta {short(delta)}: a bar is its interval, a diamond a figure "
         f"without confidence. Beside them: {', '.join(marks) or 'nothing is claimed'}. A bar wholly to the right of "
         "the claim speaks against it."
     )
@@ -68,7 +68,7 @@ def epsilon_picture(document: Document, claimed: float | None, exact: float | No
 
 def _draw_epsilons(data: Document) -> Figure:
     rows = [plain(bound["name"]) for bound in data["estimators"]] + list(data["points"])
-    drawing, found = axes(f"epsilon at delta {as_given(data['delta'])}", "", height=1.3 + 0.27 * len(rows))
+    drawing, found = axes(f"epsilon at delta {short(data['delta'])}", "", height=1.3 + 0.27 * len(rows))
     right = 1.15 * _furthest(data)
     for place, bound in enumerate(data["estimators"]):
         _interval(found, place, bound, right)
@@ -116,7 +116,10 @@ def region_data(document: Document, lower: float | None) -> list[Document]:
 
 
 def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
-    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them (004 Figures 1 and 2)."""
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them.
+
+    Erlingsson et al. 2019, Figures 1 and 2.
+    """
     shown = [row for row in rows if row["lower"] is not None]
     said = ", ".join(
         f"at noise {figure(row['noise'])} between {figure(row['lower'])} and {figure(row['exact'])}" for row in shown
@@ -130,7 +133,7 @@ def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
 
 
 def _draw_region(data: Document) -> Figure:
-    drawing, found = axes("noise multiplier", f"epsilon at delta {as_given(data['delta'])}", height=3.6)
+    drawing, found = axes("noise multiplier", f"epsilon at delta {short(data['delta'])}", height=3.6)
     rows = data["rows"]
     for name, (colour, style) in NAMED.items():
         known = [(row["noise"], row["named"][name]) for row in rows if row["named"][name]]

@@ -37,7 +37,8 @@ def page(runs: Sequence[Run]) -> str:
     """The page of one or several runs; the same runs give the same bytes."""
     if not runs:
         raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
-    return _rendered(runs, [CHAPTERS[run.kind](run) for run in runs])
+    found = sorted(((run, CHAPTERS[run.kind](run)) for run in runs), key=lambda one: one[1].last)
+    return _rendered([run for run, _ in found], [chapter for _, chapter in found])
 
 
 def _rendered(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from deniable.document import Document
 from deniable.mechanisms import Adjacency
-from deniable.report import given_away
+from deniable.report import given_away, words
 from deniable.report.shape import ATTACK, AUDIT, COMPARE, MEASURED, NUMBER, VERDICT, check
 from deniable.store import FILE, kept
 
@@ -94,8 +94,12 @@ def outcome(run: Run) -> str:
         return given_away.outcome(run.document)
     if run.kind == "compare":
         better = run.document["recommendation"]["better"]
-        return {"central": "central is better", "local": "local is better", "alike": "alike"}.get(better, "undecided")
-    return ", ".join(filter(None, (run.document["verdict"], run.document["closeness"])))
+        return {"central": "central is better", "local": "local is better", "alike": "alike", "depends": "depends"}.get(
+            better, "undecided"
+        )
+    if run.kind == "audit" and words.is_test_mode(run.document):
+        return words.badge(run.document["verdict"], None, test_mode=True).lower()
+    return words.badge(run.document["verdict"], words.claimed_protection(run.document)).lower()
 
 
 def listed(place: Path, name: str) -> Found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture
@@ -16,7 +16,7 @@ from deniable.report.origins import rerun
 from deniable.report.picture import GREEN, INK, MUTED, RED, Picture, axes, legend_above
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, claim_scale, epsilon_axis
-from deniable.report.tables import achieved, estimators
+from deniable.report.tables import achieved, estimators, lower_bound
 
 __all__ = ["verdict_chapter"]
 
@@ -28,19 +28,21 @@ def verdict_chapter(run: Run) -> Chapter:
     measured, sure = document["measured"], f"{100 * given['confidence']:.4g} % confidence"
     bound, exact = measured["epsilon"]["lower_bound"], (document["exact"] or {}).get("epsilon")
     shown = [given["claimed_epsilon"], exact, bound["value"], bound["upper"]]
-    axis = epsilon_axis(f"Epsilon at delta {as_given(given['delta'])}: 0 gives nothing away", shown)
-    row = Row("Measured", "measured", bound["value"], bound["upper"], interval=True)
+    axis = epsilon_axis(f"Epsilon at delta {short(given['delta'])}: 0 gives nothing away", shown)
+    row = Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
+    weak = words.claimed_protection(document)
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=", ".join(filter(None, (name, document["closeness"]))).capitalize(),
-        tone=words.tone(name),
-        sure=sure,
-        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {as_given(given['delta'])}.",
-        measured=f"Scores of {measured['members']:,} members and {measured['others']:,} others, from an attack.",
-        meaning=words.meaning(name, document["closeness"]),
+        verdict=words.badge(name, weak),
+        tone=words.tone(name, weak),
+        sure=sure if name == "violated" else "",
+        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {short(given['delta'])}.",
+        measured=f"Scores of {measured['members']:,} members and {measured['others']:,} others, from an attack. "
+        f"They prove an epsilon of at least {lower_bound(measured['epsilon'])}.",
+        meaning=words.scored_meaning(document),
         text=document["verdict_text"],
-        cautions=(),
+        cautions=tuple(words.scored_cautions(document)),
         scale=claim_scale(axis, given["claimed_epsilon"], exact, row, f"Measured by {given['method']}, with {sure}."),
         parts=tuple(_parts(document)),
     )

@@ -11,8 +11,8 @@ def standing(bound: Document) -> str:
     """Whether an estimator's assumptions stand, and what its bound then is."""
     failed = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is False]
     if failed:
-        return f"does not apply: not so that {failed[0]}"
+        return f"does not apply: the scores speak against it ({failed[0]})"
     if bound["kind"] == "credible":
-        return f"{100 * bound['credible']:.4g}% credible, no confidence statement"
+        return f"{100 * bound['credible']:.4g} % credible, no confidence statement"
     trusted = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is None]
-    return f"if {trusted[0]}" if trusted else f"{100 * bound['confidence']:.4g}% confidence"
+    return f"if {trusted[0]}" if trusted else f"{100 * bound['confidence']:.4g} % confidence"

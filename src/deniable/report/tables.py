@@ -6,12 +6,26 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deniable.document import Document
-from deniable.numbers import as_given
+from deniable.numbers import as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
 
-__all__ = ["achieved", "diagnostics", "estimators", "exposed", "levels", "origin", "regions", "scores"]
+__all__ = [
+    "achieved",
+    "diagnostics",
+    "estimates",
+    "estimators",
+    "exposed",
+    "levels",
+    "lower_bound",
+    "origin",
+    "regions",
+    "scores",
+]
+
+
+ANALYSES = ("rdp", "advanced", "naive")
 
 
 def scores(document: Document) -> Table:
@@ -31,18 +45,20 @@ def scores(document: Document) -> Table:
             _limits(above),
         ),
         _row(
-            f"Epsilon at delta {as_given(exact['delta'])}",
+            f"Epsilon at delta {short(exact['delta'])}",
             claimed["epsilon"],
             exact["epsilon"],
             None,
-            f"at least {figure(epsilon['lower_bound']['value'])}",
+            f"proven: at least {lower_bound(epsilon)}",
         ),
-        _row("… from local sensitivities", None, None, epsilon["sensitivity"]),
-        _row("… from the largest belief", None, None, epsilon["belief"], "none"),
-        _row("… from the advantage, Gaussian", None, None, epsilon["advantage"], "none"),
-        _row("… from the advantage, Theorem 3", None, None, epsilon["advantage_theorem_3"], "none"),
     ]
     return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
+
+
+def lower_bound(epsilon: Document) -> str:
+    """The epsilon that an audit's error counts prove, for people."""
+    value = epsilon["lower_bound"]["value"]
+    return "any number" if value is None else figure(value)
 
 
 def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
@@ -75,8 +91,21 @@ def estimators(bounds: Iterable[Document]) -> Table:
         )
         for bound in bounds
     )
-    head = ("Epsilon by", "at least", "shown at most", "how, and how sure")
-    return Table("Epsilon by every estimator", head, rows, wordy=True)
+    head = ("Estimator", "proven lower bound", "most it could show", "how, and how sure")
+    note = "The most that an estimator could show is no limit on the true epsilon: another attack may show more."
+    return Table("Epsilon by every estimator", head, rows, note, wordy=True)
+
+
+def estimates(epsilon: Document) -> Table:
+    """Epsilons that are read off the trainings and prove nothing."""
+    named = {
+        "from the local sensitivities": epsilon["sensitivity"],
+        "from the largest belief": epsilon["belief"],
+        "from the advantage, exact for a Gaussian": epsilon["advantage"],
+        "from the advantage, classic formula (Bernau et al. 2021)": epsilon["advantage_theorem_3"],
+    }
+    rows = tuple((name, figure(value)) for name, value in named.items())
+    return Table("Epsilon as others estimate it, without confidence", ("Estimate", "epsilon"), rows)
 
 
 def diagnostics(found: Document) -> Table:
@@ -113,7 +142,7 @@ def levels(document: Document) -> Table:
     rows = tuple(tuple(_level(row)) for row in document["levels"])
     head = ("Level", "epsilon", "accuracy", "attack's AP", "blind AP", "attack shows epsilon of at least", "phi")
     note = (
-        f"Central epsilon: exact, at delta {as_given(document['delta'])}, of the steps really taken; local: the sum "
+        f"Central epsilon: exact, at delta {short(document['delta'])}, of the steps really taken; local: the sum "
         "over a record's values. ±: standard deviation of one repeat. AP: average precision, 0.5 is guessing; blind: "
         "without the model."
     )
@@ -125,12 +154,13 @@ def _level(row: Document) -> Iterator[str]:
         "" if row["value"] is None else row["name"]
     )
     promised = row["epsilon"]
-    yield "none" if promised is None else figure(promised.get("record", promised["value"]))
+    yield "none" if promised is None else at_most(promised.get("record", promised["value"]))
     for name in ("test_accuracy", "average_precision"):
         spread = "" if row[name]["deviation"] is None else f" ± {row[name]['deviation']:.3f}"
         yield f"{row[name]['mean']:.3f}{spread}"
     yield f"{row['blind_average_precision']:.3f}"
-    yield figure(row["epsilon_lower_bound"]["value"])
+    lower = row["epsilon_lower_bound"]["value"]
+    yield "-" if lower is None else at_least(lower)
     yield "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
 
 
@@ -139,9 +169,9 @@ def regions(rows: Iterable[Document]) -> Table:
     shown = tuple(
         (
             figure(row["noise"]),
-            figure(row["lower"]),
-            figure(row["exact"]),
-            *(figure(row["named"][name]) for name in ("rdp", "advanced", "naive")),
+            "-" if row["lower"] is None else at_least(row["lower"]),
+            at_most(row["exact"]),
+            *("-" if row["named"][name] is None else at_most(row["named"][name]) for name in ANALYSES),
         )
         for row in rows
     )

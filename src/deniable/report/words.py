@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp, log
 
+from deniable.audit.judgement import DO_NOT_REDUCE
+from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
-from deniable.numbers import as_given, percent_as_given, percent_at_most
+from deniable.numbers import as_given, at_least, chance, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
+from deniable.words import weakness
 
-__all__ = ["ATTACKS", "assumptions", "cautions", "meaning", "measured", "promise", "rarely", "tone"]
+__all__ = [
+    "ATTACKS",
+    "TEST_MODE",
+    "agreement",
+    "assumptions",
+    "audit_tone",
+    "badge",
+    "bare_scores",
+    "cautions",
+    "claimed_protection",
+    "headline",
+    "is_test_mode",
+    "meaning",
+    "measured",
+    "promise",
+    "protection",
+    "rarely",
+    "scored_cautions",
+    "scored_meaning",
+    "tone",
+    "verdict_limits",
+]
 
 OBSERVER = "an observer who knows everyone else's records and watches every step"
-MEANINGS = {
-    "consistent, tight": "Nothing contradicts the promise, and the observer comes as close to what the noise allows as "
-    "these trainings can tell.",
-    "consistent, loose": "Nothing contradicts the promise. On this data even the strongest observer stays clearly "
-    "below what the noise allows.",
-    "consistent": "Nothing contradicts the promise.",
-    "violated": "The promise is broken: more was shown than it allows. Do not rely on it until the cause is found.",
-    "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
-    "cannot judge": "These trainings cannot tell: the promise is neither contradicted nor supported.",
-}
-"""What each verdict means for somebody who has to decide."""
-TONES = {"consistent": "good", "violated": "bad", "other recipe": "odd", "cannot judge": "open"}
+TEST_MODE = (
+    "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "
+    "way is NOT private."
+)
 ATTACKS = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
 ADJACENCIES = {
     "replace": "D and D' are equally large and differ in one record, which is exchanged for another (replace, or "
@@ -32,37 +49,181 @@ ADJACENCIES = {
     "zero-out": "D' is D with one record blanked out (zero-out). One person's influence is then at most the clipping "
     "norm C.",
 }
-INSTRUMENT = (
-    "Not a protection: the noise follows the local sensitivity, which depends on the data. It shows whether the bound "
-    "is tight; a training like this has no differential privacy guarantee."
-)
-LOCAL_NOISE = (
-    "Noise scaled to the local sensitivity is an instrument to test bounds. It is not differential privacy and "
-    "protects nobody: its scale itself tells something about the data."
-)
+WIDE = 0.3
+"""A 95 % interval of the advantage at least this wide is called rough."""
 
 
-def tone(verdict: str) -> str:
-    """How the page colours a verdict."""
-    return TONES.get(verdict, "open")
+def is_test_mode(document: Document) -> bool:
+    """Whether an audit's noise followed the data, so that it protects nobody."""
+    return bool(document["input"].get("sensitivity", "global") != "global")
 
 
-def meaning(verdict: str, closeness: str | None, cause: str | None = None) -> str:
-    """A verdict for somebody who has to decide; `cause` is what a diagnostic found."""
-    if verdict == "violated" and cause:
-        return "The promise is broken: the training does not do what it claims. Do not rely on it until it is mended."
-    return MEANINGS.get(", ".join(filter(None, (verdict, closeness))), MEANINGS["cannot judge"])
+def bare_scores(epsilon: float, delta: float) -> tuple[float, float, float]:
+    """(advantage, belief from 50 %, how often it may be exceeded) that (epsilon, delta)-DP alone allows."""
+    odds = exp(-epsilon)
+    advantage = min(1.0, (1 - odds + 2 * delta * odds) / (1 + odds))
+    if delta >= 0.5:
+        return advantage, 1.0, delta
+    return advantage, epsilon_to_belief(epsilon + (log(2) if delta > 0 else 0.0)), 2 * delta
+
+
+def badge(verdict: str, weak: str | None, test_mode: bool = False) -> str:
+    """The verdict in a word or two; of a weak promise also that it is."""
+    if test_mode:
+        return f"Test mode: {verdict}"
+    but = f", but {weak} protection" if weak and verdict == "consistent" else ""
+    return f"{verdict.capitalize()}{but}"
+
+
+def tone(verdict: str, weak: str | None, test_mode: bool = False) -> str:
+    """How the page colours a verdict: green only where a promise is consistent and worth something."""
+    if verdict == "violated":
+        return "bad"
+    if test_mode or verdict not in ("consistent", "other recipe"):
+        return "open"
+    if verdict == "other recipe":
+        return "odd"
+    return {"hardly any": "bad", "weak": "odd"}.get(weak or "", "good")
+
+
+def audit_tone(document: Document) -> str:
+    """The colour of an audit: no green where so few trainings could hardly have shown a violation."""
+    found = tone(document["verdict"], protection(document), is_test_mode(document))
+    if found != "good" or "diagnostics" in document:
+        return found
+    shown = document["measured"]["trials"] > 0 and document["measured"]["advantage"]["low"] > 0
+    return "good" if shown and not any(_rough(document)) else "open"
+
+
+def protection(document: Document) -> str | None:
+    """How weak the noise behind an audit is, if it is."""
+    exact = document["exact"]
+    return weakness(exact["advantage"], exact["belief"])
+
+
+def claimed_protection(document: Document) -> str | None:
+    """How weak a claim is, if it is: by the exact scores of its noise, or by the bare epsilon where none is known."""
+    exact = document.get("exact") or {}
+    if exact.get("belief") is not None:
+        return protection(document)
+    given = document["input"]
+    advantage, belief, _ = bare_scores(given["claimed_epsilon"], given["delta"])
+    return weakness(exact.get("advantage", advantage), belief)
+
+
+def scored_meaning(document: Document) -> str:
+    """A verdict on scores for somebody who has to decide."""
+    verdict, bound = document["verdict"], document["measured"]["epsilon"]["lower_bound"]
+    claimed = document["input"]["claimed_epsilon"]
+    if verdict == "violated":
+        return "The claim is broken: more was shown than it allows. Do not rely on it until the cause is found."
+    if verdict != "consistent":
+        return "These scores cannot tell: the claim is neither contradicted nor supported."
+    if bound["upper"] is not None and bound["upper"] < claimed:
+        return f"No violation found. This attack shows less than is claimed. {DO_NOT_REDUCE}"
+    return "No violation found. What this attack shows agrees with the claim; a stronger attack may show more."
+
+
+def scored_cautions(document: Document) -> list[str]:
+    """What must stand beside a verdict on scores."""
+    weak, given = claimed_protection(document), document["input"]
+    if weak is None:
+        return []
+    advantage, belief, _ = bare_scores(given["claimed_epsilon"], given["delta"])
+    return [
+        f"The claim itself is {weak} protection: alone, it allows an observer who starts at 50 % to become "
+        f"{_sure(belief)}, and to guess right {percent_at_most((1 + advantage) / 2)} of the time."
+    ]
+
+
+def verdict_limits(document: Document) -> list[tuple[float, float, float]]:
+    """(low, high, what the noise allows) of every interval that an audit shows beside its verdict."""
+    exact, found = document["exact"], document["measured"]
+    limits = [(found["advantage"]["low"], found["advantage"]["high"], exact["advantage"])]
+    if "at_failure" in found["belief"]:
+        belief = found["belief"]["at_failure"]
+        limits.append((belief["low"], belief["high"], exact["belief"]))
+    return limits
+
+
+def _stays_below(document: Document) -> bool:
+    """Whether every interval lies wholly below what the noise allows."""
+    return all(high < allowed for _, high, allowed in verdict_limits(document))
+
+
+def meaning(document: Document) -> str:
+    """An audit's verdict for somebody who has to decide."""
+    if document["verdict"] == "violated":
+        mended = document.get("diagnostics", {}).get("cause")
+        broken = "the training does not do what it claims" if mended else "more was shown than it allows"
+        return f"The promise is broken: {broken}. Do not rely on it until the cause is found and mended."
+    if document["verdict"] == "consistent":
+        return _no_violation(document)
+    return {
+        "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
+    }.get(document["verdict"], "These trainings cannot tell: the promise is neither contradicted nor supported.")
+
+
+def _no_violation(document: Document) -> str:
+    found = "No violation found."
+    if "diagnostics" in document:
+        return "No violation found: what was examined is as claimed."
+    if not document["measured"]["trials"]:
+        return f"{found} Nothing was played."
+    if _stays_below(document):
+        return f"{found} On this data the observer stays below what the noise allows. {DO_NOT_REDUCE}"
+    if document["measured"]["advantage"]["low"] <= 0:
+        return f"{found} But the observer could hardly be told from one who guesses: this supports the promise little."
+    return f"{found} What the observer reached agrees with what the noise allows, as far as these trainings can tell."
+
+
+def agreement(document: Document) -> str:
+    """The measured advantage beside the exact one: below it, in agreement, or above."""
+    found, allowed = document["measured"]["advantage"], document["exact"]["advantage"]
+    sure = _confidence(document)
+    limits = f"{found['value']:.3g}, {sure} interval {found['low']:.3g} to {found['high']:.3g}"
+    if found["high"] < allowed:
+        held = f"is below the {allowed:.3g} that the noise allows"
+    elif found["low"] > allowed:
+        held = f"is above the {allowed:.3g} that the noise allows"
+    elif found["low"] <= 0:
+        held = f"cannot be told from guessing (0), nor from the {allowed:.3g} that the noise allows"
+    else:
+        held = f"agrees with the {allowed:.3g} that theory allows at worst"
+    return f"Its advantage ({limits}) {held}."
+
+
+def headline(document: Document) -> str:
+    """What an audit found, with figures; a verdict other than consistent gives its own reason."""
+    if document["verdict"] != "consistent" or not document["measured"]["trials"]:
+        return str(document["verdict_text"])
+    below = f" {DO_NOT_REDUCE}" if _stays_below(document) else ""
+    return f"No violation found. {_exceeded(document)} {agreement(document)}{below}"
+
+
+def _exceeded(document: Document) -> str:
+    found = document["measured"]
+    belief, limits = found["belief"], found["belief"]["violation_interval"]
+    often = share(belief["violation_rate"]) if belief["violation_rate"] else "none"
+    interval = f"{_confidence(document)} interval {share(limits['low'])} to {share(limits['high'])}"
+    return (
+        f"The observer exceeded {share(belief['bound'])} belief in {often} of {found['trials']:,} trainings "
+        f"({interval}); {rarely(document)} is allowed."
+    )
+
+
+def _confidence(document: Document) -> str:
+    return f"{100 * document['measured']['epsilon']['lower_bound']['confidence']:.4g} %"
 
 
 def promise(document: Document) -> str:
     """An audit's promise in a sentence."""
     claimed, given, exact = document["claimed"], document["input"], document["exact"]
-    failure = rarely(document)
     if claimed["belief"] is not None:
         most = percent_as_given(claimed["belief"])
         return (
             f"Nobody becomes more than {most} sure whether a person is in the data: not even {OBSERVER}, starting from "
-            f"50 %, except with probability {failure}."
+            f"50 %, except with probability {rarely(document)}."
         )
     if claimed["advantage"] is not None:
         right = percent_at_most((1 + claimed["advantage"]) / 2)
@@ -71,15 +232,27 @@ def promise(document: Document) -> str:
             f"A coin is right 50 % of the time (membership advantage {as_given(claimed['advantage'])})."
         )
     if claimed["epsilon"] is not None:
-        return (
-            f"The training is differentially private with epsilon {as_given(claimed['epsilon'])} at delta "
-            f"{as_given(claimed['delta'])}: whether a person is in the data makes hardly a difference to {OBSERVER}."
-        )
+        return _promised_epsilon(claimed["epsilon"], claimed["delta"])
     return (
         f"Noise of {figure(given['noise'])} times the sensitivity in each of {given['steps']:,} steps. It allows "
-        f"{OBSERVER}, starting from 50 %, to become at most {percent_at_most(exact['belief'])} sure, except with "
-        f"probability {failure}."
+        f"{OBSERVER}, starting from 50 %, to become {_sure(exact['belief'])}; the chance of more is at most "
+        f"{chance(exact['belief_failure'])}."
     )
+
+
+def _promised_epsilon(epsilon: float, delta: float) -> str:
+    advantage, belief, failure = bare_scores(epsilon, delta)
+    right = percent_at_most((1 + advantage) / 2)
+    rest = f" (the chance of more is at most {chance(failure)})" if failure and belief < 1 else ""
+    return (
+        f"The training is differentially private with epsilon {as_given(epsilon)} at delta {short(delta)}. This "
+        f"promise alone allows {OBSERVER}, starting from 50 %, to become {_sure(belief)}{rest}, and to guess right "
+        f"{right} of the time."
+    )
+
+
+def _sure(belief: float) -> str:
+    return "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
 
 
 def measured(document: Document) -> str:
@@ -87,14 +260,10 @@ def measured(document: Document) -> str:
     found = document["measured"]
     if not found["trials"]:
         return "Nothing was trained, so nothing was measured."
-    right, belief = [(1 + found["advantage"][name]) / 2 for name in ("value", "low", "high")], found["belief"]
-    text = (
-        f"In {found['trials']:,} trainings the observer guessed right {share(right[0])} of the time (limits "
-        f"{share(right[1])} to {share(right[2])}); a coin is right 50 % of the time."
-    )
-    often = share(belief["violation_rate"]) if belief["violation_rate"] else "none"
+    right = [(1 + found["advantage"][name]) / 2 for name in ("value", "low", "high")]
     return (
-        f"{text} In {often} of them it became more than {share(belief['bound'])} sure; {rarely(document)} is allowed."
+        f"In {found['trials']:,} trainings the observer guessed right {share(right[0])} of the time (limits "
+        f"{share(right[1])} to {share(right[2])}); a coin is right 50 % of the time. {_exceeded(document)}"
     )
 
 
@@ -108,7 +277,57 @@ def cautions(document: Document) -> list[str]:
     """What must stand beside an audit's verdict, so that nobody takes it for more or less than it is."""
     cause = document.get("diagnostics", {}).get("cause")
     found = [f"The cause: {cause}."] if cause else []
-    return [*found, INSTRUMENT] if document["input"]["sensitivity"] != "global" else found
+    if is_test_mode(document):
+        return [*found, TEST_MODE]
+    return [*found, *_weak(document), *_exceeded_too_often(document), *_rough(document)]
+
+
+def _weak(document: Document) -> Iterator[str]:
+    weak, exact = protection(document), document["exact"]
+    if weak:
+        yield (
+            f"This is {weak} protection, whatever the verdict: the noise allows an observer who starts at 50 % to "
+            f"become {_sure(exact['belief'])}, and to guess right {percent_at_most((1 + exact['advantage']) / 2)} of "
+            "the time."
+        )
+
+
+def _exceeded_too_often(document: Document) -> Iterator[str]:
+    found = document["measured"]
+    low = found["belief"]["violation_interval"]["low"] if found["trials"] else 0.0
+    if low > document["exact"]["belief_failure"]:
+        yield (
+            f"The belief of {share(found['belief']['bound'])} was exceeded in at least {share(low)} of the trainings "
+            f"({_confidence(document)} confidence), more often than the {rarely(document)} that is allowed."
+        )
+
+
+def _rough(document: Document) -> Iterator[str]:
+    """How little few trainings can show."""
+    found = document["measured"]
+    if not found["trials"] or document["verdict"] == "violated" or "diagnostics" in document:
+        return
+    width = found["advantage"]["high"] - found["advantage"]["low"]
+    if width >= WIDE:
+        yield (
+            f"Rough: {found['trials']:,} trainings leave an interval of {width:.2g} for an advantage between 0 and 1. "
+            "Only gross violations can be found with so few."
+        )
+    provable, allowed = _provable(document), document["exact"]["epsilon"]
+    if allowed is not None and allowed > provable:
+        yield (
+            f"The errors of {found['trials']:,} trainings can prove an epsilon of {at_least(provable)} at most, and "
+            f"the noise allows {allowed:.3g}: by counting errors, no violation could have been found."
+        )
+
+
+def _provable(document: Document) -> float:
+    """The epsilon that error counts prove where the observer is never wrong: Clopper-Pearson, half of each kind."""
+    found, delta = document["measured"], document["exact"]["delta"]
+    tail = (1 - found["epsilon"]["lower_bound"]["confidence"]) / 2
+    least_error = 1 - exp(log(tail) / max(found["trials"] / 2, 1))
+    left = 1 - delta - least_error
+    return max(0.0, log(left / least_error)) if left > 0 else 0.0
 
 
 def assumptions(document: Document) -> Iterator[tuple[str, str]]:
@@ -127,16 +346,24 @@ def assumptions(document: Document) -> Iterator[tuple[str, str]]:
         f"Gaussian, fresh in every step, {figure(given['noise'])} times the {given['sensitivity']} sensitivity, on the "
         f"sum of gradients that were clipped, each by itself, to norm C = {figure(given['clip'])}.",
     )
-    yield "What local-sensitivity noise is not", LOCAL_NOISE
-    yield (
-        "What a verdict is not",
-        "Consistent is no proof: it speaks of this pair of data sets, the most unlike that was found, and of this "
-        "model. Violated is wrong with probability at most one minus the confidence.",
-    )
+    if is_test_mode(document):
+        yield "Local sensitivity", f"{TEST_MODE} (This has nothing to do with local differential privacy.)"
+    yield "What a verdict is not", _limits_of_verdict(document)
     yield (
         "Left out",
         "Floating-point attacks on the noise, side channels such as timing, and everything that is done with the data "
         "besides this training.",
+    )
+
+
+def _limits_of_verdict(document: Document) -> str:
+    bound = document["measured"].get("epsilon", {}).get("lower_bound")
+    wrong = (
+        "" if bound is None else f' "Violated" is wrong in at most {100 * (1 - bound["confidence"]):.3g} % of cases.'
+    )
+    return (
+        '"Consistent" does not prove privacy: one pair of data sets (the most different that was found) and one model '
+        f"were tested.{wrong}"
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from deniable.store import Store
+from deniable.store import Store, StoreError
 
 __all__ = ["play_missing"]
 
@@ -30,7 +30,7 @@ def play_missing(
 
     `tell` hears how many there are, first of those that were kept already. Whatever ends this early ends the workers.
     """
-    kept: dict[int, T] = {n: kind(**store.load(n)) for n in store.finished()} if store is not None else {}
+    kept: dict[int, T] = {n: _loaded(store, n, kind) for n in store.finished()} if store is not None else {}
     missing = [number for number in range(total) if number not in kept]
     hear = tell or (lambda done: None)
     hear(len(kept))
@@ -42,6 +42,17 @@ def play_missing(
                 store.save(number, _arrays(result))
             hear(len(kept))
     return [kept[number] for number in range(total)]
+
+
+def _loaded(store: Store, number: int, kind: type[T]) -> T:
+    arrays = store.load(number)
+    needed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if arrays.keys() != needed:
+        unlike = ", ".join(sorted(arrays.keys() ^ needed))
+        raise StoreError(
+            f"{store.path}: block {number} is of another kind or version ({unlike}): name another directory"
+        )
+    return kind(**arrays)
 
 
 def _arrays(result: Any) -> dict[str, Any]:

@@ -82,7 +82,10 @@ def _result(future: Future[T]) -> T:
     try:
         return future.result()
     except BrokenProcessPool as error:
-        raise RuntimeError("a worker process died, most likely for lack of memory: lower trials_per_block") from error
+        raise RuntimeError(
+            "a worker process died, most likely for lack of memory: take fewer processes, fewer records or a smaller "
+            "model"
+        ) from error
 
 
 _work: Callable[[int], Any]

@@ -1,4 +1,8 @@
-"""Answers from worker processes, remembered: the same question is computed once, also while it is being computed."""
+"""Answers from worker processes, remembered: the same question is computed once, also while it is being computed.
+
+What nobody waits for any more is given up: it leaves the queue, and a worker that is at it stops. A refusal for its
+cost is not remembered: a quieter machine may answer.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ import os
 from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 from deniable.web.turns import Turns
-from deniable.web.work import PARTS, Answer, answer, get_ready, put_together, refusal
+from deniable.web.work import PARTS, Answer, TooCostlyError, answer, get_ready, put_together, refusal
 
 __all__ = ["Answers"]
 
@@ -18,6 +25,21 @@ _MOST_WAITING = 512
 _PATIENCE = 60.0  # seconds that a request may wait for its turn
 _LATER = {"found": 1.0, "found-and-drawn": 1.0, "demands": 1.0}
 """Seconds by which what is dear lets later, quick questions go first."""
+
+
+_SLOTS = 1024
+"""Shared flags that tell a worker to give up; more than can be under way."""
+
+Key = tuple[str, str]
+"""The kind of a question, and its values as text."""
+
+
+@dataclass
+class _Pending:
+    """A question that is being computed, and how many wait for it."""
+
+    task: asyncio.Task[Answer]
+    askers: int = 0
 
 
 class Answers:
@@ -30,8 +52,10 @@ class Answers:
         self._workers = workers or max(1, min(4, os.cpu_count() or 1))
         self._turns = Turns(self._workers + 1)  # one more, so that no worker waits for the event loop
         self._pool: ProcessPoolExecutor | None = None
-        self._known: OrderedDict[tuple[str, str], Answer] = OrderedDict()
-        self._pending: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+        self._known: OrderedDict[Key, Answer] = OrderedDict()
+        self._pending: dict[Key, _Pending] = {}
+        self._given_up = multiprocessing.get_context("spawn").RawArray("B", _SLOTS)
+        self._tickets = count()
 
     async def warm_up(self) -> None:
         """Start the workers before the first request."""
@@ -40,15 +64,28 @@ class Answers:
 
     async def ask(self, kind: str, text: str) -> Answer:
         """The answer to a request, whose values are a JSON object."""
-        key = kind, text
+        try:
+            return await self._asked((kind, text))
+        except TooCostlyError as refused:
+            return 422, refusal(None, None, str(refused))
+
+    async def _asked(self, key: Key) -> Answer:
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
         if key not in self._pending:
             if len(self._pending) >= _MOST_WAITING:
                 return 503, refusal(None, None, f"{_MOST_WAITING} requests are waiting already: ask again in a second")
-            self._pending[key] = asyncio.create_task(self._computed(key))
-        return await asyncio.shield(self._pending[key])
+            self._pending[key] = _Pending(asyncio.create_task(self._computed(key)))
+        pending = self._pending[key]
+        pending.askers += 1
+        try:
+            return await asyncio.shield(pending.task)
+        finally:
+            pending.askers -= 1
+            if not pending.askers and not pending.task.done():  # the last one who asked has gone
+                pending.task.cancel()
+                del self._pending[key]
 
     def close(self) -> None:
         """End the workers."""
@@ -56,7 +93,7 @@ class Answers:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    async def _computed(self, key: tuple[str, str]) -> Answer:
+    async def _computed(self, key: Key) -> Answer:
         try:
             found = await asyncio.wait_for(self._from_workers(*key), _PATIENCE)
         except BrokenProcessPool:
@@ -67,7 +104,8 @@ class Answers:
                 None, None, f"the machine did not get to this request within {_PATIENCE:g} s: ask again"
             )
         finally:
-            del self._pending[key]
+            if key in self._pending and self._pending[key].task is asyncio.current_task():
+                del self._pending[key]
         if found[0] < 500:
             self._known[key] = found
             if len(self._known) > self.remembered:
@@ -79,7 +117,7 @@ class Answers:
         if kind not in PARTS:
             async with self._turns.taken(_LATER.get(kind, 0.0)):
                 return await self._submit(kind, text)
-        parts = await asyncio.gather(*(self.ask(part, text) for part in PARTS[kind]))
+        parts = await asyncio.gather(*(self._asked((part, text)) for part in PARTS[kind]))
         refused = [part for part in parts if part[0] != 200]
         return refused[0] if refused else (200, put_together(kind, text, [content for _, content in parts]))
 
@@ -88,5 +126,15 @@ class Answers:
             for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its worker: its small matrices need no threads
                 os.environ.setdefault(f"{library}_NUM_THREADS", "1")
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=get_ready)
-        return asyncio.get_running_loop().run_in_executor(self._pool, answer, kind, text)
+            self._pool = ProcessPoolExecutor(
+                self._workers, mp_context=context, initializer=get_ready, initargs=(self._given_up,)
+            )
+        slot = next(self._tickets) % _SLOTS
+        self._given_up[slot] = 0
+        future = asyncio.get_running_loop().run_in_executor(self._pool, answer, kind, text, slot)
+        future.add_done_callback(partial(self._give_up, slot))
+        return future
+
+    def _give_up(self, slot: int, future: asyncio.Future[Answer]) -> None:
+        if future.cancelled():
+            self._given_up[slot] = 1

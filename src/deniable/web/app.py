@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from math import isfinite
 from pathlib import Path
@@ -19,7 +20,7 @@ from deniable import __version__
 from deniable.web import models, runs
 from deniable.web.answers import Answers
 from deniable.web.guard import Guard
-from deniable.web.work import refusal
+from deniable.web.work import Answer, refusal
 
 __all__ = ["create_app"]
 
@@ -36,9 +37,9 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(folder: Path | None = None, hosts: Sequence[str] = ()) -> FastAPI:
+def create_app(folder: Path | None = None, hosts: Sequence[str] = (), answers: Answers | None = None) -> FastAPI:
     """The planner over the audits in `folder`, for requests to this machine's addresses, localhost and `hosts`."""
-    answers = Answers()
+    answers = answers or Answers()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -70,18 +71,18 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = ()) -> FastAPI
 def _answer(app: FastAPI, answers: Answers) -> None:
     """Routes that compute, each for an address (GET) and for a JSON body (POST)."""
 
-    async def reply(kind: str, request: BaseModel) -> Response:
-        status, content = await answers.ask(kind, _text(request))
-        return _json(status, content)
+    async def reply(kind: str, asked: BaseModel, connection: Request) -> Response:
+        found = await _while_connected(connection, answers.ask(kind, _text(asked)))
+        return Response(status_code=499) if found is None else _json(*found)
 
     def route(path: str, kind: str, forms: tuple[type[BaseModel], type[BaseModel]], gives: type[BaseModel]) -> None:
         query, body = forms
 
-        async def get(request: Any) -> Response:
-            return await reply(kind, request)
+        async def get(request: Any, connection: Request) -> Response:
+            return await reply(kind, request, connection)
 
-        async def post(request: Any) -> Response:
-            return await reply(kind, request)
+        async def post(request: Any, connection: Request) -> Response:
+            return await reply(kind, request, connection)
 
         get.__annotations__["request"] = Annotated[query, Query()]
         post.__annotations__["request"] = Annotated[body, Body()]
@@ -103,6 +104,24 @@ def _answer(app: FastAPI, answers: Answers) -> None:
     route("/api/curves", "curves", explain, models.CurvesDocument)
     route("/api/plan/explain", "plan-explain", explain, models.Plan)
     route("/api/plan/choose", "plan-choose", choose, models.Plan)
+
+
+async def _while_connected(connection: Request, work: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """The outcome of `work`; None, and the work cancelled, where the client goes away before it."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(connection))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+
+
+async def _left(connection: Request) -> None:
+    """Return when the client has gone."""
+    while (await connection.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _list(app: FastAPI, folder: Path | None) -> None:

@@ -40,15 +40,19 @@ def python(what: str, document: Document) -> str:
             ")",
             "noise, loss = plan.value, plan.loss",
         ]
-    return "\n".join(["import deniable as dn", "", *found, *_scores(given)])
+    scores = document["scores"]
+    bare = what == "explain" and bool({"epsilon", "gdp", "tvd"} & given.keys()) and scores["belief_failure"] > 0
+    imports = ["import deniable as dn", *(["from deniable.bounds import any_release_belief"] if bare else [])]
+    return "\n".join([*imports, "", *found, *_scores(given, scores["belief_failure"], bare)])
 
 
-def _scores(given: Document) -> list[str]:
+def _scores(given: Document, failure: float, bare: bool) -> list[str]:
     delta, prior, fprs = given["delta"], given["prior"], given["fpr"]
+    any_release = f"any_release_belief(loss.epsilon, {failure!r}, {prior!r})"
     return [
         "scores = {",
         f'    "epsilon": loss.epsilon({delta!r}),',
-        f'    "belief": loss.belief({delta!r}, {prior!r}),',
+        f'    "belief": {any_release if bare else f"loss.belief({delta!r}, {prior!r})"},',
         '    "advantage": loss.advantage(),',
         f'    "accuracy": loss.accuracy({prior!r}),',
         f'    "tpr": [loss.tpr(fpr) for fpr in {fprs!r}],',

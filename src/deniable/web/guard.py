@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from ipaddress import ip_address
 
@@ -23,6 +24,8 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+BODY_SECONDS = 10.0
+"""In which a request's body must arrive."""
 _MOST_BYTES = 16 * 1024
 
 
@@ -42,7 +45,12 @@ class Guard:
             message = "host must be an address or localhost; this server may be named with --host"
             await _json(403, refusal("host", headers.get("host"), message))(scope, receive, _with_headers(send))
             return
-        body = await _whole(receive) if scope["method"] not in ("GET", "HEAD") else b""
+        try:
+            body = await asyncio.wait_for(_whole(receive), BODY_SECONDS)
+        except TimeoutError:
+            message = f"the body must arrive within {BODY_SECONDS:g} s"
+            await _json(408, refusal(None, None, message))(scope, receive, _with_headers(send))
+            return
         if body is None:
             message = f"the body must be at most {_MOST_BYTES} bytes"
             await _json(413, refusal(None, None, message))(scope, receive, _with_headers(send))

@@ -223,7 +223,10 @@ class Plan(BaseModel):
     document: ExplainDocument | ChooseDocument
     curves: CurvesDocument
     headline: str
+    warning: str
     meaning: str
+    kept: str
+    engineering: str
     assessment: str
     setting: str
     figures: dict[str, str]

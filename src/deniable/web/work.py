@@ -1,7 +1,7 @@
 """The planner's answers, computed in worker processes: a request's values in, a status and one JSON text out.
 
 Guarantee. No answer costs more than `BUDGET` seconds of a processor: a timer of the process's own processor time ends
-it, whatever else the machine does meanwhile.
+it, whatever else the machine does meanwhile. The timer also looks whether the server has given the question up.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -24,24 +25,40 @@ from deniable.curves import curves
 from deniable.document import Document, Question, demands, explain, found, joined
 from deniable.mechanisms import Mechanism
 from deniable.web import exports
-from deniable.words import assessment, guessed, meaning, noise_to_add, observed, setting
+from deniable.words import assessment, engineering, guessed, observed, promise_kept, setting, warning
 
-__all__ = ["BUDGET", "PARTS", "Answer", "answer", "get_ready", "put_together", "refusal"]
+__all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
 BUDGET = 0.8
+_TICKS = 20
+"""Looks at the flag for giving up within the budget."""
 Answer = tuple[int, bytes]
 Values = Mapping[str, Any]
 
 
 class TooCostlyError(Exception):
-    """The budget is spent."""
+    """The budget is spent, or nobody waits for the answer any more; the text is for people."""
 
 
-def get_ready() -> None:
+@dataclass
+class _Current:
+    """The question at work in this process."""
+
+    given_up: Sequence[int] = ()
+    """Flags shared with the server, one a slot."""
+    slot: int = 0
+    ticks: int = 0
+
+
+_current = _Current()
+
+
+def get_ready(given_up: Sequence[int] = ()) -> None:
     """Begin a worker: Ctrl-C is for the server, the budget's alarm is heard, and no worker outlives the server.
 
     One question is rehearsed, so that nobody waits for what every process does once.
     """
+    _current.given_up = given_up
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, _spent)
     Thread(target=_follow, args=(parent_process(),), daemon=True).start()
@@ -57,22 +74,28 @@ def _follow(server: BaseProcess | None) -> None:
 
 
 def _spent(number: int, frame: FrameType | None) -> None:
-    raise TooCostlyError
+    _current.ticks += 1
+    if _current.ticks >= _TICKS or (_current.given_up and _current.given_up[_current.slot]):
+        raise TooCostlyError
 
 
-def answer(kind: str, text: str) -> Answer:
-    """The answer to a request of this kind, whose values are a JSON object."""
+def answer(kind: str, text: str, slot: int = 0) -> Answer:
+    """The answer to a request of this kind, whose values are a JSON object; `slot` is its flag for giving up.
+
+    TooCostlyError says in words that the budget does not suffice.
+    """
     values = json.loads(text)
+    _current.slot, _current.ticks = slot, 0
     try:
         return 200, _encoded(_within_budget(_KINDS[kind], values))
     except ValueError as refused:
         return 422, refusal(*_named(str(refused), values))
     except TooCostlyError:
-        return 422, refusal(None, None, _too_costly(kind, values))
+        raise TooCostlyError(_too_costly(kind, values)) from None
 
 
 def _within_budget(work: Callable[[Values], Any], values: Values) -> Any:
-    signal.setitimer(signal.ITIMER_PROF, BUDGET)
+    signal.setitimer(signal.ITIMER_PROF, BUDGET / _TICKS, BUDGET / _TICKS)
     try:
         return work(values)
     finally:
@@ -142,8 +165,11 @@ def _plan(what: str, values: Values, document: Document, drawn: Document) -> Doc
     return {
         "document": document,
         "curves": drawn,
-        "headline": noise_to_add(document) if what == "choose" else observed(document),
-        "meaning": meaning(document) if what == "choose" else guessed(document),
+        "headline": observed(document),
+        "warning": warning(document),
+        "meaning": guessed(document),
+        "kept": promise_kept(document) if what == "choose" else "",
+        "engineering": engineering(document) if what == "choose" else "",
         "assessment": assessment(document),
         "setting": setting(document),
         "figures": rows.figures(document),

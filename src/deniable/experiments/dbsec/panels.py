@@ -68,14 +68,14 @@ def _compared(run: Run, source: Source, data: str, classes: int | None) -> Value
     def work() -> Values:
         from deniable.comparison import Plan
         from deniable.comparison import run as compare
-        from deniable.store import opened
+        from deniable.store import Store
 
         given = {name: value for name, value in settings.items() if value is not None}
         if levels is not None:
             given["local"] = _ends(data)
         plan = Plan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
-        with opened(place, resume=True) as store:
+        with Store(place, resume=True) as store:
             return _kept(compare(plan, store, processes=_cores(run)))
 
     return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)

@@ -18,11 +18,19 @@ function axes(bottom, left) {
   ];
 }
 
+/** The charts of a kind, so that those of two plans have the same axes. */
+const kin = new Map();
+
 /** A chart that fills its place, follows its width and is drawn anew for new data. */
 class Chart {
-  constructor(place, options) {
+  line = null; // where a vertical line stands, and its text
+
+  constructor(place, options, kind) {
     this.place = place;
     this.options = options;
+    this.kind = kind;
+    if (!kin.has(kind)) kin.set(kind, new Set());
+    kin.get(kind).add(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(place);
   }
@@ -34,16 +42,22 @@ class Chart {
 
   show(data, words) {
     this.data = data;
+    this.tallest = Math.max(...data.slice(1).flat().filter((value) => value !== null));
     this.place.setAttribute("aria-label", words);
-    if (this.plot) this.plot.setData(data);
-    else this.draw();
+    if (!this.plot) this.draw();
+    for (const other of kin.get(this.kind)) other.plot?.setData(other.data);
+  }
+
+  /** The largest value that any chart of this kind shows. */
+  get shared() {
+    return Math.max(...[...kin.get(this.kind)].map((chart) => chart.tallest ?? 0));
   }
 
   draw() {
     this.plot?.destroy();
     this.place.replaceChildren();
     const size = { width: Math.max(this.place.clientWidth, 200), height: HEIGHT };
-    this.plot = new uPlot({ ...size, cursor: { y: false, points: { show: false } }, ...this.options() }, this.data, this.place);
+    this.plot = new uPlot({ ...size, pxAlign: 0, cursor: { y: false, points: { show: false } }, ...this.options(this) }, this.data, this.place);
   }
 
   recolour() {
@@ -52,11 +66,13 @@ class Chart {
 
   destroy() {
     this.observer.disconnect();
+    kin.get(this.kind).delete(this);
     this.plot?.destroy();
+    for (const other of kin.get(this.kind)) other.plot?.setData(other.data);
   }
 }
 
-const shareOf = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)} %`);
+const shareOf = (value) => (value === null || value === undefined ? "" : `${(value * 100).toFixed(1)} %`);
 
 export function rocChart(place) {
   return new Chart(place, () => ({
@@ -67,20 +83,40 @@ export function rocChart(place) {
       { label: "at most", stroke: colour("accent"), width: 2.5, fill: colour("accent-soft"), points: { show: false }, value: (_, value) => shareOf(value) },
       { label: "blind", stroke: colour("soft"), dash: [4, 4], width: 1.2, points: { show: false }, value: (_, value) => shareOf(value) },
     ],
-  }));
+  }), "roc");
 }
 
 export function beliefChart(place) {
   const bars = uPlot.paths.bars({ size: [0.92, 100], align: 0 });
-  return new Chart(place, () => ({
-    scales: { x: { time: false, range: [0, 1] }, y: { range: (_, low, high) => [0, Math.max(high, 0.05)] } },
+  return new Chart(place, (chart) => ({
+    scales: { x: { time: false, range: [0, 1] }, y: { range: () => [0, Math.max(1.05 * chart.shared, 0.05)] } },
+    hooks: { draw: [(plot) => drawLine(plot, chart.line)] },
     axes: axes("belief that the person is in", "share of releases"),
     series: [
       { label: "belief", value: (_, value) => shareOf(value) },
       { label: "person in", stroke: colour("accent"), fill: colour("accent-bar"), width: 1, paths: bars, points: { show: false }, value: (_, value) => shareOf(value) },
       { label: "person not in", stroke: colour("other"), fill: colour("other-bar"), width: 1, paths: bars, points: { show: false }, value: (_, value) => shareOf(value) },
     ],
-  }));
+  }), "beliefs");
+}
+
+/** What was promised, or what holds at most, as a vertical line with its name. */
+function drawLine(plot, line) {
+  if (line === null) return;
+  const { ctx, bbox } = plot;
+  const x = plot.valToPos(line.at, "x", true);
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("warn");
+  ctx.lineWidth = 1.6 * devicePixelRatio;
+  ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.font = `${12 * devicePixelRatio}px system-ui`;
+  ctx.textAlign = line.at > 0.5 ? "right" : "left";
+  ctx.fillText(line.text, x + (line.at > 0.5 ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+  ctx.restore();
 }
 
 /** The curve at even rates, so that the pointer reads it everywhere. */

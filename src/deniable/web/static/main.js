@@ -24,8 +24,10 @@ function read(name) {
   return state;
 }
 
+const REST = 1200; // milliseconds after which a move is a new one, that Back takes back
 let writings = [];
 let unwritten = 0;
+let moved = -Infinity;
 
 /** Browsers allow about a hundred changes of the address in ten seconds; beyond, it follows when the slider rests. */
 function writeSoon() {
@@ -41,12 +43,21 @@ function write() {
   writings.push(performance.now());
   const address = new URLSearchParams();
   for (const [name, { state }] of plans) {
-    address.set(`${name}.mode`, state.mode);
-    for (const [key, value] of Object.entries(state)) {
-      if (value !== DEFAULTS[key]) address.set(`${name}.${key}`, value);
-    }
+    for (const [key, value] of Object.entries(state)) address.set(`${name}.${key}`, value);
   }
-  history.replaceState(null, "", `?${address}`);
+  if (`?${address}` === location.search) return;
+  const now = performance.now();
+  const anew = now - moved > REST;
+  moved = now;
+  if (anew) history.pushState(null, "", `?${address}`);
+  else history.replaceState(null, "", `?${address}`);
+}
+
+/** Back and Forward bring the plans of their time. */
+function restore() {
+  moved = -Infinity;
+  compare(has("b"));
+  for (const [name, plan] of plans) plan.restore(read(name));
 }
 
 function add(name, state) {
@@ -95,6 +106,16 @@ async function listRuns() {
   else list.replaceChildren(Object.assign(document.createElement("li"), { textContent: "None yet: `deniable audit … --out` makes one." }));
 }
 
+const HERE = ["127.0.0.1", "localhost", "[::1]"];
+
+/** Copy the link, and say where it does not lead. */
+async function share() {
+  const done = await copy(location.href, announce, document.getElementById("share"));
+  const note = document.getElementById("share-note");
+  note.hidden = !done || !HERE.includes(location.hostname);
+  note.textContent = `This link opens on this machine only (${location.hostname}). To send a plan, send its command line below.`;
+}
+
 add("a", read("a"));
 compare(has("b"));
 document.getElementById("compare").addEventListener("click", () => {
@@ -103,8 +124,9 @@ document.getElementById("compare").addEventListener("click", () => {
 });
 document.getElementById("share").addEventListener("click", () => {
   write();
-  copy(location.href, announce);
+  share();
 });
+window.addEventListener("popstate", restore);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const plan of plans.values()) plan.recolour();
 });

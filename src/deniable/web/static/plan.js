@@ -3,7 +3,7 @@
 import { Asker } from "./asker.js";
 import { beliefChart, beliefData, rocChart, rocData } from "./charts.js";
 import { Controls } from "./controls.js";
-import { neighbours, request } from "./fields.js";
+import { FIELDS, neighbours, request } from "./fields.js";
 
 const IDLE = 700;
 
@@ -25,7 +25,7 @@ export class Plan {
     this.controls = new Controls(this.at("form"), state, (name) => this.moved(name));
     this.asker = new Asker((answer) => this.show(answer), (waiting) => this.node.setAttribute("aria-busy", waiting));
     for (const [button, source] of [["text", ".assessment"], ["command", ".command"], ["python", ".python"]]) {
-      this.at(`.copy-${button}`).addEventListener("click", () => copy(this.at(source).textContent, announce));
+      this.at(`.copy-${button}`).addEventListener("click", ({ currentTarget }) => copy(this.at(source).textContent, announce, currentTarget));
     }
     this.ask();
   }
@@ -43,6 +43,15 @@ export class Plan {
 
   ask() {
     this.asker.ask(request(this.state));
+  }
+
+  /** Show another state, as Back and Forward do. */
+  restore(state) {
+    clearTimeout(this.#idle);
+    this.#unsaid = false;
+    Object.assign(this.state, state);
+    this.controls.build();
+    this.ask();
   }
 
   destroy() {
@@ -68,11 +77,16 @@ export class Plan {
     this.node.classList.toggle("stale", !ok);
     this.controls.mark(ok ? null : body.error.field);
     if (!ok) {
-      problem.textContent = sentence(body.error.message);
+      problem.textContent = sentence(inPercent(body.error));
       return;
     }
-    this.at(".lead").textContent = body.headline;
-    this.at(".rest").textContent = body.meaning;
+    this.at(".lead").textContent = unbroken(body.headline);
+    this.at(".warning").textContent = unbroken(body.warning);
+    this.at(".warning").hidden = body.warning === "";
+    this.at(".rest").textContent = unbroken(body.meaning);
+    this.at(".kept").textContent = body.kept;
+    this.at(".engineering").textContent = body.engineering;
+    this.at(".todo").hidden = body.kept === "";
     this.at(".assessment").textContent = body.assessment;
     this.at(".command").textContent = body.command;
     this.at(".python").textContent = body.python;
@@ -84,7 +98,9 @@ export class Plan {
     this.#draw(body);
   }
 
-  #draw({ curves, figures }) {
+  #draw({ curves, figures, document: { input, scores } }) {
+    const promised = this.state.mode === "choose" && input.belief !== undefined;
+    this.beliefs.line = { at: promised ? input.belief : scores.belief, text: promised ? "promised" : "at most" };
     this.roc.show(rocData(curves.roc), `Trade-off curve of the strongest attack; its advantage over blind guessing is at most ${figures.advantage}.`);
     this.beliefs.show(beliefData(curves.beliefs), `Distribution of the observer's final belief; exceeded only as often as delta allows: ${figures.belief}.`);
   }
@@ -97,13 +113,37 @@ export class Plan {
   }
 }
 
-export async function copy(text, announce) {
+/** Copy, and say so on the button that was pressed, where the eye is. */
+export async function copy(text, announce, button) {
+  const label = (button.dataset.label ??= button.textContent);
+  const say = (words, sign) => {
+    announce(words);
+    button.textContent = sign;
+    clearTimeout(button.timer);
+    button.timer = setTimeout(() => { button.textContent = label; }, 2500);
+  };
   try {
     await navigator.clipboard.writeText(text);
-    announce("Copied.");
+    say("Copied.", "Copied ✓");
+    return true;
   } catch {
-    announce("The browser did not allow copying: select the text instead.");
+    say("The browser did not allow copying: select the text instead.", "Not allowed: select it");
+    return false;
   }
+}
+
+/** A refusal in the unit of its field: the form shows shares in per cent, so its errors do, too. */
+function inPercent({ field, message }) {
+  if (FIELDS[field]?.unit !== "%") return message;
+  const [plain] = message.split(": did you mean");
+  const numbers = /(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.]*\w)/gi;
+  const shares = plain.replace(numbers, (number) => `${Number((Number(number) * 100).toPrecision(6))} %`);
+  return shares.replace(/'([^']* %)'/, "$1").replace(new RegExp(`^${field}`), FIELDS[field].label);
+}
+
+/** No line ends between a number and its per cent. */
+function unbroken(text) {
+  return text.replaceAll(" %", "\u00a0%");
 }
 
 function sentence(text) {
@@ -119,8 +159,9 @@ function cell(tag, text, className = "") {
 
 function tiles(list, { figures, document: { input } }) {
   const named = [
-    ["noise", { laplace: "Laplace scale", "randomized-response": "Epsilon an answer" }[input.mechanism] ?? "Noise"],
-    ["belief", "Belief"], ["advantage", "Advantage"], ["accuracy", "Accuracy"], ["epsilon", "Epsilon"],
+    ["belief", "How sure, at most"], ["accuracy", "Attack's right guesses"], ["advantage", "Attack's advantage"],
+    ["noise", { laplace: "Laplace scale", "randomized-response": "Epsilon an answer" }[input.mechanism] ?? "Noise multiplier"],
+    ["epsilon", "Epsilon"],
   ].filter(([name]) => name in figures);
   list.replaceChildren(...named.map(([name, label]) => {
     const tile = document.createElement("div");
@@ -145,6 +186,7 @@ function methods(section, { demands, analyses, document: { input, methods: found
   const choosing = demands.length > 0;
   const shown = choosing ? demands : analyses;
   section.hidden = shown.length === 0;
+  section.querySelector(".hint").hidden = !choosing;
   section.querySelector("h3").textContent = choosing ? "Noise that each analysis demands for this promise" : "The same release by weaker analyses";
   const columns = choosing ? ["noise", "ratio"] : ["epsilon", "advantage"];
   const unit = input.mechanism === "randomized-response" ? "1 / epsilon" : "noise";

@@ -1,0 +1,217 @@
+"""Sentences, badges and colours against the figures beside them, over everything that an audit or a claim can be.
+
+No training is run: trials are drawn from the law that the strongest observer's evidence has, and go through the same
+functions as real ones.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="audits need the extra 'train'")
+
+from rich.console import Console
+
+from deniable import words as told
+from deniable.audit.campaign import Plan
+from deniable.audit.promise import Promise
+from deniable.audit.record import judge
+from deniable.audit.scored import Asked, judge_scores
+from deniable.audit.scores_input import Scores
+from deniable.audit.trials import Trials
+from deniable.cli import trials as text_of_audit
+from deniable.document import explain
+from deniable.mechanisms import Adjacency
+from deniable.numbers import percent_at_most
+from deniable.report import given_away, words
+from deniable.report.audited import audit_chapter
+from deniable.report.chapter import Chapter
+from deniable.report.runs import Run
+from deniable.report.scored import verdict_chapter
+from deniable.requests import described, question
+from deniable.training import TrainingSettings
+
+EPSILONS = (0.01, 0.5, 2.0, 8.0, 50.0)
+KINDS = {"tight": 1.0, "loose": 0.3, "broken": 4.0, "tied": 1.0, "guessing": 0.0}
+NEVER = re.compile(
+    r"hardly a difference|clearly below|% less|could be saved|\d%|at most over|\bnan\b|\binf\b|\bNone\b"
+    r"|(?<![\d.,])\b00[0-4]\b(?!\.)|ERRATA|Theorem 3|\d levels? of .*\b1 levels"
+)
+
+
+def _trials(noise: float, kind: str, count: int) -> Trials:
+    """Evidence of an observer of one Gaussian step: log-likelihood ratios, normal with variance mu^2, mean mu^2 / 2."""
+    generator = np.random.default_rng(count)
+    shift = KINDS[kind] / noise
+    inside = np.arange(count) % 2 == 0
+    ratio = generator.normal(np.where(inside, 1, -1) * shift**2 / 2, shift)
+    if kind == "tied":
+        ratio = np.sign(ratio) * min(shift, 3.0)
+    length = np.full((count, 1), 6.0)
+    return Trials(inside, ratio[:, None], length, noise * length)
+
+
+@cache
+def audited(name: str, bound: float, kind: str, count: int, delta: float = 0.01, sensitivity: str = "global") -> Any:
+    """An audit's document."""
+    promise = Promise(name, bound, delta)
+    noise = promise.noise(1.0, 1, Adjacency.REPLACE)
+    training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity)  # type: ignore[arg-type]
+    origin = {"data": "digits", "data_sha256": "0" * 64, "records": 100, "measure": "ssim", "search": "all"}
+    source = {"data": "digits", "label": None, "model": None, "usual_block": True}
+    plan = Plan(promise, training, None, count, 0, origin, source)  # type: ignore[arg-type]
+    return judge(plan, _trials(noise, kind, count)) | {"seconds": 1.0, "trials_per_second": 1.0}
+
+
+@pytest.fixture
+def undrawn_chapters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deniable.report.audited._parts", lambda document: ())
+    monkeypatch.setattr("deniable.report.scored._parts", lambda document: ())
+
+
+def said(chapter: Chapter) -> str:
+    shown = () if chapter.scale is None else (chapter.scale.description, chapter.scale.note)
+    told = (chapter.verdict, chapter.promise, chapter.measured, chapter.meaning, chapter.text, *chapter.cautions)
+    return " ".join((*told, *shown))
+
+
+def printed(document: Any) -> str:
+    console = Console(file=StringIO(), width=200)
+    for part in text_of_audit._parts(document, every_estimator=True):
+        console.print(part)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def check_audit(document: Any) -> None:
+    chapter = audit_chapter(Run("a", "audit", document))
+    text, terminal = said(chapter), printed(document)
+    for whole in (text, terminal):
+        assert not NEVER.search(whole), (NEVER.search(whole), whole)
+    limits, exact = words.verdict_limits(document), document["exact"]
+    below = all(high < allowed for _, high, allowed in limits)
+    assert ("stays below" in text) <= (below and document["verdict"] == "consistent")
+    low, high, allowed = limits[0]
+    for whole in (text, terminal):
+        assert ("agrees with the" in whole) <= (0 < low <= allowed <= high)
+        assert ("is below the" in whole) <= (high < allowed)
+    assert ("No violation found" in text) == (document["verdict"] == "consistent")
+    assert (chapter.tone == "bad") >= (document["verdict"] == "violated")
+    weak = exact["advantage"] >= 0.5 or exact["belief"] >= 0.99
+    if chapter.tone == "good":
+        assert document["verdict"] == "consistent"
+        assert not weak
+        assert low > 0
+        assert document["input"]["sensitivity"] == "global"
+    if weak and document["verdict"] == "consistent":
+        assert "protection" in chapter.verdict
+        assert "guess right" in " ".join(chapter.cautions)
+    if chapter.scale is not None and chapter.scale.limit is not None and "stays below" in text:
+        assert chapter.scale.bars[-1].end <= chapter.scale.limit
+    assert (document["measured"]["belief"]["violation_interval"]["low"] > exact["belief_failure"]) <= (
+        "more often than" in text or document["verdict"] == "violated"
+    )
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_audits_of_any_epsilon(epsilon: float, kind: str) -> None:
+    for count in (10, 40, 1000):
+        check_audit(audited("epsilon", epsilon, kind, count))
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+@pytest.mark.parametrize("promise", [("belief", 0.9), ("belief", 0.999), ("advantage", 0.1), ("noise", 5.0)])
+def test_audits_of_any_promise(promise: tuple[str, float]) -> None:
+    for kind in KINDS:
+        check_audit(audited(*promise, kind, 400))
+    check_audit(audited(*promise, "tight", 100_000))
+    check_audit(audited(*promise, "tight", 100, delta=1e-300) if promise[0] != "belief" else audited(*promise, "tied", 10))
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+def test_what_the_sweep_must_find() -> None:
+    """The sweep sees what it is for: red and warned at epsilon 20, green where a promise is kept and shown to be."""
+    sound, weak = audited("belief", 0.9, "tight", 1000), audited("epsilon", 20.0, "tight", 1000)
+    assert audit_chapter(Run("a", "audit", sound)).tone == "good"
+    chapter = audit_chapter(Run("a", "audit", weak))
+    assert (chapter.tone, chapter.verdict) == ("bad", "Consistent, but hardly any protection")
+    assert "just under 100 % sure" in chapter.promise
+    assert audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
+    test_mode = audit_chapter(Run("a", "audit", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
+    assert (test_mode.tone, test_mode.last) == ("open", True)
+    assert "NOT private" in " ".join(test_mode.cautions)
+    loose = audit_chapter(Run("a", "audit", audited("belief", 0.9, "loose", 100_000)))
+    assert "Do not reduce the noise" in loose.meaning
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", (0.01, 1.0, 8.0))
+def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
+    noise = Promise("epsilon", epsilon, 1e-5).noise(1.0, 1, Adjacency.REPLACE)
+    for count in (20, 1000):
+        trials = _trials(noise, kind, count)
+        ratio = trials.log_likelihood_ratio[:, 0]
+        scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
+        document = judge_scores(scores, Asked(epsilon, 1e-5))
+        chapter, bound = verdict_chapter(Run("v", "verdict", document)), document["measured"]["epsilon"]["lower_bound"]
+        text = said(chapter)
+        assert not NEVER.search(text), (NEVER.search(text), text)
+        less = bound["upper"] is not None and bound["upper"] < epsilon
+        assert ("shows less than is claimed" in text) <= less
+        assert (chapter.tone == "good") <= (document["verdict"] == "consistent" and epsilon < 1.1)
+        assert (bound["value"] is None or bound["value"] > epsilon) <= (document["verdict"] != "consistent")
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.5, 0.99])
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 1e-5, 0.3, 0.7])
+def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
+    for epsilon in (0.0, 0.01, 0.1, 1.0, 3.0, 10.0, 50.0):
+        values = {"epsilon": epsilon, "delta": delta, "prior": prior, "fpr": (0.01,)}
+        asked = question(values, None)
+        mechanism, given = described(values, delta)
+        document = explain(mechanism, asked, given)
+        scores, text = document["scores"], told.meaning(document)
+        assert not NEVER.search(text + told.assessment(document))
+        assert scores["belief"] >= document["bounds"]["theorem_2"]["belief"]
+        shown = percent_at_most(scores["belief"])
+        assert shown in text if scores["belief"] < 1 else "certain" in text
+        assert text in told.assessment(document)
+        weak = told.weakness(scores["advantage"], told._from_even(scores["belief"], prior))
+        assert (told.warning(document) != "") == (weak is not None)
+        assert told.warning(document) in told.assessment(document)
+
+
+def test_a_bare_guarantee_is_kept_by_every_release() -> None:
+    """The release that reveals all with probability delta, and otherwise randomizes, exceeds no told belief too often."""
+    epsilon, delta = 1.0, 1e-3
+    mechanism, given = described({"epsilon": epsilon, "delta": delta}, delta)
+    scores = explain(mechanism, question({"delta": delta}, None), given)["scores"]
+    # merging the revealing outcome with one of m x delta gives loss ln((1 + m) / (m e^-epsilon)) with (1 + m) delta
+    for merged in np.geomspace(0.01, 100, 50):
+        belief = 1 / (1 + merged * np.exp(-epsilon) / (1 + merged))
+        assert (1 + merged) * delta <= scores["belief_failure"] or belief <= scores["belief"] * (1 + 1e-12)
+
+
+def attacked(low: float, epsilon: float, differs: bool = False) -> str:
+    return given_away.outcome(
+        {
+            "blind": {"differs": differs},
+            "average_precision_interval": {"low": low, "high": 1.0},
+            "epsilon_lower_bound": {"value": epsilon},
+        }
+    )
+
+
+def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
+    assert attacked(0.49, 0.0635) == "gives something away"
+    assert attacked(0.49, 0.0) == "nothing shown"
+    assert attacked(0.51, 0.0) == "gives members away"
+    assert attacked(0.9, 2.0, differs=True) == "cannot be told"

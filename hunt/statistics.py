@@ -187,7 +187,7 @@ def look(seed: int) -> Find | None:
         attack = draw_attack(generator)
         make = {"epsilon": _of_epsilon, "achieved": _of_achieved, "verdict": _of_verdict}[str(kind)]
         statement = make(attack, members, others, confidence, generator)
-        rounds = rounds // 2 if kind == "verdict" else rounds
+        rounds //= 1 + 2 * (MultiSplit.name in statement.name) + (kind == "verdict")
 
         def draw(generator: np.random.Generator) -> Scores:
             return attack.draw(members, others, generator)
@@ -228,6 +228,7 @@ def _of_achieved(
         return Statement(name, lambda s: advantage_interval(s.errors(0.25), confidence)[1:], gap, gap, risk)
     if kind == "best":
         rule, most = RULES[1 + generator.integers(3)], attack.advantage()
+        name = f"{name}, {rule.name}"
         return Statement(name, lambda s: best_advantage_interval(s, rule, confidence)[1:], most, most, risk)
     if kind == "auc":
         auc = attack.auc()

@@ -141,7 +141,7 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     if broken:
         return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
     if measured.advantage.high < exact["advantage"]:
-        short = f"{_advantage(measured)} stays below the {exact['advantage']:.3g} that this noise allows"
+        short = f"{_advantage(measured)} is below the {exact['advantage']:.3g} that this noise allows"
         return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):

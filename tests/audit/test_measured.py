@@ -122,7 +122,7 @@ def test_with_local_sensitivity_the_observer_reaches_the_exact_advantage(
     assert document["measured"]["epsilon"]["sensitivity"] == pytest.approx(document["exact"]["epsilon"], rel=1e-6)
     assert document["measured"]["belief"]["violation_interval"]["low"] < 0.01
     assert document["verdict"] == "consistent"
-    assert "no differential privacy guarantee" in document["notes"][0]
+    assert "NOT private" in document["notes"][0]
 
 
 def test_the_losses_are_those_of_the_gaussian(local_plan: Plan, local_trials: Trials) -> None:

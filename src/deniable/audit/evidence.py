@@ -109,7 +109,7 @@ def measure(
         largest_belief=float(sure.max()),
         belief_bound=belief_bound,
         violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
-        belief_at_failure=quantile_interval(sure, 1 - delta, confidence),
+        belief_at_failure=quantile_interval(sure, min(1 - delta, 1 - 2**-53), confidence),
         quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
         epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, rate, adjacency),
         epsilon_from_belief=max(0.0, float(signed.max())),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import exp, log
+from math import exp, inf, log
 
 from deniable.audit.judgement import DO_NOT_REDUCE
 from deniable.bounds import epsilon_to_belief
@@ -22,6 +22,7 @@ __all__ = [
     "bare_scores",
     "cautions",
     "claimed_protection",
+    "deciding",
     "headline",
     "is_test_mode",
     "meaning",
@@ -143,7 +144,17 @@ def verdict_limits(document: Document) -> list[tuple[float, float, float]]:
     if "at_failure" in found["belief"]:
         belief = found["belief"]["at_failure"]
         limits.append((belief["low"], belief["high"], exact["belief"]))
+    bound = deciding(document)
+    if bound is not None and exact["epsilon"] is not None:
+        low, high = (inf if bound[end] is None else bound[end] for end in ("value", "upper"))
+        limits.append((low, high, exact["epsilon"]))
     return limits
+
+
+def deciding(document: Document) -> Document | None:
+    """The estimator that an audit's verdict rests on: the exact trade-off curve, or the region where it cannot."""
+    valid = {bound["name"]: bound for bound in document["measured"]["epsilon"]["estimators"] if bound["valid"]}
+    return valid.get("mechanism") or valid.get("region")
 
 
 def _stays_below(document: Document) -> bool:

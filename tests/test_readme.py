@@ -5,6 +5,7 @@ Renew the outputs after a change of words with: python tests/test_readme.py
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -21,7 +22,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 TINY = "--trials 20 --steps 2 --records 20 --processes 1"
-TINY_COMPARISON = "--records 40 --classes 10 --central 16 --local 0.5 --repeats 1 --epochs 2 --attack threshold"
+TINY_COMPARISON = (
+    "--records 40 --classes 10 --central 16 --local 0.5 --repeats 1 --epochs 2 --attack threshold --processes 1"
+)
+KEPT = ("local", "global")
+"""What `make audit` leaves behind."""
 NOT_RUN = {
     "make audit": "makes an environment and takes minutes: `make` itself is what runs these tests",
     "make test": "runs this test",
@@ -96,26 +101,52 @@ def installed(place: Path) -> Path:
     return place / "site"
 
 
+DRIVER = """
+import contextlib, io, json, sys
+sys.path.insert(0, ".")  # as for a script that lies in the folder
+from deniable.cli import main
+outputs = []
+for kind, text in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = 0
+        if kind == "code":
+            exec(compile(text, "README.md", "exec"), {"__name__": "__main__"})
+        else:
+            try:
+                main(text)
+            except SystemExit as left:
+                code = left.code
+    assert not code, (text, errors.getvalue())
+    outputs.append(out.getvalue())
+import deniable
+print(json.dumps({"outputs": outputs, "from": deniable.__file__}))
+"""
+"""Runs code and commands one after another, in one process: torch is imported once."""
+
+
 class Folder:
     """An empty folder in which README is followed."""
 
     def __init__(self, place: Path, site: Path) -> None:
-        self.place = place
+        self.place, self.site = place, site
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self.environment = {**kept, "PYTHONPATH": str(site), "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
 
-    def python(self, code: str) -> str:
-        return self._run([sys.executable, "-c", code])
-
-    def command(self, line: str) -> str:
-        words = shlex.split(line)
-        assert words[0] == "deniable", line
-        return self._run([sys.executable, "-c", "from deniable.cli import main; main()", *words[1:]])
-
-    def _run(self, words: list[str]) -> str:
-        done = subprocess.run(words, cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (words, done.stderr)
-        return "\n".join(line.rstrip() for line in done.stdout.rstrip("\n").split("\n"))
+    def run(self, steps: list[tuple[str, str | list[str]]]) -> list[str]:
+        """The outputs of code and of command lines; the package is the installed one."""
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER],
+            input=json.dumps(steps),
+            cwd=self.place,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout.splitlines()[-1])
+        assert Path(found["from"]).is_relative_to(self.site)
+        return ["\n".join(map(str.rstrip, output.rstrip("\n").split("\n"))) for output in found["outputs"]]
 
 
 def to_run(line: str) -> str:
@@ -150,15 +181,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def follow(folder: Folder, text: str) -> dict[str, str]:
     """Run everything, in README's order but for what others need first; the outputs by command."""
-    assert f"{folder.environment['PYTHONPATH']}/deniable" in folder.python("import deniable; print(deniable.__file__)")
     (folder.place / "mine.py").write_text(NETWORK)
-    folder.python(f"import sys; sys.path.insert(0, '.')\n{OWN_FILES}")
-    for block in CODE.findall(text):
-        folder.python(checked(block))
-    for name in ("local", "global"):  # what `make audit` leaves behind
-        folder.command(f"deniable audit digits --belief .9 --sensitivity {name} {TINY} --out audit-out/{name}")
-    asked = [command for command in commands(text) if command.line not in NOT_RUN]
-    return {command.line: folder.command(to_run(command.line)) for command in asked}
+    left = [f"deniable audit digits --belief .9 --sensitivity {name} {TINY} --out audit-out/{name}" for name in KEPT]
+    lines = [command.line for command in commands(text) if command.line not in NOT_RUN]
+    asked = [*left, *map(to_run, lines)]
+    code = [("code", one) for one in (OWN_FILES, *map(checked, CODE.findall(text)))]
+    outputs = folder.run([*code, *(("command", shlex.split(line)[1:]) for line in asked)])
+    return dict(zip(lines, outputs[len(code) + len(left) :], strict=True))
 
 
 def test_readme_does_what_it_says(folder: Folder) -> None:
@@ -175,7 +204,7 @@ def test_readme_does_what_it_says(folder: Folder) -> None:
 
 def test_a_wrong_value_in_a_block_is_caught() -> None:
     """The check can fail: digits that differ, and words that differ."""
-    for wrong in ("x = 0.8918\nx.real  # 0.8917...", "x = 'consistent'\nx.lower()  # 'violated'"):
+    for wrong in ("x = 0.8918\nx.real  # 0.8916...", "x = 'consistent'\nx.lower()  # 'violated'"):
         with pytest.raises(AssertionError):
             exec(checked(wrong), {})
     exec(checked("x = 0.89188\nx.real  # 0.8918...\nx.imag  # 0.0"), {})

@@ -90,7 +90,7 @@ def _glance(documents: list[Document]) -> Iterator[str]:
         f"binomial or standard errors, an exact bound) or need none; {late} have a limit or a wording that was "
         "settled with data in sight, and say so in their line. Every picture links to its SVG; the record beside it "
         "has all values, versions and the seed. Scale `hours` is what two cores finish in a few hours, `full` the "
-        "paper's own size. Data: **stand-in** marks items whose data (or network) could not be had here, so that others "
+        "paper's own size. Data: **stand-in** marks items whose data or network could not be had here, so that others "
         "take their place; what holds of them need not hold of the paper's."
     )
     yield from ("", "| paper | item | what | data | scale | outcome |", "|---|---|---|---|---|---|")
@@ -98,7 +98,7 @@ def _glance(documents: list[Document]) -> Iterator[str]:
         unbroken = _named(document).replace(" ", "\N{NO-BREAK SPACE}")
         link = f"[{unbroken}](#{_anchor(document)})"
         data = "**stand-in**" if _stands_in(document) else ""
-        paper = SHORT[document["paper"]["number"]]
+        paper = SHORT.get(document["paper"]["number"], document["paper"]["name"])
         yield _row(paper, link, document["title"], data, document["scale"], outcome(document))
 
 
@@ -113,8 +113,8 @@ def _sections(documents: list[Document], common: Mapping[str, str]) -> Iterator[
     for _, group in groupby(documents, key=lambda document: document["paper"]["number"]):
         items = list(group)
         paper = items[0]["paper"]
-        authors, title, where = SOURCES[paper["number"]]
-        yield from ("", f"## {SHORT[paper['number']]}", "")
+        authors, title, where = SOURCES.get(paper["number"], ("", paper["title"], ""))
+        yield from ("", f"## {SHORT.get(paper['number'], paper['name'])}", "")
         yield ". ".join(filter(None, (authors, title, where))) + f". (`deniable reproduce {paper['name']}`)"
         for document in items:
             yield from _section(document, common)

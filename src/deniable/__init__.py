@@ -30,6 +30,7 @@ from deniable.mechanisms import (
     compose,
 )
 from deniable.scores import PrivacyLoss, posterior, privacy_loss
+from deniable.sweeps import Sweep, sweep
 
 __all__ = [
     "Accuracy",
@@ -49,12 +50,14 @@ __all__ = [
     "PrivacyLoss",
     "RandomizedResponse",
     "Subsampled",
+    "Sweep",
     "TotalVariation",
     "TruePositiveRate",
     "calibrate",
     "compose",
     "posterior",
     "privacy_loss",
+    "sweep",
 ]
 __version__ = "0.1.0"
 

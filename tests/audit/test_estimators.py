@@ -91,7 +91,7 @@ def test_the_mechanism_curve_finds_the_noise_again(adjacency: Adjacency) -> None
     loss = privacy_loss(Gaussian(1.2).subsampled(0.1).composed(50), adjacency)
     fpr = np.array([[[0.2]]])
     fnr = np.array([[[1 - float(loss.tpr(0.2))]]])
-    limits = Limits(fpr, fnr, 0.9 * fpr[0], 0.9 * fnr[0], 0.95)
+    limits = Limits(fpr, fnr, lambda: (0.9 * fpr[0], 0.9 * fnr[0]), 0.95)
     found = curve.bound(limits)
     assert found.noise == pytest.approx(1.2, rel=3e-4)
     assert found.noise >= 1.2 * (1 - 1e-9)
@@ -114,11 +114,11 @@ def test_the_mechanism_curve_with_many_points_takes_the_strongest() -> None:
 
 
 def _row(limits: Limits, i: int) -> Limits:
-    return Limits(limits.fpr[[i]], limits.fnr[[i]], limits.fpr_low, limits.fnr_low, 0.9)
+    return Limits(limits.fpr[[i]], limits.fnr[[i]], limits.least_rates, 0.9)
 
 
 def _column(limits: Limits, i: int) -> Limits:
-    return Limits(limits.fpr[:, [i]], limits.fnr[:, [i]], limits.fpr_low, limits.fnr_low, 0.95)
+    return Limits(limits.fpr[:, [i]], limits.fnr[:, [i]], limits.least_rates, 0.95)
 
 
 def test_without_sampling_the_mechanism_is_the_gaussian() -> None:

@@ -104,19 +104,19 @@ def _few_limits(above: Counts, trials: int, risk: float) -> tuple[Floats, Floats
 
 
 def _many_limits(above: Counts, trials: int, risk: float) -> tuple[Floats, Floats]:
-    """The better of two bands, each at half of `risk`; the first class has no lower end.
+    """The better of two bands, each at half of `risk`.
 
     The share above the r-th largest score is stochastically at most Beta(r, trials - r + 1), and the share from it on
     at least, ties or not; so limits at some ranks hold for counts that are rounded to them, away from the middle.
     """
     ranks = _ranks(trials)
     confidence = 1 - risk / 2 / (ranks.size - 1)
-    down = ranks[np.searchsorted(ranks, above, side="right") - 1]
-    up = np.append(ranks[1:], trials + 1)[np.searchsorted(ranks, above, side="right") - 1] - 1
-    width = np.sqrt(np.log(2 / min(risk, 1.0)) / (2 * trials))
-    low = np.maximum(lower_limits(down, trials, confidence), above / trials - width)
-    low[0] = 1.0  # all scores are in the lowest class or above it
-    return low, np.minimum(upper_limits(up, trials, confidence), above / trials + width)
+    at_least = lower_limits(ranks, trials, confidence)
+    at_most = upper_limits(np.append(ranks[1:], trials + 1) - 1, trials, confidence)
+    place = np.searchsorted(ranks, above, side="right") - 1  # the rank that is reached; the next one is not
+    width = np.sqrt(np.log(2 / risk) / (2 * trials))
+    low = np.maximum(at_least[place], above / trials - width)
+    return low, np.minimum(at_most[place], above / trials + width)
 
 
 @cache

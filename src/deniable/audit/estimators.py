@@ -169,7 +169,7 @@ class MechanismCurve:
 
     def least_noise(self, limits: Limits) -> float:
         """The noise whose curve is above every point that the attack may reach, within 2e-4; 0 where none is."""
-        points = np.stack([limits.fpr_low.ravel(), limits.fnr_low.ravel()])
+        points = np.stack([rates.ravel() for rates in limits.least_rates()])
         mu = shift(*points)
         if mu.max() <= 0:
             return inf

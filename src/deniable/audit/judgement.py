@@ -6,8 +6,9 @@ several costs nothing. For scores from elsewhere it rests on one estimator and r
 All others are shown and decide nothing.
 
 Closeness is a statement about one quantity, the advantage of an audit's own observer at belief = prior: *loose* if its
-interval ends below what the noise allows (wrong with probability at most 1 - confidence), *tight* if it reaches that.
-Scores from elsewhere get none: what another threshold or attack would show is not known from them.
+interval ends below what the noise allows, *tight* if it reaches that and begins above half of it; either is wrong with
+probability at most 1 - confidence. Scores from elsewhere get none: what another threshold or attack would show is not
+known from them.
 """
 
 from __future__ import annotations
@@ -145,8 +146,10 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact["advantage"]))
-    agrees = f"{_advantage(measured)} agrees with the {exact['advantage']:.3g} that theory predicts"
-    return Verdict("consistent", f"{_exceeded(measured, exact)} {agrees}.", "tight")
+    tight = measured.advantage.low >= exact["advantage"] / 2
+    how = "agrees with" if tight else "is too little known to be compared with"
+    found = f"{_advantage(measured)} {how} the {exact['advantage']:.3g} that theory predicts"
+    return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
 def _broken(measured: Measured, limits: Mapping[str, Any], what: str) -> list[str]:

@@ -29,11 +29,18 @@ from deniable.audit.scores_input import Scores
 from deniable.checks import probability
 from deniable.loss.roots import falls_to
 
-__all__ = ["likelihood", "likelihood_mu", "separation", "separation_mu"]
+__all__ = [
+    "largest_likelihood_mu",
+    "largest_separation_mu",
+    "likelihood",
+    "likelihood_mu",
+    "separation",
+    "separation_mu",
+]
 
 LEVEL = 0.01
 """How often right assumptions are flagged, all of an estimator's tests together."""
-_LARGEST = 1e100
+_LARGEST = 1e70
 MOST_TESTED = 100_000
 FEWEST = 20
 """Trials of either class below which the assumptions cannot be tested, so that no verdict rests on the bound."""
@@ -77,7 +84,7 @@ def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From d', valid for Gaussian scores of equal variance whatever noise was added."""
     scores = _of_moderate_size(scores)
     found = Moments.of(scores)
-    limits = separation_mu(found, confidence), separation_mu(found, 1 - confidence)
+    limits = separation_mu(found, confidence), largest_separation_mu(found, confidence)
     return _bound("separation", limits, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
 
 
@@ -85,7 +92,7 @@ def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From the mean log-likelihood ratio, valid where the scores are computed with the noise that was added."""
     scores = _of_moderate_size(scores)
     found = Moments.of(scores)
-    limits = likelihood_mu(found, confidence), likelihood_mu(found, 1 - confidence)
+    limits = likelihood_mu(found, confidence), largest_likelihood_mu(found, confidence)
     tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
     return _bound("likelihood", limits, delta, confidence, _tested(scores, tests))
 
@@ -100,16 +107,27 @@ def _of_moderate_size(scores: Scores) -> Scores:
 
 def separation_mu(found: Moments, confidence: float) -> float:
     """Guarantee: above mu with probability at most 1 - confidence. 0 where the scores do not vary within a class."""
-    if not _apart(found, confidence):
-        return 0.0
+    return _shift_reaching(found, confidence) if _apart(found, confidence) else 0.0
+
+
+def largest_separation_mu(found: Moments, confidence: float) -> float:
+    """Guarantee: below mu with probability at most 1 - confidence; infinite where the scores do not vary."""
+    risk = 1 - probability("confidence", confidence, open_ends=True)
+    if found.freedom < 1 or found.variance <= 0:
+        return inf
+    return _shift_reaching(found, risk) if float(stdtr(found.freedom, found.t)) > risk else 0.0
+
+
+def _shift_reaching(found: Moments, share: float) -> float:
+    """The mu at which Student's statistic stays below what was found with this probability."""
     t = found.t
 
     def reached(shift: float) -> float:
         """P(T <= t): falls in the shift. SciPy gives NaN where it is beyond tiny."""
-        share = float(nctdtr(found.freedom, shift, t))
-        return share if isfinite(share) else float(shift < t)
+        below = float(nctdtr(found.freedom, shift, t))
+        return below if isfinite(below) else float(shift < t)
 
-    return falls_to(reached, confidence, (t, 1.0), floor=0.0, precision=1e-10) * found.weight
+    return falls_to(reached, share, (max(t, 0.0), 1.0), floor=0.0, precision=1e-10) * found.weight
 
 
 def _apart(found: Moments, confidence: float) -> bool:
@@ -123,13 +141,19 @@ def likelihood_mu(found: Moments, confidence: float) -> float:
     0 where the classes cannot be told apart (Student's test): so scores that say nothing, whatever their variance,
     show something with probability at most 1 - confidence, too.
     """
-    if not _apart(found, confidence):
-        return 0.0
+    return _mu_of_mean(found, one_sided_z(confidence)) if _apart(found, confidence) else 0.0
+
+
+def largest_likelihood_mu(found: Moments, confidence: float) -> float:
+    """Guarantee: below mu with probability at most 1 - confidence."""
+    return _mu_of_mean(found, -one_sided_z(probability("confidence", confidence, open_ends=True)))
+
+
+def _mu_of_mean(found: Moments, z: float) -> float:
     trials = found.members + found.others
     mean = (found.members * found.mean - found.others * found.other_mean) / trials
-    z = one_sided_z(confidence) / sqrt(trials)
-    inside = z * z + 2 * mean
-    return max(0.0, sqrt(inside) - z) if inside > 0 else 0.0
+    step = z / sqrt(trials)
+    return max(0.0, sqrt(max(step * step + 2 * mean, 0.0)) - step)
 
 
 def _bound(

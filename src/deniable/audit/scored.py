@@ -132,10 +132,11 @@ class Asked:
     def _of_trainings(self, name: str) -> Callable[[Scores], Bound]:
         if name in _WHOLE:
             return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
-        reading = self._reading(name)
+        reading = self.reading(name)
         return lambda scores: estimate(reading, scores, self.thresholds, self.confidence)
 
-    def _reading(self, name: str) -> Estimator:
+    def reading(self, name: str) -> Estimator:
+        """The estimator of this name that reads limits on the error rates."""
         if name == "mechanism" and self.noise is not None:
             return MechanismCurve(self.rate, self.steps, self.delta, self.adjacency, min(0.5, 0.7 * self.noise))
         readings: dict[str, Callable[[float], Estimator]] = {
@@ -203,10 +204,18 @@ def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
 
 
 def _needed(asked: Asked, claim: Claim) -> int | None:
+    """How many rows would let an observer as strong as the claim allows be told from guessing."""
     threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
-    # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner
-    reading = asked.estimator("gaussian" if asked.primary == "mechanism" else asked.primary)
-    return trials_to_decide(lambda ideal: reading(ideal).value > 0, claim.advantage, threshold)
+    if asked.primary in _WHOLE:
+        whole_scores = asked.estimator(asked.primary)
+        return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, claim.advantage, threshold)
+    # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
+    strength = asked.reading("gaussian" if asked.primary == "mechanism" else asked.primary).strength
+
+    def shows(ideal: Scores) -> bool:
+        return asked.thresholds.limits(ideal, strength, asked.confidence).lower(strength) > 0
+
+    return trials_to_decide(shows, claim.advantage, threshold)
 
 
 def _achieved(scores: Scores, asked: Asked) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -41,40 +42,32 @@ def shift(fpr: Floats, fnr: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on (FPR, FNR). Of `fpr` and `fnr` rows are splits, columns thresholds whose limits hold together, then
-    corners; of `fpr_low` and `fnr_low` rows are thresholds, columns corners.
+    """Limits on (FPR, FNR): rows are splits, columns thresholds whose limits hold together, then corners.
 
     Guarantee for lower bounds: in each row, with probability 1 - risk every threshold has a corner at which both true
     rates are at most `fpr` and `fnr` (`joint_tails`). `risk` is (1 - confidence) times the share of rows that must
     agree: if each of B p-values is sound, then B / k times the k-th smallest is (Rueger 1978).
 
-    Guarantee for upper limits: with probability `confidence`, every threshold has a corner at which both true rates are
-    at least `fpr_low` and `fnr_low`. The thresholds are the fixed one alone, or all there are.
+    Guarantee for upper limits: with probability `confidence`, every threshold (rows) has a corner (columns) at which
+    both true rates are at least the `least_rates`, (FPR, FNR). The thresholds are the fixed one, or all there are.
     """
 
     fpr: Floats
     fnr: Floats
-    fpr_low: Floats
-    fnr_low: Floats
+    least_rates: Callable[[], tuple[Floats, Floats]]
+    """Called only where an upper limit is asked for."""
     confidence: float
 
     @classmethod
     def of(cls, errors: Errors, confidence: float) -> Limits:
         """From the counts of one threshold that was fixed in advance."""
         risk = 1 - probability("confidence", confidence, open_ends=True)
-        return cls(*_upper_rates([[errors]], risk), *_lower_rates(errors, risk), confidence)
+        return cls(*_upper_rates([[errors]], risk), partial(_lower_rates, errors, risk), confidence)
 
     @classmethod
     def at_many(cls, rows: list[list[Errors]], risk: float, scores: Scores, confidence: float) -> Limits:
-        """From the counts of thresholds of which all in a row share `risk`; upper limits are of the whole curve.
-
-        Scores of two values, each seen often, are decisions: the one threshold between them is the whole curve.
-        """
-        rates = _upper_rates(rows, risk)
-        if _is_decision(scores):
-            return cls(*rates, *_lower_rates(scores.errors(float(scores.values[0])), 1 - confidence), confidence)
-        fpr, fnr = RocBand.of(scores, 1 - confidence).least_rates()
-        return cls(*rates, fpr[:, None], fnr[:, None], confidence)
+        """From the counts of thresholds of which all in a row share `risk`; upper limits are of the whole curve."""
+        return cls(*_upper_rates(rows, risk), partial(_least_rates, scores, 1 - confidence), confidence)
 
     @property
     def agreeing(self) -> int:
@@ -89,7 +82,7 @@ class Limits:
         """Guarantee: below the strength at the fixed threshold, or at the best of all, with probability at most
         1 - confidence. Other attacks may show more.
         """
-        return float(strength(self.fpr_low, self.fnr_low).max())
+        return float(strength(*self.least_rates()).max())
 
     def refutes(self, tpr: Callable[[float], float]) -> bool:
         """Whether an attack with these rates beats the trade-off curve `tpr`(fpr), which is then not the true one."""
@@ -298,6 +291,14 @@ def _lower_rates(errors: Errors, risk: float) -> tuple[Floats, Floats]:
     u, v = joint_tails(risk)
     fpr = lower_limits(errors.false_positives, errors.negatives, 1 - u)
     return fpr[None], lower_limits(errors.false_negatives, errors.positives, 1 - v)[None]
+
+
+def _least_rates(scores: Scores, risk: float) -> tuple[Floats, Floats]:
+    """Of all thresholds. Scores of two values, each seen often, are decisions: there is one threshold between them."""
+    if _is_decision(scores):
+        return _lower_rates(scores.errors(float(scores.values[0])), risk)
+    fpr, fnr = RocBand.of(scores, risk).least_rates()
+    return fpr[:, None], fnr[:, None]
 
 
 def _is_decision(scores: Scores) -> bool:

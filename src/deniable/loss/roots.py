@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, log
 
-__all__ = ["crossing", "falls_to"]
+from deniable.loss.effort import is_spent
+from deniable.loss.values import Upper
+
+__all__ = ["crossing", "falls_to", "surely_above"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
-_FARTHEST = 1e9
+_FARTHEST = 1e18  # a loss; 10^9 runs with losses of 10^6 end before it
+_COARSE = 1e-3  # relative precision of a search whose effort is spent
+_MOST_STEPS_BACK = 24
 _LONGEST = 8.0  # times a step may grow from one point outside the bracket to the next
 Point = tuple[float, float]
 
@@ -65,6 +70,25 @@ def falls_to(
         step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
 
 
+def surely_above(falling: Callable[[float], Upper], level: float, safe: float, floor: float, precision: float) -> float:
+    """A point near `safe`, not above it, at which the function surely has not yet fallen to the level.
+
+    Surely: its value less its error is still above the level. Together with `safe`, where its value is not, this is a
+    proved interval for the crossing. Steps back from `safe` grow until that holds; the floor where it never does.
+    """
+    here, step = falling(safe), (_COARSE if is_spent() else precision) * max(abs(safe), 1e-3)
+    for _ in range(_MOST_STEPS_BACK):
+        point = safe - step
+        if point <= floor:
+            return floor
+        value = falling(point)
+        if value.least > level:
+            return point
+        rise = value - here
+        step *= min(max(2 * (level - value.least) / rise, 8.0), 1e3) if rise > 0 else 64.0
+    return floor
+
+
 def _point(excess: Callable[[float], float], x: float, floor: float) -> Point:
     return (x, excess(x)) if x > floor else (floor, inf)
 
@@ -88,8 +112,12 @@ def _excess(falling: Callable[[float], float], level: float) -> Callable[[float]
 
 
 def _width(precision: float, unit: float | None) -> Callable[[float], float]:
-    """How narrow a bracket around x is to become."""
-    return lambda x: precision * (max(abs(x), 1e-3) if unit is None else unit)
+    """How narrow a bracket around x is to become: less so once the question's effort is spent."""
+
+    def width(x: float) -> float:
+        return (max(precision, _COARSE) if is_spent() else precision) * (max(abs(x), 1e-3) if unit is None else unit)
+
+    return width
 
 
 def _closed(

@@ -15,9 +15,10 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.effort import UnresolvedError, still_affordable
 from deniable.loss.roots import falls_to
-from deniable.loss.steps import Step
+from deniable.loss.schedules import Schedule, together
+from deniable.loss.steps import Moments, Step
 
 __all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 
@@ -129,9 +130,18 @@ class Composition:
 
     def cumulant(self, s: Complexes) -> Complexes:
         total = np.zeros(s.shape, dtype=np.complex128)
-        for step, count in self.parts:
-            total += count * step.cumulant(s)
+        for moments, count in self._terms:
+            total += count * moments.cumulant(s)
         return total
+
+    @cached_property
+    def _terms(self) -> list[tuple[Moments, int]]:
+        return together(self.parts)
+
+    @cached_property
+    def schedule_error(self) -> float:
+        """Error of K where polynomials stand for many unlike steps."""
+        return sum(moments.error for moments, _ in self._terms if isinstance(moments, Schedule))
 
     def mass(self, pole: float) -> float:
         """Mass of finite losses under P (pole 1) or Q (pole 0)."""
@@ -172,8 +182,8 @@ class Composition:
     def tilted(self, c: Floats) -> Floats:
         """K, K' and K'' (rows) at every c."""
         sums = np.zeros((3, c.size))
-        for step, count in self.parts:
-            sums += count * step.tilted(c)
+        for moments, count in self._terms:
+            sums += count * moments.tilted(c)
         return sums
 
     def search(self, k: float, weight: Weight, region: Region) -> Saddle:
@@ -191,6 +201,7 @@ class Composition:
         start = self._nearest(k, weight, region) or pole + sign * 1.4 / self.scale
         position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
+            still_affordable()
             here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
             if abs(offset) < 1.0:
@@ -281,6 +292,10 @@ class Composition:
             return self.escape
         return min(1.0, self.escape + exp(min(0.0, self.chernoff(k, 1.0, right=True))))
 
+    def null_ceiling(self, k: float) -> float:
+        """The same bound on Q(L > k)."""
+        return min(1.0, exp(min(0.0, self.chernoff(k, 0.0, right=True))))
+
     def level_saddle(self, level: float, weight: Weight) -> Saddle:
         """The saddle of the k at which a functional falls to about the small `level`.
 
@@ -293,8 +308,9 @@ class Composition:
             return here.estimate(weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
-        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)
-        found = self.saddle(pole + exp(log_distance))
-        if found.value == inf:
+        within = start - 11, log(_FARTHEST / self.scale)
+        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, within=within, close=0.5)
+        found = self.saddle(pole + exp(min(log_distance, within[1])))
+        if inf in (log_distance, found.value):
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")
         return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, nextafter, sqrt
+from math import erf, exp, inf, nextafter, sqrt
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -85,6 +86,11 @@ class Step(Pair):
     def reversed(self) -> Step:
         return self  # symmetric unless a subclass says otherwise
 
+    @property
+    def variation(self) -> float:
+        """Total variation: the divergence at 0."""
+        return float(self.hockey_stick(0.0))
+
     def hockey_stick(self, k: float) -> Upper:
         value = float(self.sticks(np.array([k]))[0])
         return upper(value, ROUNDOFF * min(1.0, float(self.tails(np.array([k]))[0])), high=1.0)
@@ -129,6 +135,10 @@ class GaussianStep(Step):
 
     def tilted(self, c: Floats) -> Floats:
         return self.mu**2 * np.array([0.5 * c * (c - 1), c - 0.5, np.ones_like(c)])
+
+    @property
+    def variation(self) -> float:
+        return erf(self.mu / sqrt(8))
 
     @property
     def largest(self) -> float:
@@ -223,11 +233,14 @@ class AtomStep(Step):
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> float:
-        """There are few losses: look at each, the least first."""
-        if tail(nextafter(-self.epsilon, -inf)) <= failure:
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> Upper:
+        """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
+        return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
+
+    def _first_loss(self, tail: Callable[[float], Upper], failure: float, end: Callable[[Upper], float]) -> float:
+        if end(tail(nextafter(-self.epsilon, -inf))) <= failure:
             return -inf
-        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if tail(loss) <= failure), self.largest)
+        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
         top = np.abs(s.real) * self.epsilon

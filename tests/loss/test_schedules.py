@@ -1,0 +1,95 @@
+"""Many unlike sampled steps together: the same as one by one, whatever stands for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import deniable as dn
+from deniable.loss import dominating_pair, schedules
+from deniable.loss.contour import Contour
+from deniable.loss.schedules import Schedule, together
+from deniable.mechanisms import Adjacency
+
+_DRAWN = np.random.default_rng(5)
+SCHEDULES = {
+    "noise": [(1 + i / 100, 0.01, 1) for i in range(100)],
+    "rate": [(1.0, 0.001 * (1 + i / 40), 3) for i in range(100)],
+    "both": [(3 * 0.99**i, 0.02 + 1e-5 * i, 2) for i in range(100)],
+    "cloud": [(*pair, 1) for pair in zip(_DRAWN.uniform(0.8, 3, 30), _DRAWN.uniform(0.001, 0.02, 30), strict=True)],
+}
+
+
+def _mechanism(rows: list[tuple[float, float, int]]) -> dn.Mechanism:
+    return dn.compose(*(dn.Gaussian(noise).subsampled(rate).composed(count) for noise, rate, count in rows))
+
+
+def _pair(name: str, adjacency: str) -> Contour:
+    pair = dominating_pair(_mechanism(SCHEDULES[name]), Adjacency(adjacency))
+    assert isinstance(pair, Contour)
+    return pair
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_cumulants_are_the_sum_of_the_steps_own(name: str, adjacency: str):
+    for pair in (_pair(name, adjacency), _pair(name, adjacency).reversed()):
+        composition = pair.composition
+        ((schedule, once),) = together(composition.parts)
+        assert isinstance(schedule, Schedule)
+        assert once == 1
+        last = 9 / composition.scale
+        for c in (0.5, -0.5 / composition.scale, 1 + 0.5 / composition.scale):
+            line = c + 1j * np.linspace(0, last, 50)
+            exact = sum(count * step.cumulant(line) for step, count in composition.parts)
+            matters = np.exp(exact.real - exact[0].real)
+            allowed = schedule.error + 2e-15 * composition.steps
+            assert (np.abs(schedule.cumulant(line) - exact) * matters <= allowed).all()
+            tilted = sum(count * step.tilted(line[:1].real) for step, count in composition.parts)
+            np.testing.assert_allclose(schedule.tilted(line[:1].real), tilted, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "adjacency"), [("noise", "add-remove"), ("both", "replace"), ("cloud", "add-remove")])
+def test_scores_are_those_of_the_steps_one_by_one(name: str, adjacency: str, monkeypatch: pytest.MonkeyPatch):
+    mechanism = _mechanism(SCHEDULES[name])
+    quick = dn.privacy_loss(mechanism, adjacency)
+    found = quick.advantage(), quick.epsilon(1e-5)
+    monkeypatch.setattr(schedules, "_MANY", 10**6)
+    slow = dn.privacy_loss(mechanism, adjacency)
+    for ours, exact in zip(found, (slow.advantage(), slow.epsilon(1e-5)), strict=True):
+        assert ours >= exact - exact.error
+        assert ours - ours.error <= exact
+        assert ours.error <= 1e-9 * ours
+
+
+def test_only_steps_on_one_curve_are_interpolated():
+    for name in SCHEDULES:
+        ((schedule, _),) = together(_pair(name, "add-remove").composition.parts)
+        assert isinstance(schedule, Schedule)
+        assert bool(schedule._polynomials) == (name != "cloud")
+
+
+def test_too_few_nodes_are_noticed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(schedules, "_SIZES", (3,))
+    test_cumulants_are_the_sum_of_the_steps_own("noise", "add-remove")
+
+
+def test_too_few_nodes_would_be_wrong(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(schedules, "_SIZES", (3,))
+    monkeypatch.setattr(schedules, "_MOST_TOLERANCE", 1.0)
+    monkeypatch.setattr(schedules, "_TOLERANCE", 1e9)
+    monkeypatch.setattr(Schedule, "error", 0.0)
+    with pytest.raises(AssertionError):
+        test_cumulants_are_the_sum_of_the_steps_own("noise", "add-remove")
+
+
+def test_other_steps_and_few_stay_by_themselves():
+    rows = SCHEDULES["noise"][:30]
+    mechanism = dn.compose(_mechanism(rows), dn.Laplace(2.0).subsampled(0.1), dn.Gaussian(5.0))
+    pair = dominating_pair(mechanism, Adjacency.ADD_REMOVE)
+    assert isinstance(pair, Contour)
+    kinds = sorted(type(moments).__name__ for moments, _ in together(pair.composition.parts))
+    assert kinds == ["GaussianStep", "Removed", "Schedule"]
+    few = dominating_pair(_mechanism(rows[:10]), Adjacency.ADD_REMOVE)
+    assert isinstance(few, Contour)
+    assert len(together(few.composition.parts)) == 10

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log, log1p
+from math import inf, log, log1p
+
+from scipy.special import expit
 
 from deniable.checks import positive, probability
 
@@ -18,7 +20,7 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     named analysis.
     """
     positive("epsilon", epsilon, zero=True)
-    return 1 / (1 + exp(-_logit("prior", prior) - epsilon))
+    return float(expit(_logit("prior", prior) + epsilon))
 
 
 def belief_to_epsilon(belief: float, prior: float = 0.5) -> float:

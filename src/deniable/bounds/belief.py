@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, inf, isfinite, log, log1p
+from math import inf, isfinite, log, log1p
+
+from scipy.special import expit
 
 from deniable.checks import positive, probability
 
@@ -22,7 +24,7 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     named analysis.
     """
     positive("epsilon", epsilon, zero=True)
-    return 1 / (1 + exp(-_logit("prior", prior) - epsilon))
+    return float(expit(_logit("prior", prior) + epsilon))
 
 
 def any_release_belief(epsilon: Callable[[float], float], failure: float, prior: float = 0.5) -> float:

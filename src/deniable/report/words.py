@@ -288,6 +288,8 @@ def cautions(document: Document) -> list[str]:
     """What must stand beside an audit's verdict, so that nobody takes it for more or less than it is."""
     cause = document.get("diagnostics", {}).get("cause")
     found = [f"The cause: {cause}."] if cause else []
+    unseen = document.get("diagnostics", {}).get("not_examined") or []
+    found += [f"Not examined: {'; '.join(unseen)}."] if unseen else []
     if is_test_mode(document):
         return [*found, TEST_MODE]
     return [*found, *_weak(document), *_exceeded_too_often(document), *_rough(document)]

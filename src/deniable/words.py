@@ -94,7 +94,7 @@ def warning(document: Document) -> str:
 def _from_even(belief: float, prior: float) -> float:
     """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
     if not 0 < belief < 1:
-        return belief
+        return 1.0 if belief >= 1 else 0.5
     loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
     return float(expit(loss))
 

@@ -191,6 +191,13 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
         assert told.warning(document) in told.assessment(document)
 
 
+def test_a_tiny_prior_does_not_end_at_nothing() -> None:
+    mechanism, given = described({"gdp": 5.0}, 1e-5)
+    document = explain(mechanism, question({"prior": 5e-324}, None), given)
+    assert document["scores"]["belief"] > 5e-324
+    assert "may become 0 %" not in told.warning(document)
+
+
 def test_a_bare_guarantee_is_kept_by_every_release() -> None:
     """The release that reveals all with probability delta, else randomizes, exceeds no told belief too often."""
     epsilon, delta = 1.0, 1e-3

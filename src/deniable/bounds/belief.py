@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, isfinite, log, log1p
+from math import exp, inf, isfinite, log, log1p
 
 from scipy.special import expit
 
@@ -24,7 +24,8 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     named analysis.
     """
     positive("epsilon", epsilon, zero=True)
-    return float(expit(_logit("prior", prior) + epsilon))
+    odds = _logit("prior", prior) + epsilon
+    return float(expit(odds)) if odds > -700 else exp(odds)  # expit would say 0
 
 
 def any_release_belief(epsilon: Callable[[float], float], failure: float, prior: float = 0.5) -> float:

@@ -148,6 +148,8 @@ def test_what_the_sweep_must_find() -> None:
     assert audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
     test_mode = audit_chapter(Run("a", "audit", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
     assert (test_mode.tone, test_mode.last) == ("open", True)
+    broken = audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
+    assert (broken.tone, broken.verdict, broken.last) == ("open", "Test mode: violated", True)
     assert "NOT private" in " ".join(test_mode.cautions)
     loose = audit_chapter(Run("a", "audit", audited("belief", 0.9, "loose", 100_000)))
     assert "Do not reduce the noise" in loose.meaning

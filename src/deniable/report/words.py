@@ -78,9 +78,11 @@ def badge(verdict: str, weak: str | None, test_mode: bool = False) -> str:
 
 def tone(verdict: str, weak: str | None, test_mode: bool = False) -> str:
     """How the page colours a verdict: green only where a promise is consistent and worth something."""
+    if test_mode:
+        return "open"
     if verdict == "violated":
         return "bad"
-    if test_mode or verdict not in ("consistent", "other recipe"):
+    if verdict not in ("consistent", "other recipe"):
         return "open"
     if verdict == "other recipe":
         return "odd"
@@ -164,6 +166,8 @@ def _stays_below(document: Document) -> bool:
 
 def meaning(document: Document) -> str:
     """An audit's verdict for somebody who has to decide."""
+    if document["verdict"] == "violated" and is_test_mode(document):
+        return "In this test more was shown than theory allows: by chance, or since the training is not as described."
     if document["verdict"] == "violated":
         mended = document.get("diagnostics", {}).get("cause")
         broken = "the training does not do what it claims" if mended else "more was shown than it allows"

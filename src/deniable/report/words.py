@@ -189,6 +189,8 @@ def _no_violation(document: Document) -> str:
         return f"{found} On this data the observer stays below what the noise allows. {DO_NOT_REDUCE}"
     if document["measured"]["advantage"]["low"] <= 0:
         return f"{found} But the observer could hardly be told from one who guesses: this supports the promise little."
+    if any(high < allowed for _, high, allowed in verdict_limits(document)):
+        return f"{found} By some figures the observer is below what the noise allows, by others it may reach it."
     return f"{found} What the observer reached agrees with what the noise allows, as far as these trainings can tell."
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import exp, log, log1p
+from math import log, log1p
+
+from scipy.special import expit
 
 from deniable import __version__
 from deniable.document import Document
@@ -92,9 +94,9 @@ def warning(document: Document) -> str:
 def _from_even(belief: float, prior: float) -> float:
     """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
     if not 0 < belief < 1:
-        return belief
+        return 1.0 if belief >= 1 else 0.5
     loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
-    return 1 / (1 + exp(-loss)) if loss > -700 else 0.0
+    return float(expit(loss))
 
 
 def assessment(document: Document) -> str:

@@ -14,13 +14,15 @@ from deniable.audit.promise import CalibratedBy, Promise, training_mechanism
 from deniable.audit.provenance import data_source
 from deniable.checks import whole
 from deniable.data import Dataset, load, split
+from deniable.data.own import run_own
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.training import MODELS, TrainingSettings
 from deniable.training.gradients import trainable
-from deniable.training.models import check_fit, model_factory
+from deniable.training.models import check_fit, model_factory, sized_model
 
 __all__ = ["Ground", "check_records", "model_source", "neighbourly", "promised", "usual_model"]
 
+USUAL_RECORDS = 100
 USUAL_MODEL = {"purchases": "purchase100", "skewed-purchases": "purchase100"} | {name: name for name in MODELS}
 
 
@@ -43,24 +45,31 @@ class Ground:
     def of(
         cls,
         data: str | Path | Callable[[], Any],
-        promise: Promise,
+        promise: Promise | Callable[[int], Promise],
         *,
-        records: int = 100,
+        records: int | None = None,
         seed: int = 0,
         model: str | Callable[[], torch.nn.Module] | None = None,
         label: str | None = None,
         **training: Any,
     ) -> Ground:
-        """Load the data, see that the model fits, and find the noise."""
+        """Load the data, see that the model fits, and find the noise.
+
+        `records` are 100, or half of the data if that is less; a promise may depend on their number.
+        """
         whole("seed", seed, low=0)
         dataset = load(data, label=label)
+        records = usual_records(dataset) if records is None else records
+        promise = promise if isinstance(promise, Promise) else promise(records)
         adjacency = neighbourly(training.pop("adjacency", Adjacency.REPLACE))
         unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
         settled = replace(unsettled, noise=promise.noise(unsettled.rate, unsettled.steps, adjacency))
         check_records(dataset, records, adjacency)
-        network = model_factory(unsettled.model)()
+        network = run_own("the model's function", model_factory(unsettled.model))
         check_fit(network, torch.from_numpy(dataset.inputs[:2]), dataset.classes)
         source = data_source(data, dataset, label) | model_source(network)
+        if model is None and dataset.name not in USUAL_MODEL:
+            source["usual_model"] = unsettled.model
         return cls(promise, settled, dataset, records, seed, training.get("trials_per_block"), source)
 
     @cached_property
@@ -82,7 +91,7 @@ def promised(
     noise: float | None = None,
     delta: float | None = None,
     calibration: CalibratedBy = "exact",
-    records: int = 100,
+    records: int = USUAL_RECORDS,
 ) -> Promise:
     """The one promise that is given; `delta` is also the belief's failure probability, by default 1/records."""
     given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
@@ -105,11 +114,17 @@ def neighbourly(adjacency: Adjacency | str) -> Adjacency:
 
 
 def usual_model(model: str | Callable[[], torch.nn.Module] | None, dataset: Dataset) -> Any:
-    """The model that was named, or the data's own."""
-    chosen = model if model is not None else USUAL_MODEL.get(dataset.name)
-    if chosen is None:
-        raise ValueError(f"model is missing: {dataset.name} has no usual one; name 'module:function' that returns it")
-    return chosen
+    """The model that was named, or the data's own; a usual network is named with its sizes."""
+    if model is None and dataset.name in USUAL_MODEL:
+        return USUAL_MODEL[dataset.name]
+    if model is None or isinstance(model, str):
+        return sized_model(model, dataset.inputs.shape[1:], dataset.classes)
+    return model
+
+
+def usual_records(dataset: Dataset) -> int:
+    """The size of D where none is asked for: 100, or half of the data if that is less."""
+    return min(USUAL_RECORDS, max(2, len(dataset) // 2))
 
 
 def model_source(network: torch.nn.Module) -> dict[str, Any]:

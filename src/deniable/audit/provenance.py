@@ -35,6 +35,8 @@ PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 PROMISES = ("belief", "advantage", "epsilon", "noise")
 """The last only where none of the others is given: a calibrated campaign has a noise, too."""
 USUAL_LOSS = "cross-entropy"
+_SIZED = re.compile(r"(dense|cnn):[\d,]+")
+"""A usual network, as `sized_model` names it."""
 _IMPORTABLE = re.compile(r"(?!__main__:)[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -104,7 +106,7 @@ def _asked(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any
 
 def _named(name: str) -> bool:
     """A reference model's or loss's name, or that of a function which can be imported."""
-    return ":" not in name or _IMPORTABLE.fullmatch(name) is not None
+    return ":" not in name or _IMPORTABLE.fullmatch(name) is not None or _SIZED.fullmatch(name) is not None
 
 
 def _data(name: str) -> list[str]:

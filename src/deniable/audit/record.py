@@ -70,16 +70,18 @@ def planned(
     return Plan.on(grounded(data, **settings), trials, measure)
 
 
-def grounded(data: str | Path | Callable[[], Any], *, records: int = 100, **settings: Any) -> Ground:
+def grounded(data: str | Path | Callable[[], Any], *, records: int | None = None, **settings: Any) -> Ground:
     """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
 
-    `data` is a name, file or function (`deniable.data.load`); D is `records` of it. `delta` is also the belief's
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of
+    the data if that is less). `delta` is also the belief's
     failure probability (default 1/records); `calibration` is exact or rdp. Other `settings`: `model`, `label`, `seed`
     (see `Ground.of`), and those of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity,
     adjacency, trials_per_block.
     """
     claim = {name: settings.pop(name) for name in CLAIMS if name in settings}
-    return Ground.of(data, promised(records=records, **claim), records=records, **settings)
+    promised(records=2 if records is None else records, **claim)  # what is wrong with it is said before the data load
+    return Ground.of(data, lambda size: promised(records=size, **claim), records=records, **settings)
 
 
 def run(
@@ -172,6 +174,8 @@ def as_measured(shown: Measured) -> Document:
 
 def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
     notes = [] if plan.training.differentially_private else [LOCAL]
+    if "usual_model" in plan.source:
+        notes.append(f"The network is {plan.source['usual_model']}, usual for such data; --model names another.")
     if plan.origin.get("search") == "sampled":
         notes.append(SAMPLED)
     real = shown.epsilon_from_sensitivity

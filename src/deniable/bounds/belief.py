@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import exp, inf, isfinite, log, log1p
 
+from scipy.special import expit
+
 from deniable.checks import positive, probability
 
 __all__ = ["any_release_belief", "belief_to_epsilon", "epsilon_to_belief"]
@@ -22,7 +24,8 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     named analysis.
     """
     positive("epsilon", epsilon, zero=True)
-    return 1 / (1 + exp(-_logit("prior", prior) - epsilon))
+    odds = _logit("prior", prior) + epsilon
+    return float(expit(odds)) if odds > -700 else exp(odds)  # expit would say 0
 
 
 def any_release_belief(epsilon: Callable[[float], float], failure: float, prior: float = 0.5) -> float:

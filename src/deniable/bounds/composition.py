@@ -16,6 +16,8 @@ from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariat
 __all__ = ["advanced_composition", "advanced_epsilon", "jumps", "naive_composition", "naive_epsilon"]
 
 _TINY = 1e-6
+_LEAST_DELTA = 1e-300
+"""For Gaussian steps: a share of it, over 10^9 steps, is still above 0."""
 Part = tuple[ApproximateDP, int]
 GaussianStep = Callable[[float, float], float]
 """(noise, delta) -> epsilon of one Gaussian step."""
@@ -122,6 +124,8 @@ class _Release:
             raise InapplicableError(
                 f"delta must be above {spent:g}, which the guarantees composed here spend, got {delta!r}"
             )
+        if self.gaussian and delta - spent < _LEAST_DELTA:
+            raise InapplicableError(f"delta must leave {_LEAST_DELTA:g} for the Gaussian steps, got {delta!r}")
         return delta - spent
 
     def epsilons(self, budget: float) -> list[tuple[float, int]]:

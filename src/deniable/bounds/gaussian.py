@@ -94,4 +94,4 @@ def noise_for_belief(belief: float, delta: float, steps: int = 1, prior: float =
 
 
 def _classic_factor(delta: float) -> float:
-    return sqrt(2 * log(1.25 / probability("delta", delta, open_ends=True)))
+    return sqrt(2 * (log(1.25) - log(probability("delta", delta, open_ends=True))))

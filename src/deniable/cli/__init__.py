@@ -47,11 +47,20 @@ def deniable(
 ) -> None:
     """Choose, explain and audit the privacy of machine learning by what it means for a person."""
     if version:
-        from deniable import __version__
-
-        typer.echo(f"deniable {__version__}")
+        typer.echo(_version())
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def _version() -> str:
+    """The version, and whether trainings have their compiled kernels where that is not as it should be."""
+    from deniable import __version__
+
+    try:
+        from deniable.training.kernels import KERNELS, STATE
+    except ModuleNotFoundError:  # without the extra there are no trainings
+        return f"deniable {__version__}"
+    return f"deniable {__version__}" + ("" if KERNELS is not None else f"\ncompiled kernels: {STATE}")
 
 
 @app.command(epilog=_EXPLAIN_EXAMPLES)

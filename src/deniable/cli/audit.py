@@ -26,7 +26,7 @@ __all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"
-    "deniable audit --data mine.csv --label y --model mine:network --epsilon 2 --records 500\n\n"
+    "deniable audit --data mine.csv --label y --belief .9\n\n"
     "deniable audit mnist --epsilon 2 --records 60000 --trials 0 --exposure"
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
@@ -73,7 +73,7 @@ def audit(
         typer.Option(
             "--records",
             metavar="[N]",
-            help="Records of D, drawn at random. Default 100. Without a number: as --exposure.",
+            help="Records of D, drawn at random. Default 100, at most half. Without a number: as --exposure.",
             rich_help_panel=DATA,
             show_default=False,
         ),
@@ -94,7 +94,13 @@ def audit(
         Text, option("calibration", "HOW", "exact (default), or rdp as in the papers: more noise.", PROMISE)
     ] = None,
     model: Annotated[
-        Text, option("model", "M", "module:function that returns an nn.Module. Default: by the data.", TRAINING)
+        Text,
+        option(
+            "model",
+            "M",
+            "logistic, mlp:64,32, cnn, or module:function that returns an nn.Module. Default: by the data.",
+            TRAINING,
+        ),
     ] = None,
     steps: Annotated[Text, option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
     clip: Annotated[Text, option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,

@@ -39,7 +39,7 @@ def _argument(name: str, text: str) -> Any:
 
 def reproduce(
     paper: Annotated[
-        Text, _argument("PAPER", "000 to 004, or d53, vldb, tvd, dbsec, erlingsson; all for all. None: list them.")
+        Text, _argument("PAPER", "d53, vldb, tvd, dbsec or erlingsson; all for all. None: list them.")
     ] = None,
     item: Annotated[Text, _argument("ITEM", "One table or figure, as in table-2 or figure-6a.")] = None,
     scale: Annotated[
@@ -150,7 +150,7 @@ def _list(document: Document) -> Iterator[Any]:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in document["items"]:
         times = (_time(row["seconds"][scale]) for scale in LISTED)
-        table.add_row(f"{row['paper']['number']} {row['paper']['name']}", row["item"], row["title"], *times)
+        table.add_row(row["paper"]["name"], row["item"], row["title"], *times)
     yield Padding(table, (0, 0, 1, 2), expand=False)
     totals = (f"{_time(document['seconds'][scale])} at scale {scale}" for scale in LISTED)
     yield Words(

@@ -6,6 +6,7 @@ safe filter (`tarfile.data_filter`) would let pass.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
@@ -18,7 +19,7 @@ from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,15 @@ __all__ = [
     "read_npz",
     "read_table",
     "read_tar_table",
+    "refuse_unpacking",
     "tar_stream",
 ]
 
 FOLDER = "DENIABLE_DATA"
+MOST_UNPACKED_BYTES = 256 * 2**20
+MOST_UNPACKED_TIMES = 100
+"""A file may unpack to so many bytes, or to so many times its size if that is more."""
+_LONGEST_MESSAGE = 200
 
 
 @dataclass(frozen=True)
@@ -108,27 +114,69 @@ def damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except (EOFError, BadZipFile, zlib.error, tarfile.ReadError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch or write it again") from error
+        raise ValueError(f"{path} is truncated or damaged ({_short(error)}); fetch or write it again") from error
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a table of numbers: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    """What an error says, without a whole cell of megabytes."""
+    text = str(error)
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+
+
+def refuse_unpacking(path: Path, unpacked: int) -> None:
+    """Refuse a small file that unpacks to a very large one, before it fills the memory."""
+    packed = path.stat().st_size
+    if unpacked > max(MOST_UNPACKED_BYTES, MOST_UNPACKED_TIMES * packed):
+        raise ValueError(
+            f"{path} has {packed:,} bytes and unpacks to {unpacked:,} or more, over {MOST_UNPACKED_BYTES:,} and "
+            f"{MOST_UNPACKED_TIMES} times its size: write it uncompressed, as with numpy.savez"
+        )
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an .npz file; Python objects (pickles) are refused."""
     with damage_named(path):
+        if is_zipfile(path):
+            with ZipFile(path) as members:
+                refuse_unpacking(path, sum(member.file_size for member in members.infolist()))
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-                return dict(archive.items())
-        except (ValueError, AttributeError, TypeError) as error:
-            raise ValueError(
-                f"{path} is not an .npz of plain arrays ({error}); pickled Python objects are never loaded: "
-                "write numbers with numpy.savez(path, X=..., y=...)"
-            ) from error
+                return {name: np.asarray(array) for name, array in archive.items()}
+        except (ValueError, AttributeError, TypeError, MemoryError, OverflowError, NotImplementedError) as error:
+            raise _not_plain(path, error) from error
+        except RuntimeError as error:  # an encrypted member
+            raise _not_plain(path, error) from error
+
+
+def _not_plain(path: Path, error: Exception) -> ValueError:
+    said = "an array's header names more than there is" if isinstance(error, MemoryError) else _short(error)
+    return ValueError(
+        f"{path} is not an .npz of plain arrays ({said}); pickled Python objects are never loaded: "
+        "write numbers with numpy.savez(path, X=..., y=...)"
+    )
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[IO[str]]:
-    """A text file, gzipped or not; damage met while reading is named."""
-    with damage_named(path), (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig") as stream:
-        yield stream
+    """A text file, gzipped or not; damage met while reading is named, and what is unpacked is bounded."""
+    with damage_named(path), _Bounded(path) if path.suffix == ".gz" else path.open("rb") as raw:
+        yield io.TextIOWrapper(raw, encoding="utf-8-sig")
+
+
+class _Bounded(gzip.GzipFile):
+    """A gzipped file of which no more is unpacked than `refuse_unpacking` allows."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._path = path
+
+    def read1(self, size: int | None = -1) -> bytes:
+        """What a text reader asks for, piece by piece."""
+        piece = super().read1(size if size is not None else -1)
+        refuse_unpacking(self._path, self.tell())
+        return piece
 
 
 def tar_stream(path: Path, archive: tarfile.TarFile, member: str) -> IO[bytes]:

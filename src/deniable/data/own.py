@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from deniable.data.dataset import Dataset, Kind
 from deniable.data.files import open_text, read_npz
 
-__all__ = ["from_arrays", "from_csv", "from_function", "from_npz", "imported"]
+__all__ = ["from_arrays", "from_csv", "from_function", "from_npz", "imported", "run_own"]
+
+T = TypeVar("T")
 
 
 def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any]) -> Dataset:
@@ -66,10 +68,20 @@ def from_npz(path: Path) -> Dataset:
 
 def from_function(function: Callable[[], Any], name: str) -> Dataset:
     """What the function returns: a pair (features, labels)."""
-    result = function()
+    result = run_own(name, function)
     if not isinstance(result, tuple) or len(result) != 2:
         raise ValueError(f"{name} must return a pair (features, labels), got {type(result).__name__}")
     return from_arrays(name, *result)
+
+
+def run_own(name: str, code: Callable[[], T]) -> T:
+    """What the user's own code gives; whatever it raises, and be it a wrong name, becomes one sentence."""
+    try:
+        return code()
+    except (ModuleNotFoundError, MemoryError):
+        raise
+    except Exception as error:  # not our code, so any error is input
+        raise ValueError(f"{name} raised {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def imported(reference: str) -> Callable[..., Any]:
@@ -78,7 +90,7 @@ def imported(reference: str) -> Callable[..., Any]:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        function = getattr(import_module(module), attribute, None)
+        function = getattr(run_own(reference, lambda: import_module(module)), attribute, None)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{reference}: there is no module {error.name!r} in {here} or the installed packages"
@@ -99,7 +111,7 @@ def from_csv(path: Path, label: str | None = None) -> Dataset:
         first = next(csv.reader(stream), [])
         if len(first) < 2:
             raise ValueError(
-                f"{path} must have at least one feature column and a label column, its first line is {first}"
+                f"{path} must have at least one feature column and a label column, its first line is {str(first)[:200]}"
             )
         header = None if all(map(_is_number, first)) else [name.strip() for name in first]
         if header and not any(map(str.strip, stream)):
@@ -122,7 +134,7 @@ def _numbers(path: Path, skip: bool) -> NDArray[np.float64]:
         try:
             table = np.loadtxt(stream, delimiter=",", skiprows=int(skip), quotechar='"', comments=None, ndmin=2)
         except ValueError as error:
-            raise ValueError(_first_fault(path) or f"{path}: {error}") from error
+            raise ValueError(_first_fault(path) or f"{path}: {str(error)[:200]}") from error
     if not np.isfinite(table).all():
         raise ValueError(_first_fault(path))
     return table
@@ -138,7 +150,7 @@ def _first_fault(path: Path) -> str | None:
                 return f"{path} line {reader.line_num} has {len(row)} cells, the first line has {len(first)}"
             for name, cell in zip(first, row, strict=True) if row else ():
                 if not _is_number(cell):
-                    what = f"is {cell!r}, not a number" if cell.strip() else "is missing"
+                    what = f"is {cell[:40]!r}, not a number" if cell.strip() else "is missing"
                     return f"{path} line {reader.line_num}: column {name!r} {what}; number the words, fill the gaps"
     return None
 

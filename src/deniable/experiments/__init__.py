@@ -32,7 +32,7 @@ def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:
     """The items meant by a paper's number or name ("all" for every paper) and, if given, an item's name."""
     papers = [one for one in PAPERS if paper in (EVERYTHING, one.number, one.name)]
     if not papers:
-        names = ", ".join(f"{one.number} ({one.name})" for one in PAPERS)
+        names = ", ".join(one.name for one in PAPERS)
         raise ValueError(f"PAPER must be one of {names}, or {EVERYTHING}, got {paper!r}")
     chosen = [(one, part) for one in papers for part in one.items if item in (None, part.name)]
     if not chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -15,13 +16,59 @@ Document = dict[str, Any]
 OFTEN = 3
 """A note of so many items is told once, above them."""
 HINDSIGHT = " *Settled with data in sight.*"
+STAND_IN = re.compile(r"in place of|stands? in\b|cannot be had here")
+"""Words by which an item says that its data are not the paper's."""
+SOURCES = {
+    "000": ("Bernau (ed.) 2021", "MOSAICrOWN, D5.3: Final Report on Privacy Metrics, Risks, and Utility", ""),
+    "001": (
+        "Bernau, Eibl, Grassal, Keller and Kerschbaum 2021",
+        "Quantifying identifiability to choose and audit epsilon in differentially private deep learning. VLDB",
+        "arXiv:2103.02913",
+    ),
+    "002": (
+        "Jia, Tan, Liu, Li, Liu, Lv and Dong 2023",
+        "Total variation distance privacy: Accurately measuring inference attacks and improving utility",
+        "",
+    ),
+    "003": (
+        "Bernau, Robl, Grassal, Schneider and Kerschbaum 2021",
+        "Comparing Local and Central Differential Privacy Using Membership Inference Attacks. DBSec",
+        "doi:10.1007/978-3-030-81242-3_2",
+    ),
+    "004": ("Erlingsson, Mironov, Raghunathan and Song 2019", "That which we call private", "arXiv:1908.03566"),
+}
+"""Authors and year, title, and where to find it, by the number that the code has for a paper."""
+SHORT = {
+    "000": "Bernau 2021 (D5.3)",
+    "001": "Bernau et al. 2021 (VLDB)",
+    "002": "Jia et al. 2023",
+    "003": "Bernau et al. 2021 (DBSec)",
+    "004": "Erlingsson et al. 2019",
+}
+FAVOURABLE = 1.0
 
 
 def results(documents: list[Document]) -> str:
     """The page, from the items' own records."""
+    documents = [_public(document) for document in documents]
     often = Counter(note for document in documents for note in document["notes"])
     common = dict(zip((note for note, times in often.items() if times >= OFTEN), ascii_uppercase, strict=False))
     return "\n".join((*_glance(documents), *_common(common), *_sections(documents, common))) + "\n"
+
+
+def _public(found: Any) -> Any:
+    """With the papers' authors in place of our numbers for them, and without references to our own notes."""
+    if isinstance(found, str):
+        plain = re.sub(r"[;,]? ?\(?ERRATA [\d, ]*\d(?: for KL)?\)?", "", found)
+        return re.sub(r"(?<![\d.,])00[0-4]\b(?!\.\d)", lambda number: SHORT[number[0]], plain)
+    if isinstance(found, Mapping):
+        kept = ("number", "name", "item", "values", "printed", "paper")
+        return {key: value if key in kept else _public(value) for key, value in found.items()}
+    return [_public(one) for one in found] if isinstance(found, list) else found
+
+
+def _stands_in(document: Document) -> bool:
+    return any(STAND_IN.search(text) for text in (document["caption"], *document["notes"]))
 
 
 def outcome(document: Document) -> str:
@@ -43,13 +90,16 @@ def _glance(documents: list[Document]) -> Iterator[str]:
         f"binomial or standard errors, an exact bound) or need none; {late} have a limit or a wording that was "
         "settled with data in sight, and say so in their line. Every picture links to its SVG; the record beside it "
         "has all values, versions and the seed. Scale `hours` is what two cores finish in a few hours, `full` the "
-        "paper's own size."
+        "paper's own size. Data: **stand-in** marks items whose data or network could not be had here, so that others "
+        "take their place; what holds of them need not hold of the paper's."
     )
-    yield from ("", "| document | item | what | scale | outcome |", "|---|---|---|---|---|")
+    yield from ("", "| paper | item | what | data | scale | outcome |", "|---|---|---|---|---|---|")
     for document in documents:
         unbroken = _named(document).replace(" ", "\N{NO-BREAK SPACE}")
         link = f"[{unbroken}](#{_anchor(document)})"
-        yield _row(document["paper"]["number"], link, document["title"], document["scale"], outcome(document))
+        data = "**stand-in**" if _stands_in(document) else ""
+        paper = SHORT.get(document["paper"]["number"], document["paper"]["name"])
+        yield _row(paper, link, document["title"], data, document["scale"], outcome(document))
 
 
 def _common(common: Mapping[str, str]) -> Iterator[str]:
@@ -63,24 +113,35 @@ def _sections(documents: list[Document], common: Mapping[str, str]) -> Iterator[
     for _, group in groupby(documents, key=lambda document: document["paper"]["number"]):
         items = list(group)
         paper = items[0]["paper"]
-        yield from ("", f"## {paper['number']} ({paper['name']}): {paper['title']}")
+        authors, title, where = SOURCES.get(paper["number"], ("", paper["title"], ""))
+        yield from ("", f"## {SHORT.get(paper['number'], paper['name'])}", "")
+        yield ". ".join(filter(None, (authors, title, where))) + f". (`deniable reproduce {paper['name']}`)"
         for document in items:
             yield from _section(document, common)
 
 
 def _section(document: Document, common: Mapping[str, str]) -> Iterator[str]:
     place = f"{document['paper']['name']}/{document['item']}"
-    yield from ("", f'<a id="{_anchor(document)}"></a>', "", f"### {_named(document)}: {document['title']}", "")
+    yield from (
+        "",
+        f'<a id="{_anchor(document)}"></a>',
+        "",
+        f"### {_named(document)}: {document['title']}{' (stand-in data)' * _stands_in(document)}",
+        "",
+    )
     yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_named(document)}" width="720"></a>'
     yield from ("", f"{document['caption']} Scale {document['scale']}; [record]({place}.json).", "")
     yield from (_statement(one) for one in document["comparisons"])
     yield from (f"- not judged at this scale: {one}" for one in document["not_judged"])
+    yield from _majority(document)
     yield from _beside(document)
     yield from _why(document, common)
 
 
 def _statement(one: Document) -> str:
     mark = "holds" if one["passed"] else "**misses**"
+    if one["passed"] and one["reasons"]:
+        return f"- differs where explained below: {one['what']} ({one['words']}; the others differ for known reasons)."
     said = "" if one["stated"] == "holds" else f" ({one['stated']}; {one['words']})"
     return f"- {mark}: {one['what']}{said}.{HINDSIGHT if one['hindsight'] else ''}"
 
@@ -89,22 +150,43 @@ def _beside(document: Document) -> Iterator[str]:
     rows = list(_pairs(document["printed"], document["values"], ()))
     if not rows:
         return
-    yield from ("", "| | the paper | ours |", "|---|---|---|")
-    yield from (_row(*row) for row in rows)
+    columns = max(len(paper) for _, paper, _ in rows)
+    heads = [""] * (columns - 1) if columns == 1 else [str(place + 1) for place in range(columns)]
+    yield from ("", _row("", "whose", *(heads or ["value"])), "|---" * (columns + 2) + "|")
+    for name, paper, ours in rows:
+        for whose, values in (("the paper", paper), ("ours", ours)):
+            yield _row(name, whose, *values, *[""] * (columns - len(values)))
     if document["order"]:
-        yield from ("", f"Several values: {document['order']}.")
+        yield from ("", f"Columns: {document['order']}.")
 
 
-def _pairs(printed: Any, ours: Any, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """(name, the paper's, ours) of every printed value, those of one list in one row."""
+def _majority(document: Document) -> Iterator[str]:
+    """Levels whose phi praises a model that has lost half of its accuracy or more."""
+    praised = [
+        f"{variant['classes']} classes, {kind} {row['value']:g} (phi {row['phi']:.2f}, accuracy "
+        f"{row['accuracy']['mean']:.2f} of {variant['original']['accuracy']['mean']:.2f})"
+        for variant in document["values"].get("variants", ())
+        for kind in ("central", "local")
+        for row in variant[kind]
+        if (row["phi"] or 0) > FAVOURABLE and row["accuracy"]["mean"] <= variant["original"]["accuracy"]["mean"] / 2
+    ]
+    if praised:
+        yield (
+            "- **Warning**: phi above 1 is no praise where the model has learned little more than the most common "
+            f"class. Half of the accuracy or more is lost at: {'; '.join(praised)}."
+        )
+
+
+def _pairs(printed: Any, ours: Any, names: tuple[str, ...]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """(name, the paper's values, ours) of everything printed, those of one list in one row."""
     if isinstance(printed, Mapping):
         for name, part in printed.items():
             yield from _pairs(part, ours[name], (*names, name))
     elif isinstance(printed, str):
-        yield _words(names), printed, _like(ours, printed)
+        yield _words(names), [printed], [_like(ours, printed)]
     elif any(text is not None for text in printed):
-        both = [(text, _like(one, text)) for text, one in zip(printed, ours, strict=True) if text is not None]
-        yield _words(names), ", ".join(text for text, _ in both), ", ".join(own for _, own in both)
+        both = [("", "") if text is None else (text, _like(one, text)) for text, one in zip(printed, ours, strict=True)]
+        yield _words(names), [text for text, _ in both], [own for _, own in both]
 
 
 def _words(names: tuple[str, ...]) -> str:

@@ -77,18 +77,12 @@ def _right(advantage: Document) -> Row:
 
 def _epsilon_scale(document: Document, played: bool, sure: str) -> Scale:
     claimed, exact = document["claimed"]["epsilon"], document["exact"]["epsilon"]
-    bound = _deciding(document) if played else None
+    bound = words.deciding(document) if played else None
     shown = [claimed, exact, *((bound["value"], bound["upper"]) if bound else ())]
     delta = short(document["exact"]["delta"])
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
     found = bound and Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
     return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
-
-
-def _deciding(document: Document) -> Document | None:
-    """The estimator that an audit's verdict rests on: the exact trade-off curve, or the region where it cannot."""
-    valid = {bound["name"]: bound for bound in document["measured"]["epsilon"]["estimators"] if bound["valid"]}
-    return valid.get("mechanism") or valid.get("region")
 
 
 def _parts(document: Document) -> Iterator[Part]:
@@ -107,7 +101,7 @@ def _parts(document: Document) -> Iterator[Part]:
 def _epsilon_part(document: Document) -> Part:
     measured, exact = document["measured"]["epsilon"], document["exact"]
     picture = epsilon_picture(document, document["claimed"]["epsilon"], exact["epsilon"], exact["delta"])
-    deciding = _deciding(document)
+    deciding = words.deciding(document)
     lower = deciding["value"] if deciding else measured["lower_bound"]["value"]
     pictures = [picture]
     rows = region_data(document, lower)

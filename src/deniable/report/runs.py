@@ -144,9 +144,15 @@ def _parsed(path: Path) -> Any:
         raise ValueError(f"it holds {constant}")
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole JSON document ({error}): write it again") from error
+
+
+def _moderate(digits: str) -> int:
+    if len(digits) > 18:
+        raise ValueError(f"it holds {digits[:18]}..., which no figure of ours is")
+    return int(digits)
 
 
 def _kind(path: Path, document: Any) -> str:

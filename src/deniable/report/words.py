@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import exp, log
+from math import exp, inf, log
 
 from deniable.audit.judgement import DO_NOT_REDUCE
 from deniable.bounds import epsilon_to_belief
@@ -22,6 +22,7 @@ __all__ = [
     "bare_scores",
     "cautions",
     "claimed_protection",
+    "deciding",
     "headline",
     "is_test_mode",
     "meaning",
@@ -77,9 +78,11 @@ def badge(verdict: str, weak: str | None, test_mode: bool = False) -> str:
 
 def tone(verdict: str, weak: str | None, test_mode: bool = False) -> str:
     """How the page colours a verdict: green only where a promise is consistent and worth something."""
+    if test_mode:
+        return "open"
     if verdict == "violated":
         return "bad"
-    if test_mode or verdict not in ("consistent", "other recipe"):
+    if verdict not in ("consistent", "other recipe"):
         return "open"
     if verdict == "other recipe":
         return "odd"
@@ -143,7 +146,17 @@ def verdict_limits(document: Document) -> list[tuple[float, float, float]]:
     if "at_failure" in found["belief"]:
         belief = found["belief"]["at_failure"]
         limits.append((belief["low"], belief["high"], exact["belief"]))
+    bound = deciding(document)
+    if bound is not None and exact["epsilon"] is not None:
+        low, high = (inf if bound[end] is None else bound[end] for end in ("value", "upper"))
+        limits.append((low, high, exact["epsilon"]))
     return limits
+
+
+def deciding(document: Document) -> Document | None:
+    """The estimator that an audit's verdict rests on: the exact trade-off curve, or the region where it cannot."""
+    valid = {bound["name"]: bound for bound in document["measured"]["epsilon"]["estimators"] if bound["valid"]}
+    return valid.get("mechanism") or valid.get("region")
 
 
 def _stays_below(document: Document) -> bool:
@@ -153,6 +166,8 @@ def _stays_below(document: Document) -> bool:
 
 def meaning(document: Document) -> str:
     """An audit's verdict for somebody who has to decide."""
+    if document["verdict"] == "violated" and is_test_mode(document):
+        return "In this test more was shown than theory allows: by chance, or since the training is not as described."
     if document["verdict"] == "violated":
         mended = document.get("diagnostics", {}).get("cause")
         broken = "the training does not do what it claims" if mended else "more was shown than it allows"
@@ -174,6 +189,8 @@ def _no_violation(document: Document) -> str:
         return f"{found} On this data the observer stays below what the noise allows. {DO_NOT_REDUCE}"
     if document["measured"]["advantage"]["low"] <= 0:
         return f"{found} But the observer could hardly be told from one who guesses: this supports the promise little."
+    if any(high < allowed for _, high, allowed in verdict_limits(document)):
+        return f"{found} By some figures the observer is below what the noise allows, by others it may reach it."
     return f"{found} What the observer reached agrees with what the noise allows, as far as these trainings can tell."
 
 
@@ -277,6 +294,8 @@ def cautions(document: Document) -> list[str]:
     """What must stand beside an audit's verdict, so that nobody takes it for more or less than it is."""
     cause = document.get("diagnostics", {}).get("cause")
     found = [f"The cause: {cause}."] if cause else []
+    unseen = document.get("diagnostics", {}).get("not_examined") or []
+    found += [f"Not examined: {'; '.join(unseen)}."] if unseen else []
     if is_test_mode(document):
         return [*found, TEST_MODE]
     return [*found, *_weak(document), *_exceeded_too_often(document), *_rough(document)]

@@ -10,6 +10,20 @@
 
 #include "_vectors.h"
 
+/* Of the kernels' names, arguments and sizes: kernels.py refuses a library of another number. */
+EXPORT int kernel_version(void) { return 2; }
+
+/* Whether this processor runs the kernels faster than torch; on x86 that takes AVX2, in this build and here. */
+EXPORT int faster_than_torch(void) {
+#if defined(__x86_64__) && (defined(CLONED) || defined(__AVX2__))
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#elif defined(__x86_64__)
+    return 0;
+#else
+    return 1;
+#endif
+}
+
 /* One image; out (p, q, o), at least `floor`. */
 INLINE void convolve_one(const float *x, const float *kernel, const float *bias, float *out, float floor,
                          const Sizes *z) {
@@ -29,15 +43,15 @@ INLINE void convolve_one(const float *x, const float *kernel, const float *bias,
                     some_filters(at, at + c, at + 2 * c, at + 3 * c, kernel + f, bias ? bias + f : bias, sums, z, 0);
                 for (int t = 0; t < 4; t++)
                     for (int half = 0; half <= both; half++) {
-                        const places enough = sums[2 * t + half] > least;
-                        STORE(out + (first + t) * o + f + 8 * half, CHOOSE(enough, sums[2 * t + half], least));
+                        const places below = sums[2 * t + half] <= least; /* false for NaN, which stays */
+                        STORE(out + (first + t) * o + f + 8 * half, CHOOSE(below, least, sums[2 * t + half]));
                     }
             }
         }
         for (long j = 0; j < q; j++)
             for (long f = vectors; f < o; f++) {
                 const float sum = one_filter(x + j * c, kernel + f, bias ? bias + f : bias, z);
-                out[j * o + f] = sum > floor ? sum : floor;
+                out[j * o + f] = sum <= floor ? floor : sum;
             }
     }
 }
@@ -101,7 +115,7 @@ INLINE void pass(const float *delta, const float *out, float *passed, long line,
     const long p = z->h - z->r + 1, q = z->w - z->s + 1, o = z->o;
     if (bias) memset(bias, 0, sizeof(float) * o);
     for (long i = 0; i < p; i++, delta += q * o, passed += line, out = out ? out + q * o : out) {
-        for (long j = 0; j < q * o; j++) passed[j] = delta[j] * (float)(!out || out[j] > 0.0f);
+        for (long j = 0; j < q * o; j++) passed[j] = out && out[j] <= 0.0f ? 0.0f : delta[j];
         for (long j = 0; j < q && bias; j++)
             for (long f = 0; f < o; f++) bias[f] += passed[j * o + f];
     }

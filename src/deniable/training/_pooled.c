@@ -6,7 +6,7 @@ INLINE void largest_of_one_filter(const float *x, const float *kernel, const flo
                                   int32_t *place, const Sizes *z) {
     for (int t = 0; t < 4; t++) {
         const float value = one_filter(x + ((t / 2) * z->w + t % 2) * z->c, kernel, bias, z);
-        if (t == 0 || value > *out) *out = value, *place = t;
+        if (t == 0 || value > *out || value != value) *out = value, *place = t; /* NaN is never hidden */
     }
     if (*out <= floor) *out = floor, *place = STOPPED;
 }

@@ -8,7 +8,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+/* Clones for a processor need the loader of glibc, and gcc 12 for this name of one. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define CLONED 1
 #define FOR_THIS_CPU __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define FOR_THIS_CPU
@@ -62,7 +64,7 @@ INLINE void largest_of_four(const wide *four, long step, float floor, float *out
     wide best = four[0];
     places which = {0};
     for (int t = 1; t < 4; t++) {
-        const places better = four[t * step] > best;
+        const places better = (four[t * step] > best) | (four[t * step] != four[t * step]); /* NaN is never hidden */
         best = CHOOSE(better, four[t * step], best);
         which = (better & t) | (~better & which);
     }

@@ -18,7 +18,7 @@ class Buffers:
         self._latest: dict[str, Tensor] = {}
 
     def get(self, name: str, *shape: int) -> Tensor:
-        """The buffer of this name, grown if it is too small; its content is undefined."""
+        """The buffer of this name, grown if it is too small; single precision, and its content is undefined."""
         latest = self._latest.get(name)
         if latest is None or latest.shape != shape:
             latest = self._latest[name] = self._part(name, prod(shape)).view(shape)
@@ -27,5 +27,5 @@ class Buffers:
     def _part(self, name: str, size: int) -> Tensor:
         memory = self._memory.get(name)
         if memory is None or memory.numel() < size:
-            memory = self._memory[name] = torch.empty(size)
+            memory = self._memory[name] = torch.empty(size, dtype=torch.float32)
         return memory[:size]

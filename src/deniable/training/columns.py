@@ -57,7 +57,7 @@ def weigh(values: Tensor, factors: Tensor, sums: Tensor | None) -> None:
 
 def softmax_minus_class(values: Tensor, labels: Tensor) -> Tensor:
     """Every example's softmax, less 1 at its class (1 or trials, examples), in place."""
-    if kernels.KERNELS is not None:
+    if kernels.KERNELS is not None and labels.dtype == torch.int64:
         kernels.call("softmax_minus_class", values, labels, ctypes.c_long(len(labels)), kernels.sizes(*values.shape))
         return values
     classes = functional.one_hot(labels, values.shape[1]).transpose(1, 2)

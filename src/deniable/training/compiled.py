@@ -102,7 +102,13 @@ class CompiledConvolution(Compiled):
         self.relu = relu
 
     def _measure(self) -> Any:
-        filters, _, height, width = self._now[0].shape[1:]
+        filters, channels, height, width = self._now[0].shape[1:]
+        if self._inputs.shape[4] != channels or self._inputs.shape[2] < height or self._inputs.shape[3] < width:
+            shown = tuple(self._inputs.shape[2:])
+            raise ValueError(
+                f"images (rows, columns, channels) {shown} do not fit kernels of {channels} channels, "
+                f"{height} x {width}"
+            )
         return kernels.sizes(*self._inputs.shape[1:], filters, height, width)
 
     def _output_shape(self) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +17,8 @@ from deniable.training.stack import example_gradients
 
 __all__ = ["Ensemble", "initial_weights"]
 
+_global_generator = Lock()
+"""Factories draw from torch's one generator: blocks in several threads take turns with it."""
 GATHER_BELOW = 0.5
 """Below this rate each trial's batch is copied together; above it, all records are computed and left out by weight."""
 
@@ -22,7 +26,7 @@ GATHER_BELOW = 0.5
 def initial_weights(settings: Course, trials: int, generator: torch.Generator) -> tuple[nn.Module, list[Tensor]]:
     """A model, refused if it mixes examples, and each trial's own first weights, as the factory draws them."""
     factory = model_factory(settings.model)
-    with torch.random.fork_rng(devices=[]):
+    with _global_generator, torch.random.fork_rng(devices=[]):
         torch.set_rng_state(generator.get_state())
         models = [factory() for _ in range(trials)]
     refuse(models[0])

@@ -6,17 +6,37 @@ import ctypes
 from importlib.util import find_spec
 from typing import Any
 
-from torch import Tensor, float64
+import torch
+from torch import Tensor
 
-__all__ = ["KERNELS", "call", "sizes"]
+__all__ = ["KERNELS", "STATE", "call", "sizes", "suit"]
+
+VERSION = 2
+"""Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
+_READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 
 
-def _library() -> ctypes.CDLL | None:
+def _library() -> tuple[ctypes.CDLL | None, str]:
+    """The kernels, or None, and in a few words why."""
     spec = find_spec("deniable.training._kernels")
-    return ctypes.CDLL(spec.origin) if spec is not None and spec.origin is not None else None
+    if spec is None or spec.origin is None:
+        return None, "not built: trainings are slower; install a C compiler and deniable again"
+    try:
+        library = ctypes.CDLL(spec.origin)
+        version = library.kernel_version()
+    except (OSError, AttributeError):
+        version = 0
+    if version != VERSION:
+        return None, f"of another version ({version}, not {VERSION}) and left out: install deniable again"
+    return (library, "in use") if library.faster_than_torch() else (None, "left out: torch is faster on this processor")
 
 
-KERNELS = _library()
+KERNELS, STATE = _library()
+
+
+def suit(*tensors: Tensor) -> bool:
+    """Whether the kernels can read and write such tensors: single precision, in this machine's memory."""
+    return all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
 
 
 def sizes(*values: int) -> Any:
@@ -25,15 +45,22 @@ def sizes(*values: int) -> Any:
 
 
 def call(name: str, *arguments: Tensor | Any) -> None:
-    """Call a kernel; tensors, contiguous and of single precision or whole, become addresses and None becomes NULL."""
-    assert KERNELS is not None
+    """Call a kernel; tensors, contiguous and of single precision or whole, become addresses and None becomes NULL.
+
+    TypeError refuses any other tensor: a kernel would read and write beyond it.
+    """
+    if KERNELS is None:
+        raise RuntimeError(f"the compiled kernels are {STATE}")
     if getattr(KERNELS, name)(*map(_address, arguments)):
-        raise MemoryError(f"no memory is left for the kernel {name}: lower trials_per_block")
+        raise MemoryError(f"no memory is left for the kernel {name}: take fewer records or a smaller model")
 
 
 def _address(value: Tensor | Any) -> Any:
-    if isinstance(value, Tensor):
-        assert value.is_contiguous()
-        assert value.dtype != float64
-        return ctypes.c_void_p(value.data_ptr())
-    return ctypes.c_void_p(None) if value is None else value
+    if not isinstance(value, Tensor):
+        return ctypes.c_void_p(None) if value is None else value
+    if value.dtype not in _READABLE or value.device.type != "cpu" or not value.is_contiguous():
+        raise TypeError(
+            f"a kernel needs contiguous tensors of {_READABLE} on the cpu, got {value.dtype} on {value.device.type}"
+            f"{'' if value.is_contiguous() else ', not contiguous'}"
+        )
+    return ctypes.c_void_p(value.data_ptr())

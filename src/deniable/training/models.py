@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from deniable.data.own import imported, run_own
 from deniable.training.settings import ModelFactory
 
 __all__ = [
@@ -24,7 +27,12 @@ __all__ = [
     "named_function",
     "purchase",
     "refuse",
+    "sized_model",
+    "small_images",
 ]
+
+USUAL_WIDTH = 64
+"""Of the hidden layer of a usual network."""
 
 
 def dense(*widths: int) -> nn.Sequential:
@@ -84,18 +92,63 @@ MODELS: dict[str, ModelFactory] = {
 }
 
 
+def small_images(channels: int, height: int, width: int, classes: int) -> nn.Sequential:
+    """Twice conv 3x3 (16 filters), ReLU, max pool 2; then dense to the classes. Sides from 4 on."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * (height // 4) * (width // 4), classes),
+    )
+
+
+def sized_model(model: str | None, shape: tuple[int, ...], classes: int) -> str:
+    """The name, with its sizes, of a usual network for records of this shape; any other name as it is.
+
+    ``logistic`` is one dense layer, ``mlp:64,32`` has hidden layers of these widths, ``cnn`` is `small_images`. Without
+    a name it is ``cnn`` for images with sides from 8 on, else ``mlp:64``.
+    """
+    outputs = max(2, classes)
+    if model is None:
+        model = "cnn" if len(shape) == 3 and min(shape[1:]) >= 8 else f"mlp:{USUAL_WIDTH}"
+    if model == "cnn":
+        if len(shape) != 3 or min(shape[1:]) < 4:
+            raise ValueError(f"model cnn needs images with sides from 4 on, the records have shape {shape}: name mlp")
+        return f"cnn:{','.join(map(str, (*shape, outputs)))}"
+    if model.startswith("mlp:") and not re.fullmatch(r"mlp:\d+(,\d+)*", model):
+        raise ValueError(f"model mlp: must name the widths of its hidden layers, as in mlp:64,32, got {model!r}")
+    if model in ("logistic", "mlp") or model.startswith("mlp:"):
+        hidden = {"logistic": "", "mlp": f"{USUAL_WIDTH},"}.get(model, f"{model[4:]},")
+        return f"dense:{prod(shape)},{hidden}{outputs}"
+    return model
+
+
+def _sized_factory(model: str) -> ModelFactory | None:
+    """The factory of a name that `sized_model` made; None for other names."""
+    kind, _, text = model.partition(":")
+    if kind not in ("dense", "cnn") or not re.fullmatch(r"[\d,]*", text):
+        return None
+    sizes = [int(size) if size and len(size) < 7 else 0 for size in text.split(",")]
+    if 0 in sizes or len(sizes) < 2 or (kind == "cnn" and len(sizes) != 4):
+        raise ValueError(
+            f"model must name whole numbers from 1 to 999999, as in mlp:64,32 or {kind}:..., got {model!r}"
+        )
+    return partial(dense if kind == "dense" else small_images, *sizes)
+
+
 def named_function(argument: str, name: str) -> Callable[..., Any]:
-    """The function that ``"module:function"`` names."""
+    """The function that ``"module:function"`` names; modules of the current folder are found, too."""
     module, separator, function = name.partition(":")
     if not (module and separator and function):
         raise ValueError(f"{argument} must be a known name or 'module:function', got {name!r}")
     try:
-        found = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
+        return imported(name)
+    except (ImportError, ValueError) as error:
         raise ValueError(f"{argument} names {name!r}, which cannot be imported: {error}") from error
-    if not callable(found):
-        raise ValueError(f"{argument} names {name!r}, which is not a function")
-    return found  # type: ignore[no-any-return]
 
 
 def model_factory(model: str | ModelFactory) -> ModelFactory:
@@ -105,18 +158,19 @@ def model_factory(model: str | ModelFactory) -> ModelFactory:
     if model in MODELS:
         return MODELS[model]
     if ":" not in model:
-        raise ValueError(f"model must be one of {', '.join(sorted(MODELS))} or 'module:function', got {model!r}")
-    return named_function("model", model)
+        known = ", ".join(sorted(MODELS))
+        raise ValueError(f"model must be one of logistic, mlp:64,32, cnn, {known} or 'module:function', got {model!r}")
+    return _sized_factory(model) or named_function("model", model)
 
 
 def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
     """Refuse a model that does not take such records or has no output for every class."""
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model's function must return an nn.Module, got {type(model).__name__}")
     refuse(model)
-    try:
-        with torch.no_grad():
-            shape = tuple(model(records).shape)
-    except RuntimeError as error:
-        raise ValueError(f"model cannot take records of shape {tuple(records.shape[1:])}: {error}") from error
+    with torch.no_grad():
+        given = run_own(f"model cannot take records of shape {tuple(records.shape[1:])}: it", lambda: model(records))
+    shape = tuple(getattr(given, "shape", ()))
     if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
         wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
         raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")

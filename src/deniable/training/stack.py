@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from deniable.training import kernels
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
 from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
@@ -112,11 +113,11 @@ class StackGradients(ExampleGradients):
 def example_gradients(
     model: nn.Module, loss: Loss, weights: list[Tensor], record: Tensor, *, differing: int, shared: bool
 ) -> ExampleGradients:
-    """The fastest path for this model: known layers in sequence, else any module by `torch.func`.
+    """The fastest path for this model: known layers in sequence and single precision, else any by `torch.func`.
 
     `record` is an example of the data, `shared` whether all trials see the same records (full batches).
     """
-    layers = known_layers(model, weights, record, shared)
+    layers = known_layers(model, weights, record, shared) if kernels.suit(record, *weights) else None
     if layers is None:
         return GenericGradients(model, loss, weights, differing)
     return StackGradients(layers, loss, differing, activations(model, record))

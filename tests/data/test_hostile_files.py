@@ -79,3 +79,11 @@ def test_a_function_of_ones_own_that_fails(tmp_path: Path, monkeypatch: pytest.M
         load("hostile_mine:data")
     with pytest.raises(ValueError, match="hostile_typo:data raised SyntaxError"):
         load("hostile_typo:data")
+
+
+def test_an_archive_of_the_future(tmp_path: Path) -> None:
+    content = bytearray(archive(tmp_path / "a.npz", {"X": npy((1,), bytes(8))}).read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 137
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"not an \.npz of plain arrays"):
+        read_npz(tmp_path / "a.npz")

@@ -87,3 +87,9 @@ def test_an_archive_of_the_future(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(ValueError, match=r"not an \.npz of plain arrays"):
         read_npz(tmp_path / "a.npz")
+
+
+def test_a_heading_of_another_length(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,c,d,label\n1,2\n3,1\n")
+    with pytest.raises(ValueError, match="first line has 5 cells"):
+        load(tmp_path / "a.csv")

@@ -150,3 +150,14 @@ def test_contracts_allow_the_design(house: Path) -> None:
     add(house, "report", "import matplotlib, jinja2")
     add(house, "cli", "import deniable.experiments, deniable.report, typer, rich")
     assert contracts_hold(house)
+
+
+def test_rooms_are_imported_when_asked_for() -> None:
+    """In a fresh process, since a module that anybody imported is an attribute of the package."""
+    rooms = ("bounds", "data", "local", "training", "audit")
+    program = (
+        f"import deniable as dn; assert {set(rooms)} <= set(dir(dn)); "
+        f"print(*(getattr(dn, room).__name__ for room in {rooms}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [f"deniable.{room}" for room in rooms], done.stderr

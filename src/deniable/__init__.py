@@ -62,8 +62,16 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+_ROOMS = ("adversaries", "audit", "bounds", "comparison", "data", "local", "report", "store", "training")
+"""Modules that are imported when they are first asked for; `audit`, which may be called, and some need torch."""
+
+
 def __getattr__(name: str) -> Any:
-    """`deniable.audit(...)`, imported when it is first asked for: it needs the `train` extra (torch)."""
-    if name == "audit":
-        return import_module("deniable.audit")
+    """`deniable.audit(...)`, `deniable.data` and the other rooms, imported when they are first asked for."""
+    if name in _ROOMS:
+        return import_module(f"deniable.{name}")
     raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS])

@@ -63,7 +63,8 @@ def test_bare_records_tells_who_is_exposed(run: Run, tmp_path: Path) -> None:
     assert outcome.err.startswith(f"records: {tmp_path / 'records.csv'}, picture: {tmp_path / 'exposed-records.png'}")
     assert (tmp_path / "exposed-records.png").read_bytes().startswith(b"\x89PNG")
     rows = (tmp_path / "records.csv").read_text().splitlines()
-    assert rows[0].startswith("record,label,")
+    assert rows[0].startswith("record,")
+    assert "label" not in rows[0]
     assert len(rows) == 1 + 100
     exposed = outcome.document["exposure"]
     assert (exposed["records"], len(exposed["most_exposed"])) == (100, 10)
@@ -266,3 +267,22 @@ def test_networks_that_cannot_be_made(run: Run, mine: Path, model: str, said: st
     outcome = run("audit", "--data", "mine.csv", "--label", "y", "--belief", ".9", "--model", model, *FEW)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert said in outcome.err
+
+
+def test_records_and_labels_are_shown_only_when_asked_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.axes import Axes  # noqa: PLC0415 (only this test draws)
+
+    drawn: list[object] = []
+    monkeypatch.setattr(Axes, "imshow", lambda axes, image, **options: drawn.append(image))
+    asked = ("audit", "digits", "--noise", 5, "--records", 12, "--steps", 2, "--trials", 0, "--exposure", "--json")
+    hidden = run(*asked, "--out", tmp_path / "hidden").document
+    assert not drawn
+    assert "label" not in (tmp_path / "hidden" / "records.csv").read_text()
+    assert all("label" not in one for one in hidden["exposure"]["most_exposed"])
+    shown = run(*asked, "--show-records", "--out", tmp_path / "shown").document
+    assert len(drawn) == 10
+    assert (tmp_path / "shown" / "records.csv").read_text().startswith("record,label,")
+    assert all("label" in one for one in shown["exposure"]["most_exposed"])
+    assert run("audit", "digits", "--noise", 5, "--show-records").err.count("--exposure, which is missing") == 1

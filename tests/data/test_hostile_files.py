@@ -79,3 +79,17 @@ def test_a_function_of_ones_own_that_fails(tmp_path: Path, monkeypatch: pytest.M
         load("hostile_mine:data")
     with pytest.raises(ValueError, match="hostile_typo:data raised SyntaxError"):
         load("hostile_typo:data")
+
+
+def test_an_archive_of_the_future(tmp_path: Path) -> None:
+    content = bytearray(archive(tmp_path / "a.npz", {"X": npy((1,), bytes(8))}).read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 137
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"not an \.npz of plain arrays"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_a_heading_of_another_length(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,c,d,label\n1,2\n3,1\n")
+    with pytest.raises(ValueError, match="first line has 5 cells"):
+        load(tmp_path / "a.csv")

@@ -256,13 +256,15 @@ def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np
     return float(np.corrcoef(ranks, other)[0, 1])
 
 
-def write_records(exposed: Exposure, labels: NDArray[np.int64], path: Path | str) -> None:
-    """One CSV row a record of D, in its order: record, label, norms, change, advantage, belief, rank."""
-    rank = np.empty(len(labels), dtype=int)
-    rank[exposed.most(len(labels))] = np.arange(1, len(labels) + 1)
+def write_records(exposed: Exposure, labels: NDArray[np.int64] | None, path: Path | str) -> None:
+    """One CSV row a record of D, in its order: record, label (if given), norms, change, advantage, belief, rank."""
+    count = len(exposed.change)
+    rank = np.empty(count, dtype=int)
+    rank[exposed.most(count)] = np.arange(1, count + 1)
     columns = [getattr(exposed, name) for name in COLUMNS]
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["record", "label", *COLUMNS, "rank"])
-        for i, label in enumerate(labels):
-            writer.writerow([i, int(label), *(f"{float(column[i]):.9g}" for column in columns), rank[i]])
+        writer.writerow(["record", *([] if labels is None else ["label"]), *COLUMNS, "rank"])
+        for i in range(count):
+            label = [] if labels is None else [int(labels[i])]
+            writer.writerow([i, *label, *(f"{float(column[i]):.9g}" for column in columns), rank[i]])

@@ -70,12 +70,12 @@ def _spread(number: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, number - 1, min(number, CANDIDATES)).astype(np.intp))
 
 
-def exposure_document(exposed: Exposure, inside: Dataset, path: Path) -> Document:
-    """The most exposed, the spread, and whether unlike records are the exposed ones."""
+def exposure_document(exposed: Exposure, inside: Dataset, path: Path, show_records: bool = False) -> Document:
+    """The most exposed, the spread, and whether unlike records are the exposed ones; labels only if asked for."""
     ten = [
         {
             "record": int(record),
-            "label": int(inside.labels[record]),
+            **({"label": int(inside.labels[record])} if show_records else {}),
             "change": float(exposed.change[record]),
             "advantage": float(exposed.advantage[record]),
             "belief": float(exposed.belief[record]),

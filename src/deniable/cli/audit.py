@@ -8,7 +8,7 @@ import json as encoder
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
@@ -134,6 +134,9 @@ def audit(
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
     estimators: Annotated[bool, _flag("estimators", "Show every estimator of epsilon, too.")] = False,
+    show_records: Annotated[
+        bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
+    ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
@@ -145,7 +148,12 @@ def audit(
         if only:
             texts["trials"] = None
         arguments = _arguments(texts)
-        document = _exposure_alone(arguments, out, resume) if only else _campaign(arguments, out, resume, exposure)
+        if show_records and not exposure:
+            raise ValueError("--show-records is about the files of --exposure, which is missing")
+        shown = Exposed(Path(out or "."), show_records) if exposure else None
+        document = (
+            _exposure_alone(arguments, out, resume, show_records) if only else _campaign(arguments, out, resume, shown)
+        )
         unwritten = None if only else write_report(document, out)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
@@ -177,16 +185,23 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": sources[0], **values, **named}
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposure: bool) -> dict[str, Any]:
+class Exposed(NamedTuple):
+    """Where the exposure's files go, and whether they show records and labels."""
+
+    place: Path
+    show_records: bool
+
+
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> dict[str, Any]:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, store, Path(out or ".") if exposure else None)
+        return _played(arguments, store, exposed)
 
 
-def _played(arguments: dict[str, Any], store: Store | None, exposed: Path | None) -> dict[str, Any]:
+def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> dict[str, Any]:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
@@ -199,11 +214,11 @@ def _played(arguments: dict[str, Any], store: Store | None, exposed: Path | None
         plan = Plan.on(ground, trials, measure, progress)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    found = {} if exposed is None else {"exposure": written(ground, exposed)}
+    found = {} if exposed is None else {"exposure": written(ground, *exposed)}
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         document = run(plan, store, progress=progress, **running)[0] | found
     if found:
-        document["provenance"]["command"] += " --exposure"
+        document["provenance"]["command"] += " --exposure" + (" --show-records" if exposed and exposed[1] else "")
     return document
 
 
@@ -213,7 +228,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
     return grounded(**arguments)
 
 
-def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool) -> dict[str, Any]:
+def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> dict[str, Any]:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
     unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
@@ -223,7 +238,7 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool) ->
 
     with patience("Loading the data ..."):
         ground = _ground(arguments)
-    return alone(ground, out)
+    return alone(ground, out, show_records)
 
 
 def _trials_in(store: Store | None) -> int:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["alone", "exposure_words", "show_alone", "written"]
 
 
-def written(ground: Ground, place: Path) -> Document:
-    """The exposure's document; its records.csv and picture are in `place`."""
+def written(ground: Ground, place: Path, show_records: bool = False) -> Document:
+    """The exposure's document; its records.csv and picture are in `place`, with labels and images only if asked for."""
     from deniable.audit.exposure import write_records
     from deniable.audit.exposure_record import exact_scores, exposed_by, exposure_document
     from deniable.report.exposed import exposed_records
@@ -34,19 +34,20 @@ def written(ground: Ground, place: Path) -> Document:
     place.mkdir(parents=True, exist_ok=True)
     table, picture = place / "records.csv", place / "exposed-records.png"
     with patience("Comparing exposure with dissimilarity ..."):
-        write_records(exposed, inside.labels, table)
-        exposed_records(exposed, inside, exact_scores(ground)["advantage"]).savefig(picture, dpi=150)
-        document = exposure_document(exposed, inside, table)
+        write_records(exposed, inside.labels if show_records else None, table)
+        possible = exact_scores(ground)["advantage"]
+        exposed_records(exposed, inside, possible, show_records).savefig(picture, dpi=150)
+        document = exposure_document(exposed, inside, table, show_records)
     print(f"records: {table}, picture: {picture}", file=sys.stderr)
     return document
 
 
-def alone(ground: Ground, out: str | None) -> Document:
+def alone(ground: Ground, out: str | None, show_records: bool = False) -> Document:
     """The exposure without a campaign; with `out`, exposure.json is there, too."""
     from deniable.audit.exposure_record import exposure_alone
 
     place = Path(out or ".")
-    document = exposure_alone(ground, written(ground, place))
+    document = exposure_alone(ground, written(ground, place, show_records))
     if out is not None:
         from deniable.store import write_document
 

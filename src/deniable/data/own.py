@@ -118,6 +118,8 @@ def from_csv(path: Path, label: str | None = None) -> Dataset:
             raise ValueError(f"{path} has a header line but no records")
     column = _label_column(path, header, len(first), label)
     table = _numbers(path, skip=header is not None)
+    if table.shape[1] != len(first):
+        raise ValueError(f"{path}: the first line has {len(first)} cells, the others have {table.shape[1]}")
     return from_arrays(path.stem, np.delete(table, column, axis=1), table[:, column])
 
 

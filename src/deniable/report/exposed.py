@@ -42,8 +42,11 @@ def _draw_distribution(data: Document) -> Figure:
     return drawing
 
 
-def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure:
-    """Advantage over every record, beside what the noise allows; below, the ten most exposed, images as such."""
+def exposed_records(exposed: Exposure, data: Dataset, possible: float, show_records: bool = False) -> Figure:
+    """Advantage over every record, beside what the noise allows; below, the ten most exposed by number.
+
+    With `show_records` they have their labels, and images are drawn: personal data.
+    """
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2, 1.3])))
     axes = upper.add_subplot()
@@ -53,10 +56,10 @@ def exposed_records(exposed: Exposure, data: Dataset, possible: float) -> Figure
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0))
     most = exposed.most()
-    if data.kind == "image":
+    if data.kind == "image" and show_records:
         _images(lower, exposed, data, most)
     else:
-        _bars(lower, exposed, data, most)
+        _bars(lower, exposed, data if show_records else None, most)
     return figure
 
 
@@ -70,9 +73,9 @@ def _images(figure: FigureBase, exposed: Exposure, data: Dataset, most: NDArray[
         axes.set(xticks=[], yticks=[])
 
 
-def _bars(figure: FigureBase, exposed: Exposure, data: Dataset, most: NDArray[np.intp]) -> None:
+def _bars(figure: FigureBase, exposed: Exposure, data: Dataset | None, most: NDArray[np.intp]) -> None:
     axes = figure.add_subplot()
-    names = [f"#{record}\nlabel {data.labels[record]}" for record in most]
+    names = [f"#{record}" + ("" if data is None else f"\nlabel {data.labels[record]}") for record in most]
     axes.bar(names, exposed.advantage[most], color=COLOUR)
     axes.set_ylabel("advantage")
     axes.tick_params(axis="x", labelsize="x-small")

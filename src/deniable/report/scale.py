@@ -59,7 +59,7 @@ def share_axis(title: str) -> Axis:
 def epsilon_axis(title: str, values: list[float | None]) -> Axis:
     """From 0 to somewhat more than the largest of the values."""
     high = 1.12 * max([0.1, *(value for value in values if value is not None and isfinite(value))])
-    step = next(s for power in range(-2, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if high / s <= 6)
+    step = next(s for power in range(-2, 309) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if high / s <= 6)
     ticks = tuple((number * step, f"{number * step:.6g}") for number in range(int(high / step) + 1))
     return Axis(title, 0.0, high, ticks, figure, "any value")
 

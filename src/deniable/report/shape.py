@@ -88,7 +88,7 @@ TEST = {
 EXPOSURE = {
     "method": (str,),
     "records": (int,),
-    "most_exposed": [{"record": (int,), "label": (int,), "change": NUMBER, "advantage": NUMBER, "belief": NUMBER}],
+    "most_exposed": [{"record": (int,), "label?": (int,), "change": NUMBER, "advantage": NUMBER, "belief": NUMBER}],
     "least_advantage": NUMBER,
     "median_advantage": NUMBER,
     "note": (str,),

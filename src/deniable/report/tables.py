@@ -130,7 +130,13 @@ def _plain(value: Any) -> str:
 def exposed(found: Document) -> Table:
     """The most exposed records."""
     rows = tuple(
-        (f"#{one['record']}", str(one["label"]), figure(one["change"]), figure(one["advantage"]), share(one["belief"]))
+        (
+            f"#{one['record']}",
+            str(one.get("label", "not shown")),
+            figure(one["change"]),
+            figure(one["advantage"]),
+            share(one["belief"]),
+        )
         for one in found["most_exposed"]
     )
     head = ("Record", "label", "what it changes", "advantage over it", "belief about it")

@@ -1,0 +1,32 @@
+"""A small share of the hunt for inputs: random command lines, bodies, files and stores with fixed seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch", reason="the audit needs the extra 'train'")
+pytest.importorskip("fastapi", reason="the planner needs the extra 'web'")
+
+from hunt import inputs
+from hunt.inputs import fault_of, look
+
+
+@pytest.mark.filterwarnings("ignore")  # of the test client's own
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_no_input_ends_in_a_traceback(first: int) -> None:
+    assert [str(find) for seed in range(first, first + 20) if (find := look(seed)) is not None] == []
+
+
+def test_the_hunt_notices_a_traceback_and_an_undocumented_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(arguments: list[str]) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("deniable.cli.main", broken)
+    assert "ZeroDivisionError" in str(fault_of(["explain"]))
+
+    def odd(arguments: list[str]) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr("deniable.cli.main", odd)
+    assert "exit code 3" in str(fault_of(["explain"]))
+    assert inputs._not_json('{"a": NaN}')

@@ -149,6 +149,8 @@ def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explana
         return [one for one in unknown_sum(evidence, kept, noises) if one.weakens is not False] + rest
     if found is None and evidence.gradient_fits:
         noises = _noise_causes([test for test in failed if test.name in NOISE], evidence, noise.noise_ratio(evidence))
+        if "the noise has a mean" in kept.sentence:  # which looks like noise that is common to all weights
+            noises = [one for one in noises if one.name == "noise scale" and noise.noise_ratio(evidence) < ENOUGH]
         return [*noises, replace(kept, weakens=False), *rest]
     if found is None:
         return [*unknown_sum(evidence, kept, [by_name[name] for name in NOISE if name in by_name]), *rest]

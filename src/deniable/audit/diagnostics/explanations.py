@@ -197,6 +197,11 @@ class _Candidate:
     def distance(self, gram: Array) -> float:
         return float(self.parts @ gram @ self.parts) + FITTED * self.fitted
 
+    @property
+    def order(self) -> int:
+        """The simplest first, where nothing else tells them apart."""
+        return VECTORS.index(self.name) if self.name in VECTORS else len(VECTORS)
+
     def left(self, gram: Array) -> float:
         """The distance between twins, where nothing is random."""
         return float(self.parts @ gram @ self.parts) * (1 + 1e-3 * self.fitted)
@@ -233,7 +238,7 @@ def _fitting(evidence: Evidence, exact: Array) -> tuple[_Candidate | None, list[
 
 def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[_Candidate]) -> Explanation:
     """Of the candidates that twins do not tell apart, the one that the trials fit best."""
-    best = min(tied, key=lambda one: one.distance(gram))
+    best = min(tied, key=lambda one: (round(one.distance(gram)), one.order))
     alike = next((text for pair, text in _ALIKE.items() if {one.name for one in tied} >= set(pair)), None)
     found = _explained(evidence, best, gram, alike)
     if best.name != SCALED or abs(found.noise_ratio - 1) >= 0.1:
@@ -249,11 +254,10 @@ def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:
     found: dict[int, _Candidate] = {}
     for step, exact in enumerate(every if every is not None else []):
         if exact[0, 0] > 0 and _summed(CLAIMED).left(exact) > EXACT * float(exact[0, 0]):
-            best, _ = _fitting(evidence, exact)
-            if (best is not None and best.weakens and best.fitted == 0) or (
-                best is not None and best.name == NORM and best.stretch > 1.05
-            ):
-                found[step + 1] = best
+            _, tied = _fitting(evidence, exact)
+            leaks = [one for one in tied if one.weakens and one.name not in _DIRECTIONS]
+            if leaks and len(leaks) == sum(one.name not in _DIRECTIONS for one in tied):
+                found[step + 1] = min(leaks, key=lambda one: (one.fitted, one.order))
     if not found:
         return None
     worst = found[max(found, key=lambda step: found[step].stretch)]

@@ -60,33 +60,38 @@ NAMED = [
     ("clipped per layer", 1.0, "every layer is clipped on its own"),
     ("clip at 2C", 1.0, "twice the claimed norm"),
     ("not clipped", 1.0, "not clipped"),
-    ("momentum", 1.0, "previous step's gradient"),
     ("noise not applied", 1.0, "without its noise"),
     ("other noise applied", 1.0, "do not move by the yielded gradient"),
-    ("left out", 1.0, "a record is left out"),
     ("twice the steps", 1.0, "16 steps, 8 are claimed"),
-    ("mean without divisor", 1.0, "yield its divisor"),
     ("fixed size", 0.3, "the same size"),
     ("shuffled", 0.3, "come again in every pass"),
     ("same batch", 0.3, "the same batch is drawn again"),
     ("with replacement", 0.3, "more than once"),
-    ("never drawn", 0.3, "not drawn equally often"),
     ("secretly all", 0.3, "all records are used"),
 ]
 
 
 @pytest.mark.parametrize(("fault", "rate", "words"), NAMED)
 def test_a_broken_training_is_caught_and_its_cause_named(fault: str, rate: float, words: str) -> None:
-    trials = 120 if fault == "left out" else 40  # one record of forty, under noise of three times its gradient
-    document = examined(Broken(fault, rate=rate, steps=STEPS), rate, trials=trials)
+    document = examined(Broken(fault, rate=rate, steps=STEPS), rate)
     assert document["verdict"] == "violated"
     assert words in document["diagnostics"]["cause"]
     assert document["diagnostics"]["cause"][1:] in document["verdict_text"]
 
 
-@pytest.mark.parametrize(("fault", "words"), [("ten percent more", "has 1.1"), ("after averaging", "after averaging")])
-def test_too_much_noise_is_not_as_claimed_but_no_violation(fault: str, words: str) -> None:
-    document = examined(Broken(fault, steps=STEPS))
+OTHER = [
+    ("ten percent more", 1.0, "has 1.1"),
+    ("after averaging", 1.0, "after averaging"),
+    ("momentum", 1.0, "previous step's gradient"),
+    ("left out", 1.0, "a record is left out"),
+    ("mean without divisor", 1.0, "yield its divisor"),
+    ("never drawn", 0.3, "not drawn equally often"),
+]
+
+
+@pytest.mark.parametrize(("fault", "rate", "words"), OTHER)
+def test_what_is_as_private_is_another_recipe_and_no_violation(fault: str, rate: float, words: str) -> None:
+    document = examined(Broken(fault, rate=rate, steps=STEPS), rate)
     assert document["verdict"] == "other recipe"
     assert words in document["diagnostics"]["cause"]
 
@@ -137,7 +142,7 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
     loop = OpacusLoop(optimizer=optimizer, batch=batch, passes=STEPS if batch is None else 2)
     claimed = dn.Gaussian(3.0).composed(STEPS) if batch is None else dn.Gaussian(3.0).subsampled(rate).composed(10)
     document = dn.audit(
-        "digits", trainer=loop, model=small, claimed=claimed, clip=1.0, adjacency="add-remove",
+        "digits", trainer=loop, model=small, claimed=claimed, clip=1.0, adjacency="zero-out",
         trials=16, records=40, processes=1,
     )  # fmt: skip
     assert document["verdict"] == "consistent"

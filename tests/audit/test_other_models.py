@@ -60,7 +60,7 @@ class Training:
             if self.fault == "momentum before noise" and before is not None:
                 clean = {name: g + 0.9 * before[name] for name, g in clean.items()}
             noisy = {name: g + self.noise(g, step, generator) for name, g in clean.items()}
-            count = max(1.0, float(len(drawn)) if self.fault == "own size" else self.rate * len(x))
+            count = max(1.0, float(len(drawn)) if self.fault == "own size" else self.rate * 40)
             mean = {name: g / count for name, g in noisy.items()}
             yield AppliedStep(weights, mean, count, None if self.rate == 1 else drawn)
             older, before = weights, clean

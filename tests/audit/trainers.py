@@ -29,6 +29,8 @@ class Broken:
     steps: int = 10
     rate: float = 1.0
     lr: float = 0.5
+    expected: int = 40
+    """Records, for the divisor: a number that does not depend on the data set."""
 
     def __call__(self, records: Records, seed: int) -> Iterator[AppliedStep]:
         generator = torch.Generator().manual_seed(0 if self.fault == "one seed" else seed)
@@ -51,7 +53,7 @@ class Broken:
                 factor = 0.9 if self.fault == "momentum" else 1.0
                 summed = [s + factor * b for s, b in zip(summed, before, strict=True)]
             before = summed
-            count = max(1.0, self.rate * len(x))
+            count = max(1.0, self.rate * self.expected)
             told = None if self.rate == 1 and self.fault != "sampled" else batch
             if self.fault == "mean without divisor":
                 yield AppliedStep(weights, [s / count for s in summed])

@@ -7,9 +7,10 @@ anything imports the room.
 Rooms with torch, imported when they are first asked for:
 - our own training: campaign (data, neighbours, trials, disk) | evidence, sensitivity (what the trials show) | region
   (the region of privacy) | record (the JSON document, and `audit`);
-- somebody else's: claim, trainer (what it claims and yields) | adapters (Opacus) | recomputed, updates, alternatives
-  (what it did) | residuals (one trial's statistics) | diagnostics (the causes) | mixing (models without per-example
-  gradients) | examination (`examine_trainer`) | training_record (its document);
+- somebody else's: recipe, claim, trainer (what it claims and yields) | adapters (Opacus) | recomputed, updates,
+  alternatives (what it did) | residuals (one trial's statistics) | twins (the same seed, one record exchanged) |
+  diagnostics (the causes) | mixing (models without per-example gradients) | examination (`examine_trainer`) |
+  training_record (its document);
 - who is exposed: exposure | exposure_record (its document); ground (data, D and training) carries it and campaigns.
 
 Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
@@ -31,15 +32,22 @@ if TYPE_CHECKING:
     from deniable.audit.examination import examine_trainer
     from deniable.audit.judgement import Verdict, verdict
     from deniable.audit.promise import Promise
+    from deniable.audit.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
     from deniable.audit.record import audit, judge, planned, run
-    from deniable.audit.trainer import AppliedStep, Records
+    from deniable.audit.trainer import AppliedStep, Records, Released
 
 _HOMES = {
+    "Adaptive": "recipe",
     "AppliedStep": "trainer",
+    "AutoS": "recipe",
     "Measured": "evidence",
+    "Normalised": "recipe",
+    "PerLayer": "recipe",
     "Plan": "campaign",
     "Promise": "promise",
+    "Recipe": "recipe",
     "Records": "trainer",
+    "Released": "trainer",
     "Trials": "campaign",
     "Verdict": "judgement",
     "audit": "record",
@@ -54,11 +62,17 @@ _HOMES = {
 }
 
 __all__ = [
+    "Adaptive",
     "AppliedStep",
+    "AutoS",
     "Measured",
+    "Normalised",
+    "PerLayer",
     "Plan",
     "Promise",
+    "Recipe",
     "Records",
+    "Released",
     "Trials",
     "Verdict",
     "audit",

@@ -6,12 +6,25 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.audit.trainer import AppliedStep
+from deniable.audit.trainer import COUNT_NOISE, AppliedStep, Released
 
 __all__ = ["watch_opacus"]
 
 
-def watch_opacus(optimizer: Any, loader: Any = None) -> list[AppliedStep]:
+class WatchedSteps(list[AppliedStep]):
+    """The steps of a loop, and the parameters that it moves."""
+
+    def __init__(self, parameters: list[Any]) -> None:
+        super().__init__()
+        self._parameters = parameters
+
+    @property
+    def released(self) -> Released | None:
+        """The weights as they are now: the final ones, once the loop has ended."""
+        return Released(self._parameters) if self else None
+
+
+def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
     """A list that fills itself while an Opacus loop runs; return it from the trainer.
 
     `optimizer` and `loader` are those that ``PrivacyEngine.make_private`` returned; without `loader` every step is
@@ -28,17 +41,21 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> list[AppliedStep]:
                 ...
             return steps
 
-    What is recorded is what Opacus hands to the wrapped optimizer: ``p.grad`` after clipping, noise and scaling.
+    What is recorded is what Opacus hands to the wrapped optimizer: ``p.grad`` after clipping, noise and scaling; its
+    clipping norm, which ``clipping="adaptive"`` changes; and the weights when the loop has ended.
     """
     drawn = _drawn_batches(loader) if loader is not None else None
-    steps: list[AppliedStep] = []
+    steps = WatchedSteps(list(optimizer.params))
     earlier = optimizer.step_hook
 
     def record(stepping: Any) -> None:
         weights, gradients = list(stepping.params), [p.grad for p in stepping.params]
         divisor = stepping.expected_batch_size * stepping.accumulated_iterations
         batch = None if drawn is None else _next(drawn, stepping)
-        steps.append(AppliedStep(weights, gradients, divisor if stepping.loss_reduction == "mean" else 1.0, batch))
+        scale = divisor if stepping.loss_reduction == "mean" else 1.0
+        counted = getattr(stepping, "unclipped_num_std", None)
+        public = {} if counted is None else {COUNT_NOISE: float(counted)}
+        steps.append(AppliedStep(weights, gradients, scale, batch, _clip(stepping), public))
         if earlier is not None:
             earlier(stepping)
 
@@ -75,8 +92,22 @@ def _drawn_batches(loader: Any) -> deque[list[int]]:
 
 def _next(drawn: deque[list[int]], stepping: Any) -> list[int]:
     """The batch of this step, all of them if it accumulated several; a loop may have skipped empty ones."""
-    while drawn and not drawn[0] and len(stepping.grad_samples[0]):
+    while drawn and not drawn[0] and _drew_something(stepping):
         drawn.popleft()
     if len(drawn) < stepping.accumulated_iterations:
         raise ValueError("loader must be the one that the loop draws from: a step was taken without a batch from it")
     return [record for _ in range(stepping.accumulated_iterations) for record in drawn.popleft()]
+
+
+def _drew_something(stepping: Any) -> bool:
+    """Whether the step's batch had records: by their gradients, or by their sum (ghost clipping keeps no more)."""
+    samples = getattr(stepping.params[0], "grad_sample", None)
+    if samples is None:
+        return any(p.summed_grad is not None and bool(p.summed_grad.any()) for p in stepping.params)
+    return len(samples[0] if isinstance(samples, list) else samples) > 0
+
+
+def _clip(stepping: Any) -> float | None:
+    """The norm of this step, where it is one number (adaptive clipping changes it, clipping per layer has several)."""
+    norm = stepping.max_grad_norm
+    return float(norm) if isinstance(norm, int | float) or getattr(norm, "ndim", None) == 0 else None

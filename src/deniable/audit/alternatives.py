@@ -5,6 +5,7 @@ For finding the cause only, so for a few trials: every record's gradient is mate
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -14,9 +15,19 @@ from torch import Tensor
 
 from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
-from deniable.training.gradients import GenericGradients
 
-__all__ = ["AFTER", "CLIPS", "MICROBATCHES", "VECTORS", "products"]
+__all__ = [
+    "AFTER",
+    "CLIPS",
+    "LOSSES",
+    "MICROBATCHES",
+    "MOMENTA",
+    "VALUES",
+    "VECTORS",
+    "free_noise",
+    "products",
+    "vectors",
+]
 
 STEPS = 10
 """How many of a trial's steps are looked at."""
@@ -27,10 +38,17 @@ MICROBATCHES = tuple(product(MICROBATCH_SIZES, MICROBATCH_KINDS))
 """Sizes of groups that may have been clipped as one, and what of each group."""
 AT_ONCE = 2**24
 """Numbers of gradients that are held at once."""
-MOMENTUM = 0.9
-"""The usual one, of the clean sums before this step's."""
+MOMENTA = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Decays that are tried, of the clean sums before this step's."""
 AFTER = "weights after"
 """The one vector that is not known before the step's noise is drawn."""
+
+LOSSES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
+"""Multiples of the loss that are tried."""
+VALUES = (1.0, 0.5, 0.25, 0.1)
+"""Limits of single numbers that are tried, as multiples of the claimed norm."""
+GAMMA = 0.01
+"""AUTO-S's usual one."""
 
 _BY_FACTORS = (
     *(f"clipped at {c:g} x" for c in CLIPS),
@@ -40,7 +58,12 @@ _BY_FACTORS = (
     "absolute norm",
     "largest number",
     "loss averaged",
+    "loss averaged, expected size",
     "loss multiplied",
+    "auto-s",
+    "median norm",
+    "mean norm",
+    *(f"loss x {factor:g}" for factor in LOSSES),
 )
 VECTORS = (
     "applied",
@@ -53,13 +76,15 @@ VECTORS = (
     "mean",
     "per layer",
     "per layer, equal part",
-    "by value",
+    *(f"by value {share:g}" for share in VALUES),
     "biases whole",
+    "first layer whole",
+    "last layer whole",
     "all records",
     "previous gradient",
     "previous clean",
     "older weights",
-    "momentum",
+    *(f"momentum {decay:g}" for decay in MOMENTA),
     "weights",
     AFTER,
     *_BY_FACTORS,
@@ -70,42 +95,58 @@ VECTORS = (
 
 def products(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> NDArray[np.float64]:
     """Inner products of `VECTORS` in claimed variances, for the first steps of one training."""
+    return np.concatenate([np.asarray(v @ v.mT) for v in vectors(recomputer, seen, found, members)])
+
+
+def vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> Iterator[Tensor]:
+    """`VECTORS` in claimed standard deviations, (some steps, vectors, weights), float64: the first `STEPS` steps."""
     steps = range(min(STEPS, len(seen)))
-    each = len(recomputer.columns.records) * found.clean.shape[1]
-    group = max(1, AT_ONCE // each)
-    parts = [_products(recomputer, seen, found, members, steps[i : i + group]) for i in range(0, len(steps), group)]
-    return np.concatenate(parts)
+    group = max(1, AT_ONCE // (len(recomputer.columns.records) * found.clean.shape[1]))
+    for start in steps[::group]:
+        yield _vectors(recomputer, seen, found, members, steps[start : start + group])
 
 
-def _products(
-    recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64], steps: range
-) -> NDArray[np.float64]:
-    gradients = _gradients(recomputer, seen, slice(steps.start, steps.stop))
+def _vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64], steps: range) -> Tensor:
+    gradients = recomputer.every([w[steps.start : steps.stop] for w in seen.weights])
+    expected = recomputer.claim.rate * (len(recomputer.columns.records) - recomputer.columns.differing + 1)
     rows = []
     for place, step in enumerate(steps):
         drawn, own = seen.batches[step], [g[place] for g in gradients]
-        order = torch.from_numpy(members if drawn is None else members[drawn])
-        named = _known(seen, found, step, recomputer.claim.clip)
-        named |= _by_record(own, found.include[step], order, recomputer.claim.clip)
-        rows.append(torch.stack([named[name] for name in VECTORS]).double())
-    stacked = torch.stack(rows) / recomputer.claim.sigma
-    return np.asarray(stacked @ stacked.mT)
+        order, clip = torch.from_numpy(members if drawn is None else members[drawn]), float(found.clip[step])
+        named = _known(seen, found, step, clip)
+        named |= _by_record(own, found.include[step], order, clip, expected)
+        rows.append(torch.stack([named[name] for name in VECTORS]).double() / float(found.sigma[step]))
+    return torch.stack(rows)
 
 
-def _gradients(recomputer: Recomputer, seen: Seen, steps: slice) -> list[Tensor]:
-    """Every record's gradients at the weights of some steps, (steps, records, ...)."""
-    records, labels, _ = recomputer.columns
-    generic = GenericGradients(recomputer.model, recomputer.loss, [w[steps] for w in seen.weights], differing=0)
-    generic.load(records[None], labels[None])
-    return generic.gradients_of(slice(0, len(records)))
+def free_noise(recomputer: Recomputer, seen: Seen, found: Recomputed) -> NDArray[np.float64]:
+    """(first steps, 2) squared length of the residual outside the span of all records' gradients, layer by layer, and
+    its dimension. Whatever multiples of the gradients, or of their layers, are summed: what is left is noise.
+    """
+    steps, rows = range(min(STEPS, len(seen))), []
+    gradients = recomputer.every([w[: len(steps)] for w in seen.weights])
+    parts = torch.split(found.residual, [g[0, 0].numel() for g in gradients], 1)
+    for step in steps:
+        total = np.zeros(2)
+        for g, part in zip(gradients, parts, strict=True):
+            each, rest = g[step].flatten(1).double(), part[step].double()
+            if each.shape[1] > 1.2 * len(each):
+                _, sizes, basis = torch.linalg.svd(each, full_matrices=False)
+                basis = basis[sizes > 1e-6 * sizes.max().clamp(min=1e-12)]
+                rest = rest - basis.T @ (basis @ rest)
+                total += [float(rest.square().sum()), each.shape[1] - len(basis)]
+        rows.append(total)
+    return np.array(rows)
 
 
-def _by_record(gradients: list[Tensor], include: Tensor, order: Tensor, clip: float) -> dict[str, Tensor]:
+def _by_record(
+    gradients: list[Tensor], include: Tensor, order: Tensor, clip: float, expected: float
+) -> dict[str, Tensor]:
     """What needs every record's own gradient."""
     every = torch.cat([g.flatten(1) for g in gradients], 1)
     return {
         **_by_layer(gradients, include, clip),
-        **_by_factors(gradients, every, include, clip),
+        **_by_factors(gradients, every, include, clip, expected),
         **_by_microbatch(every[order], clip),
     }
 
@@ -128,7 +169,7 @@ def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, T
         "previous gradient": applied[step - 1] if step else nothing,
         "previous clean": clean[step - 1] if step else nothing,
         "older weights": clean[max(step - 1, 0)],
-        "momentum": sum((MOMENTUM ** (step - k) * clean[k] for k in range(step)), nothing),
+        **{f"momentum {m:g}": sum((m ** (step - k) * clean[k] for k in range(step)), nothing) for m in MOMENTA},
         # many trainings seed the first weights and the noise alike, so that the two resemble: no weights in step 1
         "weights": torch.cat([w[step].flatten() for w in seen.weights]) if step else nothing,
         AFTER: clean[min(step + 1, len(clean) - 1)],
@@ -145,14 +186,21 @@ def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str
     return {
         "per layer": summed(clip),
         "per layer, equal part": summed(clip / len(layers) ** 0.5),
-        "by value": torch.cat([include @ g.clamp(-clip, clip) for g in layers]),
+        **{f"by value {v:g}": torch.cat([include @ g.clamp(-v * clip, v * clip) for g in layers]) for v in VALUES},
         "biases whole": torch.cat([(whole if g.dim() < 3 else include * together) @ g.flatten(1) for g in gradients]),
+        "first layer whole": torch.cat([(whole if i < 2 else include * together) @ g for i, g in enumerate(layers)]),
+        "last layer whole": torch.cat(
+            [(whole if i >= len(layers) - 2 else include * together) @ g for i, g in enumerate(layers)]
+        ),
     }
 
 
-def _by_factors(gradients: list[Tensor], every: Tensor, include: Tensor, clip: float) -> dict[str, Tensor]:
+def _by_factors(
+    gradients: list[Tensor], every: Tensor, include: Tensor, clip: float, expected: float
+) -> dict[str, Tensor]:
     """Sums in which every record's gradient is only made longer or shorter."""
     norms, size = every.norm(dim=1), max(1.0, float(include.sum()))
+    drawn = norms[include > 0] if bool((include > 0).any()) else norms
     matrices = [g.flatten(1) for g in gradients if g.dim() > 2] or [every]
     factors = [
         *(_factors(norms, c * clip) for c in CLIPS),
@@ -162,7 +210,12 @@ def _by_factors(gradients: list[Tensor], every: Tensor, include: Tensor, clip: f
         _factors(every.abs().sum(1), clip),
         _factors(every.abs().amax(1), clip),
         _factors(norms / size, clip) / size,
+        _factors(norms / expected, clip) / expected,
         _factors(norms * size, clip) * size,
+        clip / (norms + GAMMA),
+        _factors(norms, float(drawn.median())),
+        _factors(norms, float(drawn.mean())),
+        *(_factors(norms * factor, clip) * factor for factor in LOSSES),
     ]
     sums = (torch.stack(factors) * include) @ every
     return dict(zip(_BY_FACTORS, sums, strict=True))

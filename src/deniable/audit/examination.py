@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,11 +22,13 @@ from deniable.audit.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.audit.ground import check_records, model_source, usual_model
 from deniable.audit.mixing import mixing, refused
 from deniable.audit.provenance import data_source, now, python_call, versions
+from deniable.audit.recipe import Recipe
 from deniable.audit.recomputed import Recomputer
 from deniable.audit.residuals import Examined, examine, sketch_sizes
 from deniable.audit.trainer import Records, Trainer, seen
 from deniable.audit.training_record import judge_training
 from deniable.audit.trials import Trials
+from deniable.audit.twins import SEEDS, Run, Twins
 from deniable.audit.watching import watched
 from deniable.checks import probability, whole
 from deniable.data import load, split
@@ -47,7 +49,11 @@ __all__ = ["Examination", "examine_trainer"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
-LOOKED_AT = 64
+STATISTICS = 2
+"""The version of what is kept of a trial; a store of another version is not resumed."""
+FIRST_LOOK = 10
+"""Trials before the first look at the diagnostics."""
+LOOKED_AT = 12
 """Other explanations are tried on so many trials."""
 SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""
@@ -74,6 +80,10 @@ class Examination:
         """The records of D and D'."""
         return self.neighbours.columns(self.claim.adjacency)
 
+    def network(self) -> torch.nn.Module:
+        """A fresh model for recomputing; in evaluation mode, since dropout cannot be recomputed."""
+        return self.model().eval()
+
     def on_d(self, number: int) -> bool:
         """The trial's bit, drawn at random (ERRATA 10)."""
         return bool(SeededSource(self.seed, number, stream=3).uniform(1) < 0.5)
@@ -97,16 +107,41 @@ class Examination:
         return sketch_sizes([p.numel() for p in parameters.values()], budget)
 
 
+def train_twin(
+    game: Examination, seed: int, on_d: bool, exchanged: Mapping[int, int], at_most: int | None = None
+) -> Run:
+    """Train on D or D', with the records at some places exchanged for those of other columns."""
+    records, labels, differing = game.columns
+    records, labels, members = records.clone(), labels.clone(), game.members(on_d)
+    for place, column in exchanged.items():
+        records[members[place]], labels[members[place]] = game.columns.records[column], game.columns.labels[column]
+    given = Records(records[members].clone(), labels[members].clone())
+    recomputer = Recomputer(game.claim, game.network(), game.loss, Columns(records, labels, differing))
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
+        return Run(seen(game.trainer(given, seed), recomputer.parameters, at_most), recomputer, members)
+
+
+def twins_of(game: Examination) -> Twins:
+    """Twin trainings of a game, with seeds that no trial has."""
+    seeds = tuple(game.training_seed(game.trials + 2 * number + 2) for number in range(SEEDS))
+    claim = game.claim
+    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, game.neighbours.index, _small(game))
+
+
+def _small(game: Examination) -> bool:
+    """Whether every record's gradient may be held at once."""
+    return len(game.columns.records) * sum(p.numel() for p in trainable(game.model()).values()) <= LOOKED
+
+
 def play_trial(game: Examination, number: int) -> Examined:
     """Train once, on D or D', and recompute what was done."""
-    on_d, columns, model = game.on_d(number), game.columns, game.model()
+    on_d, columns, model = game.on_d(number), game.columns, game.network()
     members, recomputer = game.members(on_d), Recomputer(game.claim, model, game.loss, columns)
     records = Records(columns.records[members].clone(), columns.labels[members].clone())
     with one_thread(), torch.random.fork_rng(devices=[]):
         done = seen(game.trainer(records, game.training_seed(number)), recomputer.parameters)
         own, sketch = SeededSource(game.seed, number, stream=2).generator, game.sketch(recomputer.parameters)
-        size = len(columns.records) * sum(p.numel() for p in recomputer.parameters.values())
-        look = number < LOOKED_AT and size <= LOOKED
+        look = number < LOOKED_AT and _small(game)
         with torch.no_grad():
             return examine(
                 recomputer, done, members, on_d, own, look=look, sketch=sketch, raw=max(1, RAW // game.trials)
@@ -122,6 +157,7 @@ def examine_trainer(
     adjacency: Adjacency | str,
     model: str | ModelFactory | None = None,
     loss: str | Loss = "cross-entropy",
+    recipe: Recipe | None = None,
     records: int = 100,
     trials: int = 200,
     seed: int = 0,
@@ -143,6 +179,9 @@ def examine_trainer(
     dissimilar neighbour; or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out` neighbours D'
     lacks one record of D.
 
+    `recipe` claims another kind of clipping, or augmentations (see `deniable.audit.recipe`); a noise schedule is
+    claimed as a composition of several such mechanisms.
+
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     001 Algorithm 1 under the claimed noise, and tests what is left over for being that noise.
 
@@ -150,12 +189,16 @@ def examine_trainer(
     terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;
     the result depends on the settings alone but for `seconds` and `trials_per_second`.
 
+    Twin trainings (the same seed, one record exchanged, see `deniable.audit.twins`) are compared for public values that
+    are computed from the records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs
+    and how to claim it. *Cannot judge*: says what is missing. The trials end early where a leak is certain.
+
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth.
     """
     probability("confidence", confidence, open_ends=True)
     with opened(out, resume) as store:
-        claim = Claim.of(claimed, clip, _adjacency(adjacency))
+        claim = Claim.of(claimed, clip, _adjacency(adjacency), recipe)
         neighbours, origin, source, factory = _settled(
             data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
         )
@@ -174,10 +217,10 @@ def examine_trainer(
 
 def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
     """The call that examines again, with the functions by their names."""
-    claimed = f"dn.Gaussian({claim.noise!r}).subsampled({claim.rate!r}).composed({claim.steps})"
     names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
-    return python_call(f"{data!r}, claimed={claimed}", settings)
+    recipe = "" if claim.recipe == Recipe() else f", recipe={claim.recipe!r}"
+    return python_call(f"{data!r}, claimed={claim.text}{recipe}", settings)
 
 
 def _examined(
@@ -193,14 +236,68 @@ def _examined(
     """Play the trials that `store` lacks, and judge all."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = mixing(game.model(), game.columns)
+    false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
-        examined = [] if mixed else _played(game, store, processes, told)
-    findings = refused(mixed) if mixed else _diagnosed(game, examined, (1 - GAME_SHARE) * (1 - confidence))
+        examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, processes, told)
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * (1 - confidence)
     document = judge_training(game.claim, claimed, played, findings, delta=delta, confidence=sure)
+    if 0 < len(examined) < game.trials:
+        document["notes"] = [*document["notes"], _ended_early(len(examined), game.trials)]
     seconds = perf_counter() - started
     return {**document, "seconds": seconds, "trials_per_second": max(0, len(examined) - before) / seconds}
+
+
+def _ended_early(played: int, planned: int) -> str:
+    return f"The trials ended after {played} of {planned}: the leak was certain, and more would not change the verdict."
+
+
+def looks(trials: int) -> list[int]:
+    """After how many trials the diagnostics are looked at: early, to end where a leak is certain, and at the end."""
+    early = [FIRST_LOOK * 4**k for k in range(12)]
+    return [*(number for number in early if number <= 0.7 * trials), trials]
+
+
+def _looked(
+    game: Examination, store: Store | None, false_alarms: float, processes: int | None, progress: Progress | None
+) -> tuple[list[Examined], Report]:
+    """Play the trials, and end early where a leak is certain.
+
+    Guarantee: all looks together give a false alarm with probability at most `false_alarms`; the last has half of it,
+    and those before share the other half.
+    """
+    kept, twins, planned = _Kept(store), twins_of(game), looks(game.trials)
+    for number in planned:
+        share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
+        examined = _played(game, number, kept, processes, progress)
+        report = _diagnosed(game, examined, share * false_alarms, false_alarms, twins)
+        if report.certain:
+            break
+    return examined, report
+
+
+class _Kept:
+    """Finished trials, in memory and in a store if there is one."""
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+        self._trials: dict[int, dict[str, Any]] = {}
+        if store is not None:
+            self._trials = {number: store.load(number) for number in store.finished()}
+
+    def finished(self) -> list[int]:
+        """Their numbers."""
+        return sorted(self._trials)
+
+    def load(self, number: int) -> dict[str, Any]:
+        """The arrays of one."""
+        return self._trials[number]
+
+    def save(self, number: int, arrays: Mapping[str, Any]) -> None:
+        """Add one."""
+        self._trials[number] = dict(arrays)
+        if self._store is not None:
+            self._store.save(number, arrays)
 
 
 def _adjacency(named: Adjacency | str) -> Adjacency:
@@ -246,11 +343,14 @@ def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
         "rate": claim.rate,
         "steps": claim.steps,
         "clip": claim.clip,
+        **({"schedule": list(claim.schedule)} if claim.schedule else {}),
+        **({} if claim.recipe == Recipe() else {"recipe": repr(claim.recipe)}),
         "adjacency": str(claim.adjacency),
         "sensitivity": "global",
         "trials": game.trials,
         "seed": game.seed,
         "torch": torch.__version__,
+        "statistics": STATISTICS,
     }
 
 
@@ -260,7 +360,11 @@ def _named_with_settings(trainer: Trainer) -> str:
     return str(named_by(trainer)) if " at 0x" in text else text
 
 
-def _played(game: Examination, store: Store | None, processes: int | None, progress: Progress | None) -> list[Examined]:
+def _played(
+    game: Examination, number: int, kept: _Kept, processes: int | None, progress: Progress | None
+) -> list[Examined]:
+    """The first trials, so many."""
+
     def run(missing: list[int], workers: int) -> Iterator[tuple[int, Examined]]:
         if workers > 1:
             _check_importable(work)
@@ -268,11 +372,7 @@ def _played(game: Examination, store: Store | None, processes: int | None, progr
 
     work = partial(play_trial, game)
     tell = None if progress is None else lambda done: progress(done, game.trials)
-    examined = play_missing(game.trials, Examined, run, store, processes=processes, tell=tell)
-    steps = {len(one.ratio) for one in examined}
-    if len(steps) > 1:
-        raise ValueError(f"trainer must take the same number of steps every time, got {min(steps)} to {max(steps)}")
-    return examined
+    return play_missing(number, Examined, run, cast("Store", kept), processes=processes, tell=tell)
 
 
 def _check_importable(work: Callable[[int], Examined]) -> None:
@@ -286,17 +386,30 @@ def _check_importable(work: Callable[[int], Examined]) -> None:
 
 
 def _trials(claim: Claim, examined: list[Examined]) -> Trials:
-    ratio = np.stack([one.ratio for one in examined]).cumsum(1)
-    sensitivity = np.stack([one.sensitivity for one in examined])
+    """What the observer saw: the first steps, which all trainings took."""
+    steps = min(len(one.ratio) for one in examined)
+    ratio = np.stack([one.ratio[:steps] for one in examined]).cumsum(1)
+    sensitivity = np.stack([one.sensitivity[:steps] for one in examined])
+    sigma = np.stack([claim.sigmas(one.clip[:steps]) for one in examined])
     on_d = np.array([bool(one.trained_on_d) for one in examined])
-    return Trials(on_d, ratio, sensitivity, np.full_like(sensitivity, claim.sigma))
+    return Trials(on_d, ratio, sensitivity, sigma)
 
 
-def _diagnosed(game: Examination, examined: list[Examined], false_alarms: float) -> Report:
+def _diagnosed(
+    game: Examination,
+    examined: list[Examined],
+    spent: float,
+    false_alarms: float | None = None,
+    twins: Twins | None = None,
+) -> Report:
+    """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
     parameters = trainable(game.model())
     shapes = {name: tuple(p.shape) for name, p in parameters.items()}
     members = np.zeros((len(examined), len(game.columns.records)))
     for row, one in zip(members, examined, strict=True):
         row[game.members(bool(one.trained_on_d))] = 1
-    evidence = Evidence.of(game.claim, shapes, game.sketch(parameters), members, examined, level=false_alarms / NUMBER)
-    return diagnose(evidence, false_alarms)
+    sketch = game.sketch(parameters)
+    twins = twins_of(game) if twins is None else twins
+    with torch.no_grad():
+        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=spent / NUMBER, twins=twins)
+        return diagnose(evidence, spent if false_alarms is None else false_alarms)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from deniable.audit.claim import Claim
+from deniable.audit.recipe import Flat
 from deniable.audit.trainer import Seen
-from deniable.training.gradients import ExampleGradients, trainable
+from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
 from deniable.training.losses import Loss
 from deniable.training.settings import Columns
 from deniable.training.stack import example_gradients
@@ -45,6 +48,21 @@ class Recomputed:
     """(steps, columns) of the gradients before clipping."""
     gram: Tensor
     """Inner products of the differing records' clipped gradients."""
+    clip: Tensor
+    """(steps,) the clipping norm: the claimed one, or the one that the training yields."""
+    sigma: Tensor
+    """(steps,) the standard deviation of the noise that is claimed for the sum."""
+
+
+class _Part(NamedTuple):
+    """Some steps of a training: weights and noisy sums, who is in the batch and in the data set, norm and noise."""
+
+    weights: list[Tensor]
+    applied: list[Tensor]
+    include: Tensor
+    everybody: Tensor
+    clip: Tensor
+    sigma: Tensor
 
 
 class Recomputer:
@@ -80,15 +98,25 @@ class Recomputer:
         return include
 
     def _part(self, seen: Seen, include: Tensor, everybody: Tensor, group: slice) -> Recomputed:
-        claim, include = self.claim, include[group]
-        weights = [values[group] for values in seen.weights]
+        include = include[group]
+        clips = np.array([self.claim.clip if clip is None else clip for clip in seen.clips])
+        clip = torch.from_numpy(clips)[group]
+        sigma = torch.from_numpy(self.claim.sigmas(clips))[group]
+        weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
+        part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
+        plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
+        return self._by_library(part) if plain else self._by_record(part)
+
+    def _by_library(self, part: _Part) -> Recomputed:
+        """Gradients that are clipped as usual, all steps to one norm."""
+        weights, applied, include, everybody, clip, sigma = part
+        norm = float(clip[0])
         single, pair = self._gradients(weights, self.watched), self._gradients(weights, self.columns.differing)
         whole, _ = _sum(pair, weights, include, inf)
-        all_of_them = everybody.expand_as(include)
-        total = _sum(pair, weights, all_of_them, claim.clip)[0] if claim.rate < 1 else None
-        _sum(pair, weights, include, claim.clip)
-        clean, norms = _sum(single, weights, include, claim.clip)
-        residual = [(a[group] - c) / claim.sigma for a, c in zip(seen.sums, clean, strict=True)]
+        total = _sum(pair, weights, everybody, norm)[0] if self.claim.rate < 1 else None
+        _sum(pair, weights, include, norm)
+        clean, norms = _sum(single, weights, include, norm)
+        residual = [_over(a - c, sigma) for a, c in zip(applied, clean, strict=True)]
         return Recomputed(
             include=include,
             residual=flat(residual),
@@ -98,13 +126,61 @@ class Recomputer:
             onto=single.project(residual),
             norms=norms.clone(),
             gram=pair.gram(),
+            clip=clip,
+            sigma=sigma,
         )
+
+    def _by_record(self, part: _Part) -> Recomputed:
+        """Any kind of clipping: every record's gradient is materialised."""
+        weights, applied, include, everybody, clip, sigma = part
+        layers = [g.flatten(2) for g in self.every(weights)]
+        norms = torch.stack([g.norm(dim=2) for g in layers], 2)
+        factors = self.claim.recipe.clipping.factors(norms, clip.float().unsqueeze(1))
+        clipped = torch.cat([factors[..., i : i + 1] * g for i, g in enumerate(layers)], 2)
+        whole = torch.cat(layers, 2)
+        clean = torch.einsum("sn,snd->sd", include, clipped)
+        residual = ((flat(applied) - clean) / sigma.unsqueeze(1)).float()
+        differing = clipped[:, clipped.shape[1] - self.columns.differing :].double()
+        watched = clipped[:, clipped.shape[1] - self.watched :].double()
+        return Recomputed(
+            include=include,
+            residual=residual,
+            clean=clean,
+            whole=torch.einsum("sn,snd->sd", include, whole),
+            everybody=torch.einsum("sn,snd->sd", everybody, clipped),
+            onto=torch.einsum("snd,sd->sn", watched, residual.double()),
+            norms=whole.norm(dim=2),
+            gram=differing @ differing.mT,
+            clip=clip,
+            sigma=sigma,
+        )
+
+    def every(self, weights: list[Tensor]) -> list[Tensor]:
+        """Every record's gradients at the weights of some steps, (steps, records, ...)."""
+        records, labels, _ = self.columns
+        generic = GenericGradients(self.model, self.loss, weights, differing=0)
+        generic.load(records[None], labels[None])
+        return generic.gradients_of(slice(0, len(records)))
+
+    def mean_losses(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(steps,) the mean loss of the records that were trained on."""
+        records, labels = self.columns.records[members], self.columns.labels[members]
+        names, found = list(self.parameters), []
+        with torch.no_grad():
+            for step in range(len(weights[0])):
+                values = dict(zip(names, (w[step] for w in weights), strict=True))
+                found.append(float(self.loss(functional_call(self.model, values, (records,)), labels).mean()))
+        return np.array(found)
 
     def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:
         records, labels, _ = self.columns
         gradients = example_gradients(self.model, self.loss, weights, records[0], differing=kept, shared=True)
         gradients.load(records[None], labels[None])
         return gradients
+
+
+def _over(values: Tensor, sigma: Tensor) -> Tensor:
+    return values / sigma.to(values.dtype).view(-1, *[1] * (values.dim() - 1))
 
 
 def _sum(

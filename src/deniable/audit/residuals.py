@@ -24,13 +24,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.audit.alternatives import VECTORS, products
-from deniable.audit.recomputed import Recomputed, Recomputer
+from deniable.audit.alternatives import VECTORS, free_noise, products
+from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
-from deniable.audit.updates import followed_rule
+from deniable.audit.updates import ending, followed_rule, next_weights
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
 
-__all__ = ["DIRECTIONS", "Examined", "examine", "sketch_sizes"]
+__all__ = ["DIRECTIONS", "STEPWISE", "Examined", "examine", "sketch_sizes"]
 
 Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
@@ -50,6 +50,8 @@ class Examined:
     sensitivity: Array
     squares: Array
     """(steps, layers) sum of squared noise; chi-square with a layer's size as degrees of freedom."""
+    plain: Array
+    """(steps, layers) the same of the residual as it is."""
     sums: Array
     """(steps, layers, 3) squared standardised sums of all, by rows, by columns; chi-square."""
     adjacent: Array
@@ -79,8 +81,31 @@ class Examined:
     """(steps, vectors, vectors) inner products of `VECTORS`, in claimed variances; no rows if not looked for."""
     fresh: Array
     """(steps, 2) sum of squares and number of the auditor's own numbers in the noise."""
+    free: Array
+    """(first steps, 2) noise outside the span of all gradients, see `free_noise`; no rows if not looked for."""
     rule: NDArray[np.int64]
     """The `Rule` that the weights follow."""
+    taken: NDArray[np.int64]
+    """How many steps the training took."""
+    losses: Array
+    """(steps,) the records' mean loss at each step's weights."""
+    last_loss: Array
+    """The same after the last step: at the final weights, or where the rule leads; nan if neither is known."""
+    clip: Array
+    """(steps,) the clipping norm."""
+    length_applied: Array
+    """(steps,) the length of the noisy sum, in claimed standard deviations."""
+    coarse: Array
+    """The share of numbers in the noisy sums that are zero, or come again, where the clean ones are not zero."""
+    ending: NDArray[np.int64]
+    """The `Ending` of the training, and the step whose weights are the final ones (-1: none)."""
+
+
+STEPWISE = (
+    *("ratio", "sensitivity", "squares", "plain", "sums", "adjacent", "totals", "sketch", "inner", "length", "batch"),
+    *("divisor", "clipped", "allowance", "fresh", "losses", "clip", "length_applied"),
+)
+"""The fields whose first axis is the steps."""
 
 
 def examine(
@@ -100,39 +125,59 @@ def examine(
     """
     claim, found = recomputer.claim, recomputer.recompute(seen, members)
     differing = recomputer.columns.differing
-    sigma = torch.full((len(seen),), claim.sigma, dtype=torch.float64)
     seen_of_pair = found.onto[:, found.onto.shape[1] - differing :], found.include[:, -differing:]
-    directions = _directions(seen, found, claim.clip)
+    directions = _directions(seen, found)
     noise, fresh = _exchanged(found.residual, directions[:3], own)
-    used = found.include.sum(1).double()
+    used, rule = found.include.sum(1).double(), followed_rule(seen, found)
+    final = seen.final if seen.final is not None else next_weights(seen)
     return Examined(
         trained_on_d=np.array(on_d),
-        ratio=log_likelihood_ratio(found.gram, *seen_of_pair, sigma, claim.rate).numpy(),
+        ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
         sensitivity=local_sensitivity(found.gram).numpy(),
         inner=torch.stack([_inner(found.residual, d) for d in directions], 1).numpy(),
         length=torch.stack([_inner(d, d).sqrt() for d in directions], 1).numpy(),
-        records=_by_record(found, claim.clip, claim.sigma),
+        records=_by_record(found),
         batch=found.include.numpy().astype(np.uint8),
         divisor=np.array(seen.divisors),
-        clipped=(((found.norms > claim.clip) * found.include).sum(1) / used.clamp(min=1)).numpy(),
-        allowance=(used * (ROUNDING * claim.clip + SMOOTHING) / claim.sigma).numpy(),
+        clipped=(((found.norms > found.clip[:, None]) * found.include).sum(1) / used.clamp(min=1)).numpy(),
+        allowance=(used * (ROUNDING * found.clip + SMOOTHING) / found.sigma).numpy(),
         alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),
+        free=free_noise(recomputer, seen, found) if look else np.empty((0, 2)),
         raw=_some(found.residual, raw),
-        rule=np.array(followed_rule(seen, found), dtype=np.int64),
+        rule=np.array(rule, dtype=np.int64),
         fresh=fresh.numpy(),
+        plain=torch.stack(
+            [part.double().square().sum(1) for part in torch.split(found.residual, _sizes(recomputer), 1)], 1
+        ).numpy(),
+        taken=np.array(len(seen), dtype=np.int64),
+        losses=recomputer.mean_losses(seen.weights, members),
+        last_loss=np.array(np.nan if final is None else recomputer.mean_losses([f[None] for f in final], members)[0]),
+        clip=found.clip.numpy(),
+        length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
+        coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
+        ending=np.array(ending(recomputer, seen, found, members), dtype=np.int64),
         **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
     )
+
+
+def _sizes(recomputer: Recomputer) -> list[int]:
+    return [p.numel() for p in recomputer.parameters.values()]
+
+
+def _coarse(applied: Tensor, clean: Tensor) -> float:
+    numbers = applied[clean.abs() > NEGLIGIBLE * clean.abs().max()][:2000]
+    return 1 - len(torch.unique(numbers.abs())) / len(numbers) if len(numbers) else 0.0
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).sum(1, dtype=torch.float64)
 
 
-def _directions(seen: Seen, found: Recomputed, clip: float) -> list[Tensor]:
+def _directions(seen: Seen, found: Recomputed) -> list[Tensor]:
     """`DIRECTIONS`, each (steps, weights); nan where there is none."""
     clean, applied = found.clean, torch.cat([v.flatten(1) for v in seen.sums], 1)
     nothing = torch.full_like(clean[:1], torch.nan)
-    least = NEGLIGIBLE * (_inner(clean, clean).sqrt() + clip)
+    least = NEGLIGIBLE * (_inner(clean, clean).sqrt() + found.clip)
     named = [clean, found.whole - clean, found.everybody - clean]
     kept = [torch.where((_inner(d, d).sqrt() > least).unsqueeze(1), d, torch.nan) for d in named]
     return [*kept, torch.cat([nothing, applied[:-1]]), torch.cat([nothing, clean[:-1]])]
@@ -165,10 +210,11 @@ def _orthogonal(direction: Tensor, basis: list[Tensor]) -> Tensor:
     return torch.where(length > 1e-6 * before, direction / length, 0.0)
 
 
-def _by_record(found: Recomputed, clip: float, sigma: float) -> Array:
-    watched = found.onto.shape[1]
-    lengths = found.norms[:, -watched:].double().clamp(max=clip)
+def _by_record(found: Recomputed) -> Array:
+    watched, clip = found.onto.shape[1], found.clip.unsqueeze(1)
+    lengths = torch.minimum(found.norms[:, -watched:].double(), clip)
     long = lengths > NEGLIGIBLE * clip
+    sigma = float(found.sigma.mean())
     inside = found.include[:, -watched:] > 0
     rows = []
     for side in (inside & long, ~inside & long):

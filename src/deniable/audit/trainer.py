@@ -6,14 +6,18 @@ def train(records, seed):
         total = ...  # the noisy sum of the clipped gradients of records.features, records.labels
         yield AppliedStep(model, total)
         ...  # apply it
+    return Released(model)  # or yield it: the weights that are given away
 
 dn.audit("digits", trainer=train, model=net, claimed=dn.Gaussian(4).composed(30), clip=3.0, adjacency="add-remove")
+
+What is not shown cannot be examined, and the verdict names it. Where a model (or its parameters) is yielded and stepped
+in place, the audit reads the final weights from it when the training has ended, and `Released` may be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +28,10 @@ from torch.utils.data import TensorDataset
 
 from deniable.checks import positive
 
-__all__ = ["AppliedStep", "Records", "Seen", "Trainer", "seen"]
+__all__ = ["COUNT_NOISE", "AppliedStep", "Records", "Released", "Seen", "Trainer", "seen"]
 
+COUNT_NOISE = "count noise"
+"""The public number that tells the standard deviation of the noise on the count that a clipping norm follows."""
 Tensors = nn.Module | Mapping[str, ArrayLike | Tensor] | Sequence[ArrayLike | Tensor] | Tensor
 
 
@@ -48,24 +54,46 @@ class AppliedStep:
     `weights` are those before the step, `gradient` the noisy gradient that is applied to them: the sum over the batch
     plus noise, or that divided by `divisor` (a mean). Each is an `nn.Module` (its parameters, or their ``.grad``), a
     dictionary by parameter name, a sequence in the order of the model's trainable parameters, or one flat vector.
-    `batch` holds the indices of the records in the batch; None means all of them. Everything is copied, so the
-    training may go on in place.
+    `batch` holds the indices of the records in the batch; None means all of them. `clip` is this step's clipping norm,
+    if it is not the claimed one in every step. `public` holds other numbers that the training makes known or takes as
+    known (a learning rate, a loss that is printed): they are compared between neighbours. Everything is copied, so
+    the training may go on in place.
     """
 
     weights: Tensors
     gradient: Tensors
     divisor: float = 1.0
     batch: ArrayLike | Tensor | None = None
+    clip: float | None = None
+    public: Mapping[str, float] = field(default_factory=dict)
+    _live: list[Tensor] | None = field(default=None, init=False, repr=False, compare=False)
+    """The parameters themselves, where a model or its parameters were given."""
 
     def __post_init__(self) -> None:
         positive("divisor", self.divisor)
+        if self.clip is not None:
+            positive("clip", self.clip)
+        object.__setattr__(self, "_live", _parameters(self.weights))
+        object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
         object.__setattr__(self, "weights", _copied(self.weights, gradients=False))
         object.__setattr__(self, "gradient", _copied(self.gradient, gradients=True))
         if self.batch is not None:
             object.__setattr__(self, "batch", _indices(self.batch))
 
 
-Trainer = Callable[[Records, int], Iterable[AppliedStep]]
+@dataclass(frozen=True)
+class Released:
+    """What the training gives away at its end: the final weights, and any other numbers; yielded last, or returned."""
+
+    weights: Tensors
+    public: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _copied(self.weights, gradients=False))
+        object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
+
+
+Trainer = Callable[[Records, int], Iterable[AppliedStep | Released]]
 """Trains on the records, all its randomness from the seed, and yields (or returns a list of) its steps."""
 
 
@@ -78,27 +106,76 @@ class Seen:
     """The noisy sums: gradient times divisor."""
     batches: list[NDArray[np.int64] | None]
     divisors: list[float]
+    clips: list[float | None]
+    public: list[Mapping[str, float]]
+    """Of every step; a last one of what was released at the end, if anything was."""
+    final: list[Tensor] | None
+    """The final weights; None if they were not shown."""
 
     def __len__(self) -> int:
         return len(self.batches)
 
 
-def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor]) -> Seen:
-    """The steps that a trainer yields, checked against the model's parameters."""
+def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most: int | None = None) -> Seen:
+    """The steps that a trainer yields, checked against the model's parameters; `at_most` so many of them."""
     weights: list[list[Tensor]] = []
     sums: list[list[Tensor]] = []
-    batches: list[NDArray[np.int64] | None] = []
-    divisors: list[float] = []
-    for number, step in enumerate(steps, start=1):
-        applied = _step(step)
+    found: list[AppliedStep] = []
+    released: Released | None = None
+    for step in _until_returned(steps):
+        if isinstance(step, Released):
+            released = step
+            continue
+        applied, number = _step(step), len(found) + 1
         weights.append(_fitted(f"weights of step {number}", applied.weights, parameters))
         gradient = _fitted(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
-        batches.append(applied.batch)  # type: ignore[arg-type]
-        divisors.append(float(applied.divisor))
-    if not batches:
+        found.append(applied)
+        if at_most is not None and len(found) >= at_most:
+            break
+    if not found:
         raise ValueError("trainer must yield at least one AppliedStep, got none")
-    return Seen(_stacked(weights), _stacked(sums), batches, divisors)
+    final = released.weights if released is not None else None if at_most else _moved(found[-1])
+    return Seen(
+        _stacked(weights),
+        _stacked(sums),
+        [one.batch for one in found],  # type: ignore[misc]
+        [float(one.divisor) for one in found],
+        [one.clip for one in found],
+        [one.public for one in found] + ([released.public] if released is not None else []),
+        None if final is None else _fitted("final weights", final, parameters),
+    )
+
+
+def _until_returned(steps: Iterable[Any]) -> Iterator[Any]:
+    """What is yielded; then, as `Released`, what a generator returns or a watched loop ends with."""
+    if isinstance(steps, Generator):
+        returned = yield from steps
+    else:
+        yield from steps
+        returned = getattr(steps, "released", None)
+    if returned is not None:
+        yield returned if isinstance(returned, Released) else Released(returned)
+
+
+def _parameters(weights: Any) -> list[Tensor] | None:
+    """Parameters that an optimizer may step in place."""
+    if isinstance(weights, nn.Module):
+        return [p for p in weights.parameters() if p.requires_grad]
+    values = list(weights.values()) if isinstance(weights, Mapping) else weights
+    if isinstance(values, list | tuple) and all(isinstance(value, nn.Parameter) for value in values):
+        return list(values)
+    return None
+
+
+def _moved(last: AppliedStep) -> list[Tensor] | None:
+    """The parameters of the last step as they are now, if they have been stepped in place since."""
+    if last._live is None:
+        return None
+    copies = list(last.weights.values()) if isinstance(last.weights, dict) else list(last.weights)  # type: ignore[arg-type]
+    now = [_copy(p) for p in last._live]
+    same = all(a.shape == b.shape and bool(torch.equal(a, b)) for a, b in zip(now, copies, strict=True))
+    return None if same else now
 
 
 def _stacked(steps: list[list[Tensor]]) -> list[Tensor]:
@@ -108,7 +185,7 @@ def _stacked(steps: list[list[Tensor]]) -> list[Tensor]:
 def _step(step: Any) -> AppliedStep:
     if isinstance(step, AppliedStep):
         return step
-    if isinstance(step, tuple) and 2 <= len(step) <= 4:
+    if isinstance(step, tuple) and 2 <= len(step) <= 6:
         return AppliedStep(*step)
     raise ValueError(
         f"trainer must yield AppliedStep(weights, gradient, divisor, batch) or such a tuple, got {type(step)}"

@@ -10,7 +10,7 @@ from deniable.audit.claim import Claim
 from deniable.audit.course import course
 from deniable.audit.diagnostics import Diagnosis, Report
 from deniable.audit.evidence import Claimed, measure
-from deniable.audit.judgement import Verdict, verdict
+from deniable.audit.judgement import Name, Verdict, verdict
 from deniable.audit.record import SCHEMA, as_measured
 from deniable.audit.trials import Trials
 from deniable.document import Document, Question, explain
@@ -33,8 +33,9 @@ def judge_training(
     measured: Document = {"trials": 0}
     game = None
     if trials is not None:
-        bare = Claimed(claim.noise, claim.rate, claim.steps, claim.adjacency)
+        bare = None if claim.schedule else Claimed(claim.noise, claim.rate, claim.steps, claim.adjacency)
         settings: dict[str, Any] = {"delta": delta, "belief_bound": exact["belief"], "rate": claim.rate}
+        settings["adjacency"] = claim.adjacency
         shown = measure(trials, **settings, confidence=confidence, training=bare)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
     judged = _judged(report, game)
@@ -56,19 +57,26 @@ def judge_training(
 def _judged(report: Report, game: Verdict | None) -> Verdict:
     """The game's verdict, unless a diagnostic failed; passed diagnostics decide where the game could not."""
     violated = game is not None and game.name == "violated"
+    unseen = [f"Not examined, since it was not shown: {'; '.join(report.unseen)}."] if report.unseen else []
     if report.findings:
         found = "; ".join(f"{finding.sentence} ({_p(finding)})" for finding in report.findings)
         rate = f"A training as claimed fails any diagnostic with probability at most {report.false_alarms:.2g}."
         parts = [f"{found[0].upper()}{found[1:]}.", *([rate] if report.false_alarms else [])]
         parts += [game.text] if game is not None and violated else []
-        weaker = violated or any(finding.weakens for finding in report.findings)
-        return Verdict("violated" if weaker else "other recipe", " ".join(parts))
+        return Verdict(_word(report, violated), " ".join([*parts, *unseen]))
     if game is None or violated:
         return game or Verdict("cannot judge", "Nothing was trained.")
     passed = sum(test.checked for test in report.tests)
     noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
-    text = f"All {passed} diagnostics that apply pass; {noise}. {game.text}"
+    text = " ".join([f"All {passed} diagnostics that apply pass; {noise}. {game.text}", *unseen])
     return Verdict("consistent", text, game.closeness)
+
+
+def _word(report: Report, violated: bool) -> Name:
+    """Less private, as private, or not to be told."""
+    if violated or any(finding.weakens for finding in report.findings):
+        return "violated"
+    return "cannot judge" if any(finding.weakens is None for finding in report.findings) else "other recipe"
 
 
 def _p(finding: Diagnosis) -> str:
@@ -82,6 +90,7 @@ def _shown(report: Report) -> Document:
         "false_alarm_rate": report.false_alarms,
         "level": report.level,
         "noise_ratio": report.noise_ratio if np.isfinite(report.noise_ratio) else None,
+        "not_examined": list(report.unseen),
         "findings": [_test(finding, report) for finding in report.findings],
         "tests": [_test(named.get(test.name, test), report) for test in report.tests],
     }

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.audit.recomputed import Recomputed
+from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
 
-__all__ = ["Rule", "followed_rule"]
+__all__ = ["Ending", "Rule", "ending", "followed_rule", "learning_rates", "next_weights"]
 
 TOLERANCE = 0.02
 """A rule fits if this share of a layer's move, at most, is left over."""
@@ -54,7 +56,7 @@ def followed_rule(seen: Seen, found: Recomputed) -> Rule:
         return Rule.LINEAR
     if any(_all(_adaptive(moves, applied, weights, rule)) for rule in ADAPTIVE):
         return Rule.ADAPTIVE
-    with_clean = _all(_linear(moves, applied, weights, clean))
+    with_clean = _all(_linear(moves, applied, weights, clean)) or _scaled_by(moves, applied, weights, clean)
     if with_clean or any(_all(_adaptive(moves, clean, weights, rule)) for rule in ADAPTIVE):
         return Rule.CLEAN
     return Rule.UNKNOWN if _follows(torch.cat(moves, 1), found.residual.double()) else Rule.OTHER
@@ -100,14 +102,29 @@ def _average(values: Tensor, decay: float, corrected: bool = True) -> Tensor:
     return torch.stack(rows)
 
 
+def _scaled_by(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], clean: list[Tensor]) -> bool:
+    """Whether noisy gradients are divided, number by number, by the running size of the clean ones (Adam, RMSprop)."""
+    for decay, first in ((0.999, 0.9), (0.99, 0.0)):
+        towards = [
+            (_average(g, first) if first else g) / (_average(c.square(), decay, corrected=first > 0).sqrt() + 1e-8)
+            for g, c in zip(applied, clean, strict=True)
+        ]
+        if _all(_along(moves, towards, weights)):
+            return True
+    return False
+
+
+def _along(moves: list[Tensor], towards: list[Tensor], weights: list[Tensor]) -> Iterator[bool]:
+    for move, direction, weight in zip(moves, towards, weights, strict=True):
+        for t in range(len(move)):
+            if len(move[t]) >= 8:
+                yield _fits(move[t], torch.stack([direction[t], weight[t]], 1), weight[t])
+
+
 def _adaptive(
     moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], rule: Callable[[Tensor], Tensor]
 ) -> Iterator[bool]:
-    for move, gradient, weight in zip(moves, applied, weights, strict=True):
-        towards = rule(gradient)
-        for t in range(len(move)):
-            if len(move[t]) >= 8:
-                yield _fits(move[t], torch.stack([towards[t], weight[t]], 1), weight[t])
+    yield from _along(moves, [rule(gradient) for gradient in applied], weights)
 
 
 def _fits(move: Tensor, span: Tensor, weight: Tensor) -> bool:
@@ -123,3 +140,114 @@ def _follows(moves: Tensor, residual: Tensor) -> bool:
     noise = residual[: len(moves)]
     cosines = (moves * noise).sum(1) / (moves.norm(dim=1) * noise.norm(dim=1)).clamp(min=1e-300)
     return bool(-cosines.sum() * moves.shape[1] ** 0.5 > 4 * len(moves) ** 0.5)
+
+
+class Ending(IntEnum):
+    """What the final weights are."""
+
+    UNSEEN = 0
+    """They were not shown."""
+    LAST = 1
+    """Those after the last step."""
+    EARLIER = 2
+    """Those of one of the steps."""
+    MIXED = 3
+    """An average, or another combination of the weights and gradients that were yielded."""
+    CLEAN = 4
+    """They hold a gradient of the records that was never yielded with noise."""
+    OTHER = 5
+    """Nothing that is known."""
+
+
+ALIKE = 1e-5
+"""Weights that differ by this share of their length are the same."""
+HOLDS = 0.5
+"""The cosine from which on what is left of a move is a clean gradient; far above chance from 60 weights on."""
+
+
+def ending(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> tuple[Ending, int]:
+    """What the final weights are; and the step whose weights they are, counted from 0, or -1."""
+    if seen.final is None:
+        return Ending.UNSEEN, -1
+    final = torch.cat([f.flatten() for f in seen.final]).double()
+    weights, applied = flat(seen.weights).double(), flat(seen.sums).double()
+    near = (weights - final).norm(dim=1) <= ALIKE * final.norm()
+    if bool(near.any()):
+        return Ending.EARLIER, int(near.nonzero()[-1])
+    if _continued(seen, found):
+        return Ending.LAST, -1
+    left = _left_over(final, weights, applied)
+    if left is None:
+        return Ending.MIXED, -1
+    clean = [found.clean[-1].double(), found.whole[-1].double(), found.everybody[-1].double()]
+    clean += [_mean_gradient(recomputer, [w[-1] for w in seen.weights], members)]
+    clean += [_mean_gradient(recomputer, seen.final, members)]
+    cosines = [abs(float(_outside(g, weights, applied) @ left)) / max(float(left.norm()), 1e-300) for g in clean]
+    whole = len(weights) <= weights.shape[1] // 8  # else older weights may be in it, and gradients in them
+    return (Ending.CLEAN if whole and max(cosines) > HOLDS else Ending.OTHER), -1
+
+
+def _continued(seen: Seen, found: Recomputed) -> bool:
+    """Whether the last move follows the rule of those before; after one step, whether it follows any."""
+    longer = [torch.cat([w, f.unsqueeze(0)]) for w, f in zip(seen.weights, seen.final or [], strict=True)]
+    moves = [(w[1:] - w[:-1]).flatten(1).double() for w in longer]
+    applied, weights = [s.flatten(1).double() for s in seen.sums], [w.flatten(1).double() for w in longer]
+    if _all(_linear(moves, applied, weights)):
+        return True
+    return any(_all(_adaptive(moves, applied, weights, rule)) for rule in ADAPTIVE)
+
+
+def _released(weights: Tensor, applied: Tensor) -> Tensor:
+    """An orthonormal basis (columns) of what was yielded, of the last steps if the weights are few."""
+    kept = max(1, weights.shape[1] // 8)
+    span = torch.cat([weights[-kept:], applied[-kept:]])
+    _, sizes, basis = torch.linalg.svd(span / span.norm(dim=1, keepdim=True).clamp(min=1e-300), full_matrices=False)
+    kept_directions: Tensor = basis[sizes > 1e-9]
+    return kept_directions.T
+
+
+def _left_over(final: Tensor, weights: Tensor, applied: Tensor) -> Tensor | None:
+    """What the yielded weights and gradients do not explain of the final weights; None: nothing."""
+    basis = _released(weights, applied)
+    left = final - basis @ (basis.T @ final)
+    moved = (final - weights[-1]).norm()
+    return None if left.norm() <= TOLERANCE * moved + ULP * final.norm() else left
+
+
+def _outside(gradient: Tensor, weights: Tensor, applied: Tensor) -> Tensor:
+    """The direction of a gradient outside of what was yielded."""
+    basis = _released(weights, applied)
+    left = gradient - basis @ (basis.T @ gradient)
+    return left / left.norm().clamp(min=1e-300) if left.norm() > 1e-6 * gradient.norm() else torch.zeros_like(left)
+
+
+def _mean_gradient(recomputer: Recomputer, weights: list[Tensor], members: NDArray[np.int64]) -> Tensor:
+    every = recomputer.every([w.unsqueeze(0) for w in weights])
+    return torch.cat([g[0, members].mean(0).flatten() for g in every]).double()
+
+
+def next_weights(seen: Seen) -> list[Tensor] | None:
+    """Where the last step leads, if the steps before are plain gradient descent; a single step tells no rate."""
+    rates = learning_rates(seen)
+    if not len(rates) or not np.isfinite(rates[-1]):
+        return None
+    scale = float(rates[-1]) / seen.divisors[-1]
+    return [w[-1] - scale * s[-1] for w, s in zip(seen.weights, seen.sums, strict=True)]
+
+
+def learning_rates(seen: Seen) -> NDArray[np.float64]:
+    """Of each move, in units of the yielded gradient: weights change by -rate x gradient; nan where they do not.
+
+    The final weights give the last move, if they were shown.
+    """
+    weights = flat(seen.weights).double()
+    if seen.final is not None:
+        weights = torch.cat([weights, torch.cat([f.flatten() for f in seen.final]).double().unsqueeze(0)])
+    moves = weights[1:] - weights[:-1]
+    gradients = flat(seen.sums).double() / torch.tensor(seen.divisors).double().unsqueeze(1)
+    gradients = gradients[: len(moves)]
+    rates = -(moves * gradients).sum(1) / gradients.square().sum(1).clamp(min=1e-300)
+    left = (moves + rates.unsqueeze(1) * gradients).norm(dim=1)
+    rounding = ULP * weights[:-1].norm(dim=1)
+    plain = (left <= 1e-3 * moves.norm(dim=1) + rounding) & (rates != 0)
+    return np.where(plain.numpy(), rates.numpy(), np.nan)

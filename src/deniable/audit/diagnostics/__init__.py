@@ -4,8 +4,12 @@ Every diagnostic has one p-value, corrected for the layers, steps or records it 
 ``false_alarms / number of diagnostics``; so a training that is as claimed fails any of them with probability at most
 `false_alarms`. When several fail, those that may follow from another's cause are left out of the findings.
 
-Rooms: laws (p-values) | evidence (all trials) | noise, shape, dependence, sampling, gradient (the diagnostics) |
-explanations (which other gradient fits).
+A failed diagnostic says that the training is another one, not that it is less private. That is decided by what it does
+in place of the claim (explanations), by twin trainings that show one record's share without noise (sums), and by the
+noise's scale relative to that share.
+
+Rooms: laws (p-values) | evidence (all trials) | noise, shape, dependence, sampling, gradient, ends (the diagnostics) |
+explanations (which other gradient fits) | sums (what an unknown gradient does to privacy).
 """
 
 from __future__ import annotations
@@ -14,17 +18,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.audit.diagnostics import dependence, gradient, noise, sampling, shape
+from deniable.audit.diagnostics import dependence, ends, gradient, noise, sampling, shape
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
-from deniable.audit.diagnostics.explanations import explanation
+from deniable.audit.diagnostics.explanations import Explanation, explanation, sum_is_clipped
+from deniable.audit.diagnostics.sums import odd_multiples, unknown_sum
 from deniable.audit.residuals import Examined
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Examined", "Report", "diagnose"]
 
 NUMBER = 12
-"""Diagnostics that share the rate of false alarms; the structural ones (steps) never give one."""
-GRADIENT = ("clipping per example", "mean zero", "no earlier gradient")
+"""Diagnostics that share the rate of false alarms; the structural ones (steps, public values) never give one."""
+GRADIENT = ("clipping per example", "mean zero", "no earlier gradient", gradient.SHARE)
 NOISE = ("noise scale", "normality", "independent steps", "independent trainings", "independent layers")
+CERTAIN = 1e-10
+"""A p-value below which trials end early: so small that the cause is clear, too."""
+ENOUGH = 0.97
+"""Noise of this share of what one record's share needs is enough, within what is measured."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +44,31 @@ class Report:
     findings: tuple[Diagnosis, ...]
     false_alarms: float
     noise_ratio: float
+    level: float
+    """The p-value below which a diagnostic fails."""
+    unseen: tuple[str, ...] = ()
+    """What the training did not show, so that it was not examined."""
 
     @property
-    def level(self) -> float:
-        """The p-value below which a diagnostic fails."""
-        return self.false_alarms / NUMBER
+    def certain(self) -> bool:
+        """Whether a leak was found beyond doubt, and its cause, so that more trials would add nothing.
+
+        Where several diagnostics of the noise fail, more trials tell better which of them is the cause.
+        """
+        unclear = sum(test.name in NOISE and test.p_value < self.level for test in self.tests) > 1
+        return any(
+            finding.weakens and finding.p_value < CERTAIN and not (unclear and finding.name in NOISE)
+            for finding in self.findings
+        )
 
 
 def diagnose(evidence: Evidence, false_alarms: float) -> Report:
-    """Run every diagnostic on the trials and name the causes."""
+    """Run every diagnostic on the trials and name the causes; `false_alarms` are those of all looks together."""
     angles, ratio = dependence.Angles.of(evidence), noise.noise_ratio(evidence)
     tests = (
-        _steps(evidence),
+        ends.public(evidence),
+        ends.steps(evidence),
+        ends.norms(evidence),
         sampling.batch_sizes(evidence),
         sampling.batches(evidence),
         dependence.steps(angles),
@@ -54,35 +76,51 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         gradient.clipping(evidence),
         gradient.mean(evidence),
         gradient.memory(evidence),
+        gradient.share(evidence),
         noise.noise_scale(evidence),
         shape.normality(evidence),
         dependence.layers(evidence, angles),
         gradient.updates(evidence),
+        ends.final(evidence),
     )
     failed = [test for test in tests if test.p_value < evidence.level]
-    return Report(tests, tuple(_causes(failed, evidence, angles, ratio)), false_alarms, ratio)
-
-
-def _steps(evidence: Evidence) -> Diagnosis:
-    taken, claimed = evidence.steps, evidence.claim.steps
-    sentence = f"the training takes {taken} steps, {claimed} are claimed: every further step costs privacy"
-    more = f"{taken} steps", f"{claimed} steps"
-    return Diagnosis("number of steps", float(taken == claimed), *more, sentence, weakens=taken > claimed)
+    causes = sorted(_causes(failed, evidence, angles, ratio), key=lambda one: one.weakens is not True)
+    return Report(tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(ends.unseen(evidence)))
 
 
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
     """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
-    if again := [name for name in angles.repeated(ratio, gradient.noise_mean(evidence)) if name in names]:
+    if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed(evidence)) is not None:
+        return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
+    odd = bool(names & set(GRADIENT))
+    known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
+    found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
+    again = _again(evidence, angles, ratio, found)
+    if again := [name for name in again if name in names]:
         follows = {*GRADIENT, *NOISE} - set(again) - ({"noise scale"} if abs(ratio - 1) > 0.1 else set())
         left = [test for test in failed if test.name not in follows]
         return sorted(left, key=lambda test: test.name not in again)
     if {"batch sizes", "independent batches"} <= names:
-        follows = {"batch sizes" if sampling.dependent(evidence) else "independent batches"}
+        follows = {
+            "batch sizes" if sampling.dependent(evidence) or sampling.few_odd(evidence) else "independent batches"
+        }
         failed = [test for test in failed if test.name not in follows]
-    if names & set(GRADIENT):
-        return _gradient_causes(failed, evidence, ratio)
+    if odd:
+        return _gradient_causes(failed, evidence, found)
     return _noise_causes(failed, evidence, ratio)
+
+
+def _again(evidence: Evidence, angles: dependence.Angles, ratio: float, found: Explanation | None) -> list[str]:
+    """Between what noise is used again; where another gradient is summed, as it is without that gradient."""
+    twins = evidence.twins
+    if evidence.gradient_fits:
+        return angles.repeated(ratio, gradient.noise_mean(evidence))
+    if found is not None and found.parts is None:
+        return []
+    if found is not None and found.parts is not None and twins is not None and twins.exact is not None:
+        return dependence.repeated(twins.noise(found.parts))
+    return angles.repeated(ratio, gradient.noise_mean(evidence))
 
 
 def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
@@ -101,13 +139,41 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     return [test for test in failed if test.name not in follows]
 
 
-def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
-    """One finding for the gradient, with the gradient that fits best; of the noise's only too small a scale."""
-    found = explanation(evidence)
+def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explanation | None) -> list[Diagnosis]:
+    """One finding for the gradient, with the gradient that fits best; and the noise, if it is too little for that."""
     by_name = {test.name: test for test in failed}
     kept = next(by_name[name] for name in ("mean zero", *GRADIENT) if name in by_name)
-    if found is not None:
-        ratio = found.noise_ratio
-        kept = replace(by_name.get(found.about, kept), sentence=found.sentence, weakens=found.weakens)
-    follows = {*GRADIENT, *(NOISE if ratio > 0.97 else NOISE[1:])} - {kept.name}
-    return [kept if test.name == kept.name else test for test in failed if test.name not in follows]
+    rest = [test for test in failed if test.name not in {*GRADIENT, *NOISE}]
+    if found is None and evidence.claim.recipe.augmentations > 1:
+        noises = [by_name[name] for name in NOISE if name in by_name]
+        return [one for one in unknown_sum(evidence, kept, noises) if one.weakens is not False] + rest
+    if found is None and evidence.gradient_fits:
+        noises = _noise_causes([test for test in failed if test.name in NOISE], evidence, noise.noise_ratio(evidence))
+        if "the noise has a mean" in kept.sentence:  # which looks like noise that is common to all weights
+            noises = [one for one in noises if one.name == "noise scale" and noise.noise_ratio(evidence) < ENOUGH]
+        return [*noises, replace(kept, weakens=False), *rest]
+    if found is None:
+        return [*unknown_sum(evidence, kept, [by_name[name] for name in NOISE if name in by_name]), *rest]
+    kept = replace(by_name.get(found.about, kept), sentence=found.sentence, weakens=found.weakens)
+    need = found.stretch if found.stretch != 1 else 1.0
+    little = found.noise_ratio < ENOUGH * min(need, 1.0) if found.weakens else found.noise_ratio < ENOUGH * need
+    if found.stretch != 1:
+        kept = replace(kept, weakens=found.noise_ratio < ENOUGH * need, sentence=_with_noise(found))
+        return [kept, *rest]
+    if little:
+        return [*rest, _too_little(evidence, by_name.get("noise scale"), found.noise_ratio), kept]
+    shapes = [by_name[name] for name in ("normality",) if name in by_name and evidence.gradient_fits]
+    return [kept, *shapes, *rest]
+
+
+def _with_noise(found: Explanation) -> str:
+    if abs(found.noise_ratio - 1) < 1 - ENOUGH or (found.weakens and found.noise_ratio < found.stretch):
+        return found.sentence
+    return f"{found.sentence}; the noise is {found.noise_ratio:.3g} x the claimed one"
+
+
+def _too_little(evidence: Evidence, failed: Diagnosis | None, ratio: float) -> Diagnosis:
+    test = noise.noise_scale(evidence) if failed is None else failed
+    return replace(
+        test, p_value=min(test.p_value, evidence.level / 2), sentence=noise.scale_cause(evidence, ratio), weakens=True
+    )

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, chi_square, cosine, normal, student
 
-__all__ = ["Angles", "layers", "steps", "trainings"]
+__all__ = ["Angles", "layers", "repeated", "steps", "trainings"]
 
 Array = NDArray[np.float64]
 ROWS = 3000
@@ -51,7 +53,8 @@ class Angles:
         used = sketch[: max(2, ROWS // steps), :steps]
         rows = used.reshape(-1, sketch.shape[2])
         lengths = np.linalg.norm(rows, axis=1)
-        alive = lengths > ALIVE * np.sqrt(sketch.shape[2])
+        own = evidence.trials.fresh[: len(used), :steps, 0].reshape(-1)  # the auditor's numbers are no noise of theirs
+        alive = np.square(lengths) - own > ALIVE**2 * sketch.shape[2]
         unit = rows / np.where(alive, lengths, np.nan)[:, None]
         angles = unit @ unit.T
         trial, step = np.divmod(np.arange(len(rows)), steps)
@@ -99,6 +102,18 @@ class Angles:
                 tests.append(min(1.0, len(group) * float(cosine(_largest(group), self.dimension))))
                 tests.append(float(normal(group.sum() * np.sqrt(self.dimension / len(group)))))
         return any_of(tests) if tests else 1.0
+
+
+def repeated(noise: list[Tensor]) -> list[str]:
+    """Between what noise is used again; (steps, weights) of trainings with different seeds."""
+    unit = [each / each.norm(dim=1, keepdim=True).clamp(min=1e-300) for each in noise]
+    alive = [each[n.norm(dim=1) > ALIVE * n.shape[1] ** 0.5] for each, n in zip(unit, noise, strict=True)]
+    within = [np.asarray((each @ each.T)[torch.triu_indices(len(each), len(each), 1).unbind()]) for each in alive]
+    across = [np.asarray(a @ b.T).ravel() for a, b in combinations(alive, 2)]
+    groups = {"independent steps": within, "independent trainings": across}
+    limit = max(REPEATED, 6 / noise[0].shape[1] ** 0.5)
+    every = {name: np.concatenate(group) if group else np.empty(0) for name, group in groups.items()}
+    return [name for name, group in every.items() if _largest(group) > COPIED or _mean(group) > limit]
 
 
 def _finite_mean(values: Array) -> float:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.audit.alternatives import VECTORS
 from deniable.audit.claim import Claim
-from deniable.audit.residuals import Examined
+from deniable.audit.residuals import STEPWISE, Examined
 from deniable.mechanisms import Adjacency
+
+if TYPE_CHECKING:
+    from deniable.audit.twins import Twins
 
 __all__ = ["Diagnosis", "Evidence"]
 
 Array = NDArray[np.float64]
+EXACT = 1e-4
+"""The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Diagnosis:
     observed: str
     expected: str
     sentence: str = ""
-    weakens: bool = True
+    weakens: bool | None = True
+    """None: it cannot be told."""
     checked: bool = True
 
 
@@ -49,6 +57,13 @@ class Evidence:
     trials: Examined
     looked: Array
     """(trials looked at, steps, vectors, vectors), see `deniable.audit.alternatives`."""
+    free: Array
+    """(trials looked at, steps, 2), see `deniable.audit.alternatives.free_noise`."""
+    taken: NDArray[np.int64]
+    """(trials,) steps that each training took; all statistics are of the first ones, which all of them took."""
+    later_losses: Array
+    """Losses after which a training went on, beyond the steps that all of them took."""
+    twins: Twins | None = None
 
     @classmethod
     def of(
@@ -60,15 +75,23 @@ class Evidence:
         examined: list[Examined],
         *,
         level: float,
+        twins: Twins | None = None,
     ) -> Evidence:
-        """Stack the trials."""
-        names = [field.name for field in fields(Examined) if field.name != "alternatives"]
-        stacked = {name: np.stack([getattr(one, name) for one in examined]) for name in names}
-        looked = [one.alternatives for one in examined if len(one.alternatives)]
-        alternatives = np.stack(looked) if looked else np.empty((0, 0, 0, 0))
-        trials = Examined(**stacked, alternatives=alternatives)
+        """Stack the trials; of trainings that took more steps than others, the first ones."""
+        steps = min(int(one.taken) for one in examined)
+        names = [field.name for field in fields(Examined) if field.name not in ("alternatives", "free")]
+        raw = min(len(one.raw) for one in examined)
+        stacked = {name: np.stack([_first(one, name, steps, raw) for one in examined]) for name in names}
+        looked = [one for one in examined if len(one.alternatives)]
+        fewest = min((len(one.alternatives) for one in looked), default=0)
+        alternatives = np.stack([one.alternatives[:fewest] for one in looked]) if looked else np.empty((0, 0, 0, 0))
+        free = np.stack([one.free[:fewest] for one in looked]) if looked else np.empty((0, 0, 2))
+        trials = Examined(**stacked, alternatives=alternatives, free=free)
         shapes = tuple(parameters.values())
-        return cls(claim, tuple(parameters), shapes, tuple(sketched), members, level, trials, alternatives)
+        taken = np.array([int(one.taken) for one in examined])
+        later = np.concatenate([one.losses[steps:] for one in examined])
+        layers, kept = tuple(parameters), tuple(sketched)
+        return cls(claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later, twins)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -91,6 +114,21 @@ class Evidence:
         length = np.where(self.trials.length > 0, self.trials.length, np.nan)
         return np.asarray(self.trials.inner / length)
 
+    @cached_property
+    def gradient_fits(self) -> bool | None:
+        """Whether twins differ by what the claimed gradients differ by, to rounding; None if it is not known."""
+        exact = None if self.twins is None else self.twins.exact
+        if exact is None:
+            return None
+        applied, clean = VECTORS.index("applied"), VECTORS.index("clean")
+        left = exact[applied, applied] - 2 * exact[applied, clean] + exact[clean, clean]
+        return bool(left <= EXACT * max(exact[applied, applied], exact[clean, clean]))
+
     def layer_noise(self) -> list[NDArray[np.float32]]:
         """The sketched noise of each layer, (trials, steps, coordinates)."""
         return np.split(self.trials.sketch, np.cumsum(self.sketched)[:-1], axis=2)
+
+
+def _first(one: Examined, name: str, steps: int, raw: int) -> NDArray[Any]:
+    values: NDArray[Any] = getattr(one, name)
+    return values[:steps] if name in STEPWISE else values[:raw] if name == "raw" else values

@@ -11,10 +11,11 @@ from deniable.audit.diagnostics.laws import any_of, student
 from deniable.audit.residuals import DIRECTIONS
 from deniable.audit.updates import Rule
 
-__all__ = ["clipping", "mean", "memory", "noise_mean", "updates"]
+__all__ = ["SHARE", "clipping", "compressed", "mean", "memory", "noise_mean", "odd_record", "share", "updates"]
 
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
+SHARE = "one record's share"
 
 
 def _per_trial(evidence: Evidence, direction: int) -> Array:
@@ -94,6 +95,29 @@ def mean(evidence: Evidence) -> Diagnosis:
     )
 
 
+def compressed(evidence: Evidence) -> Diagnosis | None:
+    """A yielded gradient with many zeros or equal numbers was compressed after its noise, or has none there."""
+    share = float(np.median(evidence.trials.coarse))
+    if share < 0.05:
+        return None
+    text = (
+        f"the yielded gradient is zero, or one of few numbers, on {share:.0%} of the weights: if it was compressed "
+        "after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is compressed"
+    )
+    return Diagnosis("mean zero", 0.0, f"{share:.0%} alike", "all different", text, weakens=None)
+
+
+def odd_record(evidence: Evidence) -> tuple[int, float] | None:
+    """The column of a record that is treated unlike the others, and by how many times too much; None: no single one."""
+    inside = _records(evidence, False)
+    few = np.sum(inside < evidence.level / len(inside)) <= max(3, len(inside) // 4)
+    if any_of(inside) >= evidence.level or not few:
+        return None
+    worst = int(np.argmin(inside))
+    watched = evidence.trials.records.shape[2]
+    return evidence.members.shape[1] - watched + worst, float(np.nanmean(evidence.trials.records[:, 2, worst]))
+
+
 def _mean_sentence(evidence: Evidence, factor: float, inside: Array, outside: float) -> str:
     if _p_of_noise_mean(evidence) < evidence.level and abs(noise_mean(evidence)) > 0.01:
         shift = f"a mean of {noise_mean(evidence):.2g} claimed standard deviations"
@@ -145,6 +169,15 @@ def memory(evidence: Evidence) -> Diagnosis:
         ACCUMULATED,
         checked=checked,
     )
+
+
+def share(evidence: Evidence) -> Diagnosis:
+    """Twin trainings differ by what the exchanged record's clipped gradient differs by; no noise, so no false alarm."""
+    fits, expected = evidence.gradient_fits, "the difference of the claimed sums"
+    if fits is None or evidence.claim.recipe.augmentations > 1:
+        return Diagnosis(SHARE, 1.0, "not known", expected, checked=False)
+    text = "the gradient is another than the sum of the batch's clipped gradients at the yielded weights"
+    return Diagnosis(SHARE, float(fits), "the same" if fits else "twin trainings differ otherwise", expected, text)
 
 
 def updates(evidence: Evidence) -> Diagnosis:

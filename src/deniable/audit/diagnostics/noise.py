@@ -12,7 +12,7 @@ from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, chi_square, scale
 from deniable.mechanisms import Adjacency
 
-__all__ = ["bare_share", "equally_long", "is_even", "noise_ratio", "noise_scale"]
+__all__ = ["bare_share", "equally_long", "is_even", "noise_ratio", "noise_scale", "scale_cause"]
 
 Array = NDArray[np.float64]
 NEAR = 0.025
@@ -126,22 +126,30 @@ def bare_share(evidence: Evidence) -> float:
     return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
 
 
+def _layer_squares(evidence: Evidence) -> Array:
+    """(layers,) sums of squared noise: as it is, where twins show that the gradient is the claimed one."""
+    chosen = evidence.trials.plain if evidence.gradient_fits else evidence.trials.squares
+    return np.asarray(chosen.sum((0, 1)))
+
+
 def _odd_layers(evidence: Evidence, failing: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Layers whose scale is not the claimed one, nor that of the other layers together (F test)."""
-    squares, sizes = evidence.trials.squares.sum((0, 1)), evidence.sizes * evidence.trials.squares[..., 0].size
+    squares, sizes = _layer_squares(evidence), evidence.sizes * evidence.trials.squares[..., 0].size
     rest = np.maximum(sizes.sum() - sizes, 1)
     own, others = squares / sizes, (squares.sum() - squares) / rest
     below = fdtr(sizes, rest, own / np.maximum(others, 1e-300))
     unlike = np.minimum(below, 1 - below) * 2 * len(sizes) < evidence.level
     # the auditor's own three numbers a step may be in any layer
-    steps = evidence.trials.squares[..., 0].size
+    steps = 0 if evidence.gradient_fits else evidence.trials.squares[..., 0].size
     return np.asarray(failing & unlike & (np.abs(own - others) > 3 * steps * (1 / sizes + 1 / rest)))
 
 
 def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     layers, steps = found.layers, found.steps
-    odd = _odd_layers(evidence, found.failing[0])
-    if odd.any() and (not odd.all() or layers.max() > 1.2 * layers.min()):
+    if evidence.gradient_fits:
+        layers = scale(_layer_squares(evidence), evidence.sizes * evidence.trials.squares[..., 0].size)
+    odd = _odd_layers(evidence, found.failing[0] | (layers < MISSING))
+    if odd.any() and layers.max() > MISSING and (not odd.all() or layers.max() > 1.2 * layers.min()):
         named = ", ".join(f"{evidence.layers[i]} ({layers[i]:.2g} x)" for i in np.flatnonzero(odd)[:6])
         if layers[odd].max() < MISSING:
             return f"there is no noise on {named}, the other layers have it: add noise to every layer"
@@ -152,13 +160,17 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     if odd_steps.any() and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
         return _step_sentence(steps, odd_steps)
     if overall < NONE:
-        return _common_sentence(evidence, overall)
-    return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or _common_sentence(evidence, overall)
+        return scale_cause(evidence, overall)
+    return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
 
 
 def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
     """Whether the noise grows or falls with the batch's size."""
     sizes = evidence.trials.batch.sum(2, dtype=float)
+    if found.single.std() >= 0.005 and sizes.min() > 0 and sizes.std() > 0:
+        divided = found.single * sizes
+        if abs(float(np.median(divided)) - 1) < 0.1 and divided.std() < 0.2:
+            return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
     if found.single.std() < 0.02 or sizes.min() == 0:
         return ""
     falls, grows = ((found.single * (sizes / sizes.mean()) ** power).std() for power in (1, -1))
@@ -200,7 +212,8 @@ def _uneven_sentence(found: _Scales, overall: float) -> str:
     return ""
 
 
-def _common_sentence(evidence: Evidence, ratio: float) -> str:
+def scale_cause(evidence: Evidence, ratio: float) -> str:
+    """The sentence for noise of one wrong scale, `ratio` times the claimed one."""
     claim, sizes = evidence.claim, np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
     twice = f"it is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
     after = "it is added after averaging without being divided by the batch size: add it to the sum"
@@ -218,6 +231,7 @@ def _common_sentence(evidence: Evidence, ratio: float) -> str:
         why = "replace neighbours have sensitivity 2 x clip, the noise is relative to clip: double the noise"
         causes.insert(0, (0.5, why))
     cause = next((why for value, why in causes if value != 1 and abs(ratio / value - 1) < NEAR), None)
+    cause = cause or _noise_before_clipping(evidence, ratio)
     if cause is None and ratio < NONE:
         return "there is no noise: add it before the gradient is applied"
     if (bare := bare_share(evidence)) > 0.05:
@@ -230,6 +244,23 @@ def _common_sentence(evidence: Evidence, ratio: float) -> str:
         else "that is safe, but not what is claimed"
     )
     return f"the noise has {times}: {cause or advice}"
+
+
+def _noise_before_clipping(evidence: Evidence, ratio: float) -> str | None:
+    """Vectors of the clipping norm in random directions, one for each record of the batch, have this length together.
+
+    The gradients themselves are hardly left then, so that the sum has less than nine tenths of what is claimed.
+    """
+    sizes = evidence.trials.batch.sum(2, dtype=float).mean()
+    length = np.sqrt(sizes / evidence.sizes.sum()) * evidence.claim.clip / evidence.claim.sigma
+    inner, squares = evidence.trials.inner[..., 0], np.square(evidence.trials.length[..., 0])
+    left = 1 + evidence.claim.sigma * np.nansum(inner) / max(float(np.nansum(squares)), 1e-300)
+    if not (0.6 < ratio / length < 1.1 and left < 0.9):
+        return None
+    return (
+        "it looks as if noise were added to every gradient before clipping, which shortens it again: clip first, and "
+        "add the noise to the sum"
+    )
 
 
 def _ranges(numbers: NDArray[np.int64]) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, binomial, normal
 
-__all__ = ["batch_sizes", "batches", "dependent"]
+__all__ = ["batch_sizes", "batches", "dependent", "few_odd"]
 
 Array = NDArray[np.float64]
 FAR = 6.0
@@ -75,6 +75,24 @@ def dependent(evidence: Evidence) -> bool:
     return bool(np.abs([*_overlaps_within(evidence), _overlaps_across(evidence)]).max() > FAR)
 
 
+def _odd(evidence: Evidence) -> tuple[NDArray[np.bool_], Array]:
+    """The records (columns) that are drawn too often or too rarely, and how often each is drawn, of its chances."""
+    drawn, chances = (evidence.trials.batch > 0).sum((0, 1)), (evidence.members * evidence.steps).sum(0)
+    each = binomial(drawn, chances, evidence.claim.rate)
+    return each * len(each) < evidence.level, drawn / np.maximum(chances, 1)
+
+
+def few_odd(evidence: Evidence) -> bool:
+    """Whether a few records are drawn unlike all others, which have the claimed rate."""
+    if evidence.claim.rate == 1:
+        return False
+    odd, shares = _odd(evidence)
+    if not 0 < odd.sum() <= max(1, len(odd) // 10):
+        return False
+    chances = (evidence.members * evidence.steps).sum(0)[~odd]
+    return bool(binomial((shares[~odd] * chances).sum().round(), chances.sum(), evidence.claim.rate) > evidence.level)
+
+
 def batches(evidence: Evidence) -> Diagnosis:
     """Every record is drawn equally often, and batches share as many records as independent ones do."""
     batch, members, rate = evidence.trials.batch, evidence.members, evidence.claim.rate
@@ -89,12 +107,14 @@ def batches(evidence: Evidence) -> Diagnosis:
     others = (_overlaps_within(evidence, odd), _overlaps_across(evidence, odd)) if few else (within, across)
     sentence = _batch_sentence(evidence, any_of(each), (drawn / np.maximum(chances, 1))[worst], *others)
     extreme = max((*within, across), key=abs)
+    rarer = few and not dependent(evidence) and bool((drawn / np.maximum(chances, 1))[odd].max() < rate)
     return Diagnosis(
         "independent batches",
         any_of(any_of(each), normal([*within, across])),
         f"shared records {extreme:+.3g} standard errors from chance, drawn {drawn.min()} to {drawn.max()} times",
         f"0 standard errors, about {rate * chances.max():.4g} times each",
-        sentence,
+        sentence + (" (that is safe, but not what is claimed)" if rarer else ""),
+        weakens=not rarer,
     )
 
 

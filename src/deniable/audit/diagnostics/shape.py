@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import chi_square
-from deniable.audit.diagnostics.noise import bare_share, noise_scale
+from deniable.audit.diagnostics.noise import MISSING, bare_share, noise_ratio, noise_scale
 
 __all__ = ["normality"]
 
@@ -32,7 +32,13 @@ def normality(evidence: Evidence) -> Diagnosis:
         return Diagnosis("normality", 1.0, f"{len(numbers)} numbers, too few", "normal", checked=False)
     kurtosis = float(np.mean(numbers**4) / np.mean(numbers**2) ** 2)
     few = _takes_few_values(evidence)
-    shape = "rounded, or drawn from a table" if few else _shape(numbers, kurtosis)
+    known = evidence.trials.raw.ravel().astype(float)
+    if evidence.gradient_fits and len(known) >= 50 * LEAST_EXPECTED and noise_ratio(evidence) > MISSING:
+        numbers_as_drawn = known / np.sqrt(np.mean(np.square(known)))
+        kurtosis = float(np.mean(numbers_as_drawn**4))
+    else:
+        numbers_as_drawn = numbers
+    shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis)
     if not few and (bare := bare_share(evidence)) > 0.05:
         shape = f"left out on {bare:.0%} of the weights"
     return Diagnosis(

@@ -1,0 +1,407 @@
+"""Twin trainings: the same seed on data sets that differ in one record.
+
+All randomness comes from the seed, so twins draw the same weights, batches and noise, and whatever else differs between
+them differs because of the record. That shows, without any noise in the way,
+
+- public values that are computed from the records (initial weights, divisors, learning rates, clipping norms);
+- batches that are chosen by looking at the records;
+- the very gradient that is summed: the difference of two noisy sums is the difference of the clean ones;
+- how far one record changes the first sum, whatever the recipe, and whether its share depends on other records.
+
+A record is exchanged for another one of the data set, so that twins have equally many. For add-remove neighbours D' is
+a further twin: numbers that depend on how many records there are differ there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deniable.audit.alternatives import STEPS, VECTORS, vectors
+from deniable.audit.diagnostics.evidence import Diagnosis
+from deniable.audit.recomputed import Recomputer, flat
+from deniable.audit.trainer import COUNT_NOISE, Seen
+from deniable.audit.updates import learning_rates
+from deniable.mechanisms import Adjacency
+
+__all__ = ["Probe", "Run", "Twins"]
+
+Array = NDArray[np.float64]
+SEEDS = 2
+"""Twins are trained with so many seeds."""
+CONTENTS = 6
+"""So many other records are tried in a place."""
+SAME = 1e-6
+"""float32 numbers that differ by this share are the same."""
+FOUND = 0.02
+"""Multiples of the records' shares are told if they leave this share of the difference."""
+KEPT = 2**25
+"""Numbers of alternatives that are kept of one training: above, the gradient is not explained by twins."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, and what recomputes it."""
+
+    seen: Seen
+    recomputer: Recomputer
+    members: NDArray[np.int64]
+
+    @cached_property
+    def sums(self) -> Tensor:
+        """(steps, weights) noisy sums."""
+        return flat(self.seen.sums).double()
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """(first steps, columns, weights) of each record of the batch in the claimed sum."""
+        found, steps = self.recomputer.recompute(self.seen, self.members), min(STEPS, len(self.seen))
+        layers = [g.flatten(2) for g in self.recomputer.every([w[:steps] for w in self.seen.weights])]
+        norms = torch.stack([g.norm(dim=2) for g in layers], 2)
+        clipping = self.recomputer.claim.recipe.clipping
+        factors = clipping.factors(norms, found.clip[:steps].float().unsqueeze(1)) * found.include[:steps].unsqueeze(2)
+        return torch.cat([factors[..., i : i + 1] * g for i, g in enumerate(layers)], 2).double()
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """(first steps, vectors, weights), see `deniable.audit.alternatives`."""
+        found = self.recomputer.recompute(self.seen, self.members)
+        return torch.cat(list(vectors(self.recomputer, self.seen, found, self.members)))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How far one record changes the first sum, in claimed clipping norms."""
+
+    reach: float
+    """The norm of a record's share is at least this for some record."""
+    interaction: float
+    """How far the share of one record depends on another."""
+    outside: float
+    """How far a record that is not in the batch changes the sum."""
+    rounding: float
+    """How far sums of half precision may be off."""
+
+
+Train = Callable[[int, bool, Mapping[int, int], int | None], Run]
+"""From seed, whether on D, records (places) exchanged for others (columns), and steps at most, to the training."""
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Trains twins and compares them; `train` does the training."""
+
+    train: Train
+    seeds: tuple[int, ...]
+    adjacency: Adjacency
+    clip: float
+    place: int
+    """Of the differing record among D's."""
+    looked: bool = True
+    """Whether single gradients may be held in memory."""
+    _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
+
+    def original(self, seed: int) -> Run:
+        """The training on D."""
+        if seed not in self._first:
+            self._first[seed] = self.train(seed, True, {}, None)
+        return self._first[seed]
+
+    @cached_property
+    def exchanged(self) -> list[tuple[Run, Run]]:
+        """Twins of equally many records: on D, and with one record exchanged."""
+        return [
+            (one, self.train(seed, True, {place: content}, None))
+            for seed in self.seeds
+            for one in [self.original(seed)]
+            for place in [self._place(one)]
+            for content in [self._contents(one, place)[0]]
+        ]
+
+    @cached_property
+    def neighbours(self) -> list[tuple[Run, Run]]:
+        """Twins on D and D'."""
+        return [(self.original(seed), self.train(seed, False, {}, None)) for seed in self.seeds]
+
+    @cached_property
+    def repeated(self) -> tuple[Run, Run]:
+        """The training on D, and its first step once more."""
+        return self.original(self.seeds[0]), self.train(self.seeds[0], True, {}, 1)
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """Whether a training with the same seed on the same records is the same."""
+        one, again = self.repeated
+        return _same(one.sums[0], again.sums[0]) and _same_weights(one, again)
+
+    def _place(self, run: Run) -> int:
+        """A record of the first batch: the differing one, if it is in it."""
+        batch = run.seen.batches[0]
+        return self.place if batch is None or self.place in batch or not len(batch) else int(batch[len(batch) // 2])
+
+    def _contents(self, run: Run, place: int) -> list[int]:
+        """Columns of other records, those of another label first."""
+        labels = run.recomputer.columns.labels
+        own = labels[run.members[place]]
+        order = [int(c) for c in np.roll(run.members, -place - len(run.members) // 2) if c != run.members[place]]
+        return sorted(order, key=lambda column: bool(labels[column] == own))
+
+    @cached_property
+    def counts_with_noise(self) -> bool:
+        """Whether the training tells the noise of the count that its clipping norm follows."""
+        return self.original(self.seeds[0]).seen.public[0].get(COUNT_NOISE, 0.0) > 0
+
+    def place_of(self, column: int) -> int | None:
+        """The place of a column's record in D; None for a record of D' alone."""
+        found = np.flatnonzero(self.original(self.seeds[0]).members == column)
+        return int(found[0]) if len(found) else None
+
+    def leaks(self) -> Iterator[Diagnosis]:
+        """What is computed from the records and not hidden by noise."""
+        for kind in (self._by_content, self._by_size):
+            if found := kind():
+                yield _diagnosis(found)
+
+    def _by_content(self) -> str:
+        """What a change of one record changes, and a repetition does not."""
+        for one, two in self.exchanged:
+            if (found := _other_start(one, two)) and not _other_start(*self.repeated):
+                return found
+            if self.repeatable and (found := _other_values(one, two, "the records") or _other_batches(one, two)):
+                return found
+        return ""
+
+    def _by_size(self) -> str:
+        if self.adjacency is Adjacency.ZERO_OUT:
+            return ""
+        what = "the number of records" if self.adjacency is Adjacency.ADD_REMOVE else "the records"
+        for one, two in self.neighbours:
+            found = "" if _divides_by_batch(one) else _other_values(one, two, what)
+            if self.adjacency is Adjacency.REPLACE:
+                found = found or _other_start(one, two)
+            if found:
+                return found
+        return ""
+
+    @cached_property
+    def synchronous(self) -> list[tuple[Run, Run]]:
+        """Those twins whose noise is the same, so that it cancels out of their difference."""
+        pairs = [pair for pair in self.exchanged if _same_weights(*pair) and not _other_batches(*pair)]
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            pairs += [pair for pair in self.neighbours if _same_weights(*pair) and _all_records(*pair)]
+        return [pair for pair in pairs if self._cancels(*pair)] if self.repeatable else []
+
+    def _cancels(self, one: Run, two: Run) -> bool:
+        """Whether the first sums differ by far less than two draws of the noise do.
+
+        Equally many records take equally many random numbers; only of the others a small difference could be noise.
+        """
+        apart = float((one.sums[0] - two.sums[0]).norm())
+        found = one.recomputer.recompute(one.seen, one.members)
+        directions = torch.stack([found.clean[0], found.whole[0]], 1).double()
+        basis, _ = torch.linalg.qr(directions)
+        left = float((one.sums[0] - basis @ (basis.T @ one.sums[0])).norm())  # mostly noise, whatever its scale
+        return apart <= max(3 * self.clip if len(one.members) == len(two.members) else 0.0, 0.3 * left)
+
+    @cached_property
+    def exact(self) -> Array | None:
+        """The sum of `exact_steps` over the steps."""
+        return None if self.exact_steps is None else np.asarray(self.exact_steps.sum(0))
+
+    @cached_property
+    def exact_steps(self) -> Array | None:
+        """(steps, vectors, vectors) inner products of the differences of `VECTORS` between twins; None if not known."""
+        pairs = [(a, b) for a, b in self.synchronous if len(VECTORS) * STEPS * a.sums.shape[1] <= KEPT]
+        if not pairs or not self.looked:
+            return None
+        gram = np.zeros((STEPS, len(VECTORS), len(VECTORS)))
+        for one, two in pairs:
+            steps = min(len(one.vectors), len(two.vectors))
+            difference = one.vectors[:steps] - two.vectors[:steps]
+            gram[:steps] += np.asarray(difference @ difference.mT)
+        return gram
+
+    @cached_property
+    def first_fits(self) -> bool:
+        """Whether the twins' first sums differ by what the claimed ones differ by."""
+        pairs = [(a.vectors[0] - b.vectors[0])[[0, VECTORS.index("clean")]] for a, b in self.synchronous]
+        return bool(pairs) and all(bool((p[0] - p[1]).norm() <= 1e-4 * p[1].norm()) for p in pairs)
+
+    def noise(self, parts: Array) -> list[Tensor]:
+        """(steps, weights) of each seed: what is left of the sums on D, given coefficients of `VECTORS`."""
+        return [torch.einsum("v,svd->sd", torch.from_numpy(parts), one.vectors) for one, _ in self.exchanged]
+
+    def _outside(self, seed: int) -> float:
+        """How far the first sum changes if all records outside the batch are exchanged."""
+        one = self.original(seed)
+        drawn = set(_drawn(one))
+        exchanged = {i: self._contents(one, i)[0] for i in range(len(one.members)) if i not in drawn}
+        return float((self.train(seed, True, exchanged, 1).sums[0] - one.sums[0]).norm()) if exchanged else 0.0
+
+    @cached_property
+    def multipliers(self) -> Array | None:
+        """How often each record (column) counts, if the twins differ by multiples of the claimed shares; else None."""
+        if self.exact is None:
+            return None
+        rows, targets = [], []
+        for one, two in self.exchanged:
+            shares = one.shares - two.shares
+            difference = (one.sums - two.sums)[: len(shares)]
+            rows.append(shares.transpose(1, 2).flatten(0, 1))
+            targets.append(difference.flatten())
+        matrix, target = torch.cat(rows), torch.cat(targets)
+        solved = torch.linalg.lstsq(matrix, target.unsqueeze(1), driver="gelsd").solution.flatten()
+        left = (matrix @ solved - target).norm()
+        lengths = matrix.norm(dim=0)
+        solved = torch.where(lengths > 1e-3 * lengths.max(), solved, 1.0)  # of the others nothing is known
+        return np.asarray(solved) if left <= FOUND * (matrix.sum(1) - target).norm() else None
+
+    def probe(self, place: int | None = None) -> Probe | None:
+        """First steps only, with one and two records exchanged; None where a seed does not repeat a training."""
+        holding = [s for s in self.seeds if place is None or place in _drawn(self.original(s))]
+        if not holding or not any(pair[0] is self.original(holding[0]) for pair in self.synchronous):
+            return None
+        one = self.original(seed := holding[0])
+        drawn = _drawn(one)
+        first = self._place(one) if place is None else place
+        others = [i for i in drawn if i != first]
+        contents = self._contents(one, first)[:CONTENTS]
+
+        def change(exchanged: dict[int, int]) -> Tensor:
+            return self.train(seed, True, exchanged, 1).sums[0] - one.sums[0]
+
+        points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])
+        reach, interaction = _radius(points), 0.0
+        if others:
+            context = dict.fromkeys(others[::2], contents[-1])
+            both = change({first: contents[0], **context})
+            interaction = float((both - points[1] - change(context)).norm())
+        outside = max(self._outside(other) for other in self.seeds)
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            pairs = [pair for pair in self.synchronous if len(pair[0].members) != len(pair[1].members)]
+            reach = max([reach, *(float((a.sums[0] - b.sums[0]).norm()) for a, b in pairs)])
+        rounding = _half_precision(one) * float(one.sums[0].norm())
+        return Probe(reach / self.clip, interaction / self.clip, outside / self.clip, rounding / self.clip)
+
+
+def _drawn(run: Run) -> list[int]:
+    """The places of the first batch."""
+    batch = run.seen.batches[0]
+    return list(range(len(run.members))) if batch is None else sorted({int(i) for i in batch})
+
+
+def _half_precision(run: Run) -> float:
+    """The relative rounding of sums that are kept in half precision; 0 for full precision."""
+    first = (run.sums[0] / run.seen.divisors[0]).float()
+    for kind in (torch.float16, torch.bfloat16):
+        if torch.allclose(first.to(kind).float(), first, rtol=1e-6, atol=0):
+            return float(torch.finfo(kind).eps)
+    return 0.0
+
+
+def _radius(points: Tensor) -> float:
+    """A lower limit of the radius of the ball, around any centre, that holds the points (rows)."""
+    around = (points - points.mean(0)).square().sum(1).mean().sqrt()
+    return max(float(around), float(torch.cdist(points, points).max()) / 2)
+
+
+def _diagnosis(sentence: str) -> Diagnosis:
+    return Diagnosis(
+        "public values",
+        0.0,
+        sentence.split(":", maxsplit=1)[0],
+        "the same for neighbouring records and the same seed",
+        sentence,
+    )
+
+
+def _same(x: Tensor, y: Tensor) -> bool:
+    return x.shape == y.shape and bool((x - y).norm() <= SAME * (x.norm() + y.norm()))
+
+
+def _same_weights(one: Run, two: Run) -> bool:
+    return _same(flat([w[:1] for w in one.seen.weights]), flat([w[:1] for w in two.seen.weights]))
+
+
+def _other_start(one: Run, two: Run) -> str:
+    if _same_weights(one, two):
+        return ""
+    return (
+        "the initial weights depend on the records, and no noise hides it (they were trained on them, or scaled by "
+        "them): start from weights that are drawn at random, or trained on public data"
+    )
+
+
+def _all_records(one: Run, two: Run) -> bool:
+    return all(batch is None or len(batch) == len(run.members) for run in (one, two) for batch in run.seen.batches)
+
+
+def _other_batches(one: Run, two: Run) -> str:
+    pairs = zip(one.seen.batches, two.seen.batches, strict=False)
+    if all(a is b is None or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs):
+        return ""
+    return (
+        "the batches are chosen by looking at the records (with the same seed another record's content changes who is "
+        "drawn): draw every record with the same probability, whatever it holds"
+    )
+
+
+def _divides_by_batch(run: Run) -> bool:
+    sizes = [len(run.members) if batch is None else max(1, len(batch)) for batch in run.seen.batches]
+    return len(set(sizes)) > 1 and sizes == run.seen.divisors
+
+
+def _other_values(one: Run, two: Run, what: str) -> str:
+    """Numbers that everybody is taken to know, and that differ."""
+    advice = "fix it before the records are seen"
+    for a, b in zip(one.seen.divisors, two.seen.divisors, strict=False):
+        if abs(a - b) > SAME * abs(a):
+            return f"the divisor depends on {what} ({a:.6g} and {b:.6g} for neighbours): {advice}{_size_advice(what)}"
+    first, second = one.seen.clips[0], two.seen.clips[0]
+    if first is not None and second is not None and abs(first - second) > SAME * abs(first):
+        return f"the clipping norm depends on {what} ({first:.6g} and {second:.6g} for neighbours): {advice}"
+    for name, value in one.seen.public[0].items():
+        other = two.seen.public[0].get(name, np.nan)
+        if not abs(value - other) <= SAME * abs(value):
+            return (
+                f"the {name} that is made known depends on {what} and has no noise ({value:.6g} and {other:.6g} for "
+                f"neighbours): {advice}, or add noise and count it"
+            )
+    return _other_rates(one, two, what)
+
+
+def _size_advice(what: str) -> str:
+    if "number" not in what:
+        return ""
+    return ", such as the expected batch size; or claim replace or zero-out neighbours, for which that number is known"
+
+
+def _other_rates(one: Run, two: Run, what: str) -> str:
+    """Learning rates that differ by one factor in all steps, or at the first step where only the records differ."""
+    first, second = learning_rates(one.seen), learning_rates(two.seen)
+    steps = min(len(first), len(second))
+    told = np.isfinite(first[:steps]) & np.isfinite(second[:steps])
+    ratio = second[:steps][told] / first[:steps][told]
+    if len(ratio) < 2:
+        return ""
+    rounding = 1e-4 + max(_rounding(one.seen, steps), _rounding(two.seen, steps))
+    constant = abs(ratio.mean() - 1) > 3 * rounding and ratio.std() <= max(0.1 * abs(ratio.mean() - 1), rounding)
+    lengths = float(one.sums[0].norm() / two.sums[0].norm()) * two.seen.divisors[0] / one.seen.divisors[0]
+    # at the first step the weights are the same; a rate that follows the noisy gradient's length is no leak
+    at_once = told[0] and abs(ratio[0] - 1) > 3 * rounding and abs(ratio[0] / lengths - 1) > 3 * rounding
+    if not (constant or (at_once and _same_weights(one, two))):
+        return ""
+    values = f"{first[:steps][told][0]:.6g} and {second[:steps][told][0]:.6g}"
+    return f"the learning rate depends on {what} ({values} for neighbours): fix it before the records are seen"
+
+
+def _rounding(seen: Seen, steps: int) -> float:
+    weights = flat(seen.weights)
+    moves = (weights[1 : steps + 1] - weights[: min(steps, len(weights) - 1)]).norm(dim=1).clamp(min=1e-30)
+    return float((2.0**-22 * weights[: len(moves)].norm(dim=1) / moves).max()) if len(moves) else 1.0

@@ -73,7 +73,10 @@ class _Tilted:
         farthest = sum(runs * float(most.max()) for runs, _, _, most in self.moves)
         if farthest == 0:
             return 0.0
-        heat, deviation = log(1 / max(eta, 1e-305)), sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves))
+        heat, deviation = (
+            max(1.0, -log(max(eta, 1e-305))),
+            sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves)),
+        )
         shifts = [farthest]
         for s in np.geomspace(1e-4, 1e2, 25) * sqrt(heat) / max(deviation, 1e-300):
             reach = [np.minimum(s * most, 700.0) for *_, most in self.moves]
@@ -102,13 +105,30 @@ def _bennett(x: Floats) -> Floats:
     return np.where(x > 1e-3, (np.expm1(x) - x) / np.maximum(x, 1e-3) ** 2, 0.5 + x / 6 + x * x / 24)
 
 
-def _moved(law: Law, c: float, spacing: float) -> tuple[Floats, Floats, Floats]:
-    """A tilted law on the grid: weights, cells, and the share of each weight that goes to the cell's upper end."""
-    tilted = law.log_mass + c * law.loss
-    weights = np.exp(tilted - tilted.max())
+@dataclass(frozen=True)
+class _OnGrid:
+    """A law whose panels went to their cells' ends, and then was tilted: logarithms of the weights at either end."""
+
+    cell: Floats
+    share: Floats  # of the P-mass, to the upper end
+    lower: Floats
+    upper: Floats
+
+
+def _moved(law: Law, c: float, spacing: float) -> _OnGrid:
     cell = np.floor(law.loss / spacing + 1e-11)
     share = np.maximum(law.loss / spacing - cell, 0.0)
-    return weights / weights.sum(), cell, np.where(share < 1e-11, 0.0, share)  # on the grid, but for round-off
+    share = np.where(share < 1e-11, 0.0, share)  # on the grid, but for round-off
+    start = law.log_mass + c * cell * spacing
+    with np.errstate(divide="ignore"):
+        return _OnGrid(cell, share, start + np.log1p(-share), start + c * spacing + np.log(share))
+
+
+def _log_sum(step: _OnGrid, heat: float, spacing: float) -> float:
+    """ln of the sum of all weights times e^{heat loss}."""
+    lower, upper = step.lower + heat * step.cell * spacing, step.upper + heat * (step.cell + 1) * spacing
+    top = max(float(lower.max()), float(upper.max()))
+    return top + log(float(np.exp(lower - top).sum() + np.exp(upper - top).sum()))
 
 
 class Release:
@@ -188,7 +208,9 @@ class Release:
         spread = variance + self.within
         if t < mean:
             gap = (mean - t) / 2 if gain else mean - t
-            low = (1 - spread / (spread + gap**2) if spread + gap**2 > 1e-300 else 0.0) * (-expm1(-gap) if gain else 1.0)
+            low = (1 - spread / (spread + gap**2) if spread + gap**2 > 1e-300 else 0.0) * (
+                -expm1(-gap) if gain else 1.0
+            )
         else:
             high = min(high, mass * spread / (spread + (t - mean) ** 2)) if spread > 1e-300 else high
         chernoff = Bracket(mass * max(low, 0.0), high * (1 + 1e-9), "moments")
@@ -220,8 +242,8 @@ class Release:
     # --- transform ---
 
     def _compose(self, c: float) -> _Tilted:
-        height, mean, variance = self.cumulant(c)
-        low, high = self._window(c, height, mean, variance)
+        value, mean, variance = self.cumulant(c)
+        low, high = self._window(c, value, mean, variance)
         for _ in range(12):
             spacing = max(self._spacing(high - low, self.points), 1e-15 * max(abs(low), abs(high)))
             wrapped = self._wrapped(c, spacing, low, high)
@@ -231,39 +253,38 @@ class Release:
         size = max(self.points, 2 ** ceil(log2(max((high - low) / spacing, 1.0) + 5)))
         transform: np.ndarray = np.zeros(size // 2 + 1, dtype=np.complex128)
         moves, first = [], round(low / spacing)
+        height = 0.0
         for law, runs in self.parts:
-            weights, cell, share = _moved(law, c, spacing)
-            index = (cell % size).astype(np.int64)
-            circle = np.bincount(index, weights * (1 - share), size) + np.bincount(
-                (index + 1) % size, weights * share, size
-            )
+            step = _moved(law, c, spacing)
+            top = max(float(step.lower.max()), float(step.upper.max()))
+            index = (step.cell % size).astype(np.int64)
+            circle = np.bincount(index, np.exp(step.lower - top), size)
+            circle += np.bincount((index + 1) % size, np.exp(step.upper - top), size)
+            total = float(circle.sum())
+            circle /= total
+            height += runs * (top + log(total))
             circle[0] -= 1.0  # log1p of what is left: exact for steps that hardly move
             with np.errstate(divide="ignore"):
                 transform += runs * np.log1p(np.fft.rfft(circle))
-            variance = share * (1 - share) * spacing**2 + law.width**2 / 4
-            moves.append((runs, np.exp(law.log_mass), variance, law.width + np.where(share > 0, spacing, 0.0)))
+            variance = step.share * (1 - step.share) * spacing**2 + law.width**2 / 4
+            moves.append((runs, np.exp(law.log_mass), variance, law.width + np.where(step.share > 0, spacing, 0.0)))
         pmf = np.roll(np.fft.irfft(np.exp(transform), size), -(first % size))
         losses = (float(first) + np.arange(size)) * spacing
         return _Tilted(c, height, losses, pmf, spacing, moves, wrapped)
 
     def _wrapped(self, c: float, spacing: float, low: float, high: float) -> float:
         """How much of the tilted law, moves included, may lie outside the window (Chernoff)."""
-        steps = [(*_moved(law, c, spacing), runs) for law, runs in self.parts]
-        chances = 0.0
+        steps = [(_moved(law, c, spacing), runs) for law, runs in self.parts]
+        chances, before = 0.0, sum(runs * _log_sum(step, 0.0, spacing) for step, runs in steps)
         for sign, end in ((1, high), (-1, -low)):
-            ends = [(cell + (share > 0)) * spacing if sign > 0 else -cell * spacing for _, cell, share, _ in steps]
-            if sum(runs * float(most.max()) for most, (*_, runs) in zip(ends, steps, strict=True)) <= end:
+            ends = [(step.cell + (step.share > 0) if sign > 0 else -step.cell).max() * runs for step, runs in steps]
+            if float(sum(ends)) * spacing <= end:
                 continue
-            best = 0.0
-            for heat in np.geomspace(1e-3, 60, 16) * 42 / (high - low):
-                rise = 0.0
-                for weights, cell, share, runs in steps:
-                    exponent = np.log(np.maximum(weights, 1e-320)) + sign * heat * cell * spacing
-                    top = float(exponent.max())
-                    lifted = np.exp(exponent - top) * (1 + share * np.expm1(sign * heat * spacing))
-                    rise += runs * (top + log(float(lifted.sum())))
-                best = min(best, rise - heat * end)
-            chances += exp(best)
+            rises = [
+                sum(runs * _log_sum(step, sign * heat, spacing) for step, runs in steps) - before - heat * end
+                for heat in np.geomspace(1e-3, 60, 16) * 42 / (high - low)
+            ]
+            chances += exp(min(0.0, *rises))
         return chances
 
     def _spacing(self, width: float, size: int) -> float:
@@ -317,7 +338,9 @@ class Release:
         above, up = law.tail(t - shift, gain)
         below, down = law.tail(t + shift, gain)
         mass = 1 - self.escape
-        return Bracket(max(0.0, (below - down) * (1 - 1e-9) - eta), min(mass, (above + up) * (1 + 1e-9) + eta), "transform")
+        return Bracket(
+            max(0.0, (below - down) * (1 - 1e-9) - eta), min(mass, (above + up) * (1 + 1e-9) + eta), "transform"
+        )
 
     # --- answers ---
 
@@ -336,5 +359,6 @@ class Release:
         found = self._moments(t, gain).meet(self._transformed(t, gain))
         if not gain and t < self.least:
             found = found.meet(Bracket(1 - escape, 1.0, "support"))
-        return Bracket(max(0.0, found.low) + escape * (1 - 1e-12), min(1.0, found.high + escape * (1 + 1e-12)), found.by)
-
+        return Bracket(
+            max(0.0, found.low) + escape * (1 - 1e-12), min(1.0, found.high + escape * (1 + 1e-12)), found.by
+        )

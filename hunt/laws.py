@@ -283,4 +283,3 @@ def _exchanged(mu: float, rate: float, panels: int) -> Law:
     share = ratio * _shares(-((x - mu / 2) ** 2) / 2) + (1 - ratio) * _shares(-(x**2) / 2)
     ends = loss(edges)
     return _law(loss(x), mass, share, (ends[:-1], ends[1:]))
-

@@ -192,7 +192,9 @@ def _belief(truth: Truth, values: tuple[float, ...], value: float, error: float)
     if below > 0:
         left = truth.exceedance(_logit(min(below, nextafter(1.0, 0.0))) - start)
         if left.high < failure * (1 - 1e-9):
-            return f"less: value - error = {value - error!r} is exceeded with probability {left.high!r} only ({left.by})"
+            return (
+                f"less: value - error = {value - error!r} is exceeded with probability {left.high!r} only ({left.by})"
+            )
     return None
 
 

@@ -127,6 +127,9 @@ class TruePositiveRate(Target):
     def score(self, loss: PrivacyLoss) -> float:
         return loss.tpr(self.fpr)
 
+    def risk(self, loss: PrivacyLoss) -> float:
+        return loss.tpr_bound(self.fpr)
+
 
 @dataclass(frozen=True)
 class PositivePredictiveValue(Target):
@@ -151,7 +154,7 @@ class PositivePredictiveValue(Target):
         return min(1.0, self.fpr * exp(_logit(self.bound) - _logit(self.prior)))
 
     def risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr)
+        return loss.tpr_bound(self.fpr)
 
 
 @dataclass(frozen=True)

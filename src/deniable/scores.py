@@ -18,9 +18,12 @@ from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
+from deniable.loss.effort import ends_in_time
 from deniable.mechanisms import Adjacency, Mechanism
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
+
+_SMALLEST = 5e-324
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -76,11 +79,13 @@ class PrivacyLoss:
                 worst = max(worst, functional(pair), key=float)
         return worst
 
+    @ends_in_time
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
         return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
+    @ends_in_time
     def epsilon(self, delta: float) -> Upper:
         """Smallest epsilon >= 0 for which the release is (epsilon, delta)-DP; inf where none is."""
         probability("delta", delta)
@@ -92,20 +97,14 @@ class PrivacyLoss:
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > delta and pair.hockey_stick(value) > delta:
                 value = pair.enough(delta)
-        return Upper(value, self._epsilon_error(value))
+        return value
 
-    def _epsilon_error(self, epsilon: float) -> float:
-        """The error of delta(epsilon) divided by its slope, and the search's precision."""
-        if epsilon in (0.0, inf):
-            return 0.0
-        here, move = self.delta(epsilon), 1e-4 * epsilon
-        fall = here - self.delta(epsilon + move)
-        return min(epsilon, 1e-13 * epsilon + (here.error * move / fall if fall > 0 else epsilon))
-
+    @ends_in_time
     def advantage(self) -> Upper:
         """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""
         return self.pair.hockey_stick(0.0)
 
+    @ends_in_time
     def accuracy(self, prior: float = 0.5) -> Upper:
         """Largest probability of guessing right when the person is in the data with probability `prior`."""
         probability("prior", prior)
@@ -114,47 +113,66 @@ class PrivacyLoss:
         stick = self.delta(log1p(-prior) - log(prior))
         return Upper(min(1.0, 1 - prior + prior * stick), prior * stick.error)
 
+    @ends_in_time
     def tpr(self, fpr: float) -> Upper:
         """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
+
+        The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
+        """
+        top = self.tpr_bound(fpr)
+        if not 0 < fpr < 1:
+            return Upper(top)
+        corners = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+        return Upper.between(_reached(fpr, corners + [p for test in self._tests(fpr) for p in test.points()]), top)
+
+    @ends_in_time
+    def tpr_bound(self, fpr: float) -> float:
+        """The value of `tpr` without its error, for half the cost.
 
         Weak duality makes delta(k) + e^k fpr an upper bound for every k; it is tight at the threshold whose false
         positive rate is `fpr`. With two directions this gives the concave hull of their curves.
         """
         probability("fpr", fpr)
         if fpr == 1:
-            return Upper(1.0)
+            return 1.0
         if fpr == 0:
-            return Upper(max(pair.escape for pair in self._directions))
-        if fpr not in self._rates:
-            self._rates[fpr] = min((self._dual(k, fpr) for k in self._thresholds(fpr)), key=float)
-        return self._rates[fpr]
+            return max(pair.escape for pair in self._directions)
+        return min(self._dual(threshold, fpr) for threshold in {test.threshold for test in self._tests(fpr)})
+
+    def _dual(self, k: float, fpr: float) -> float:
+        """delta(k) + e^k fpr."""
+        return min(1.0, self.delta(k) + exp(min(k + log(fpr), 1.0)))
+
+    def _tests(self, fpr: float) -> list[_Test]:
+        """Attacks near the best one with this rate; predictive values ask for them again."""
+        if fpr not in self._known_tests:
+            self._known_tests[fpr] = self._found_tests(fpr)
+        return self._known_tests[fpr]
 
     @cached_property
-    def _rates(self) -> dict[float, Upper]:
-        """The curve's points that were asked for; predictive values ask for them again."""
+    def _known_tests(self) -> dict[float, list[_Test]]:
         return {}
 
-    def _dual(self, k: float, fpr: float) -> Upper:
-        stick = self.delta(k)
-        return Upper(min(1.0, stick + exp(min(k, 700.0)) * fpr), stick.error)
-
-    def _thresholds(self, fpr: float) -> list[float]:
+    def _found_tests(self, fpr: float) -> list[_Test]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
+        level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
         steep = self.pair.null_exceeded(fpr)
         if len(self._directions) == 1:
-            return [steep if isfinite(steep) else 0.0]
+            return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:
-            return [0.0, *(k for k in (steep,) if isfinite(k))]
-        flat = self._directions[1].null_exceeded(fpr)
-        return [0.0, *(k for k in (flat,) if -inf < k < 0)]
+            return [*level, *(_Test(self.pair, k) for k in (steep,) if isfinite(k))]
+        other = self._directions[1]
+        flat = other.null_exceeded(fpr)
+        return [*level, *(_Test(other, k) for k in (flat,) if -inf < k < 0)]
 
     def roc(self, points: int = 101) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The trade-off curve as arrays (fpr, tpr) from (0, .) to (1, 1), dense at both ends."""
         quarter = whole("points", points, low=9) // 4
         ends, middle = np.geomspace(1e-6, 0.02, quarter), np.linspace(0.02, 0.98, points - 2 * quarter)
         fpr = np.concatenate([[0.0], ends, middle[1:-1], 1 - ends[::-1], [1.0]])
-        return fpr, np.array([float(self.tpr(float(rate))) for rate in fpr])
+        return fpr, np.array([self.tpr_bound(float(rate)) for rate in fpr])
 
+    @ends_in_time
     def ppv(self, fpr: float, prior: float) -> Upper:
         """Largest share of true members among those an attack accuses, at a false positive rate and a base rate."""
         probability("fpr", fpr)
@@ -162,14 +180,15 @@ class PrivacyLoss:
         if fpr == 0:
             return Upper(posterior(max(pair.largest for pair in self._directions), prior))
         tpr = self.tpr(fpr)
-        right, wrong = prior * tpr, (1 - prior) * fpr
-        return Upper(right / (right + wrong) if right else 0.0, tpr.error / max(tpr, 1e-300))
+        return Upper.between(*(_share_of_members(rate, fpr, prior) for rate in (max(tpr.least, 0.0), tpr)))
 
+    @ends_in_time
     def quantile(self, p: float) -> Upper:
         """Smallest t with P(L <= t) >= p."""
         probability("p", p)
         return self._exceeded(1 - p)
 
+    @ends_in_time
     def belief(self, failure: float, prior: float = 0.5) -> Upper:
         """The posterior belief in membership that is exceeded with probability at most `failure` (ERRATA 4).
 
@@ -178,30 +197,46 @@ class PrivacyLoss:
         probability("failure", failure)
         probability("prior", prior)
         loss = self._exceeded(failure)
-        value = posterior(loss, prior)
-        return Upper(value, value * (1 - value) * min(loss.error, 1.0))
+        return Upper.between(posterior(loss.least, prior), posterior(loss, prior))
 
+    @ends_in_time
     def exceedance(self, loss: float) -> Upper:
         """P(L > loss): how often the loss, and with it the belief it stands for, is exceeded."""
         return self._worst(lambda pair: pair.tail(loss), loss)
 
+    @ends_in_time
     def _exceeded(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        worst, value = self.pair, self.pair.exceeded(failure)
+        value = self.pair.exceeded(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                worst, value = pair, pair.exceeded(failure)
-        return Upper(value, self._exceeded_error(worst, value))
+                value = pair.exceeded(failure)
+        return value
 
-    @staticmethod
-    def _exceeded_error(pair: Pair, value: float) -> float:
-        """The search's precision, and the error of the tail divided by its slope where it has one."""
-        if not isfinite(value):
-            return 0.0
-        here, move = pair.tail(value), 1e-4 * pair.scale
-        fall = here - pair.tail(value + move)
-        return 1e-13 * pair.scale + (here.error * move / fall if fall > here.error else 0.0)
+
+@dataclass(frozen=True)
+class _Test:
+    """An attack that accuses where the loss is above a threshold, known as an interval."""
+
+    pair: Pair
+    threshold: Upper
+
+    def points(self) -> list[tuple[float, float]]:
+        """(fpr, tpr) that the tests at both ends of the interval have at most, and at least."""
+        ends = [end for end in (float(self.threshold), self.threshold.least) if isfinite(end)]
+        return [(float(self.pair.null_tail(end)), max(self.pair.tail(end).least, 0.0)) for end in ends]
+
+
+def _reached(fpr: float, points: list[tuple[float, float]]) -> float:
+    """The largest rate at `fpr` among attacks that toss a coin between two of the given ones."""
+    below = [(x, y) for x, y in points if x <= fpr]
+    above = [(x, y) for x, y in points if x > fpr]
+    return max(y + (fpr - x) / (u - x) * max(v - y, 0.0) for x, y in below for u, v in above)
+
+
+def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
+    return posterior(log(tpr) - log(fpr), prior) if tpr > 0 else 0.0
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:

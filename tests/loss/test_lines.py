@@ -102,7 +102,7 @@ def test_lines_know_their_round_off(mu: float, rate: float, steps: int, function
             s = mp.mpc(line.saddle.c, line.frequencies[place])
             apart = complex(mp.mpc(complex(line.cumulants[place])) - steps * _log_moment(mu, rate, s))
             turns = round(apart.imag / (2 * pi))
-            assert abs(apart - 2j * pi * turns) < line.noise
+            assert abs(apart - 2j * pi * turns) < line.noises[place]
 
 
 @mp.workdps(30)

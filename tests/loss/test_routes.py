@@ -11,7 +11,7 @@ import deniable as dn
 from deniable.loss import Upper
 from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
-from deniable.loss.lattice import Lattice
+from deniable.loss.lattice import Lattice, two_losses
 from deniable.loss.replaced import Replaced
 from deniable.loss.saddle import Composition
 from deniable.loss.sampled import Exchanged, Removed
@@ -91,7 +91,7 @@ def test_replaced_records_against_the_twin(k):
 @pytest.mark.parametrize("hidden", [0.0, 0.001])
 def test_grid_and_lattice(hidden):
     step = AtomStep.of_guarantee(0.3, hidden)
-    grid, lattice = Grid(Composition([(step, 40)])), Lattice(step, 40)
+    grid, lattice = Grid(Composition([(step, 40)])), Lattice(two_losses(step), 40)
     for k in (-1.0, 0.0, 0.5, 4.0):
         assert grid.hockey_stick(k) == pytest.approx(lattice.hockey_stick(k), rel=1e-6 if hidden == 0 else 0.01)
         truth = response_stick(0.3, 40, k, hidden)

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from deniable.loss.contour import Contour
 from deniable.loss.grid import Grid
-from deniable.loss.lattice import Lattice
+from deniable.loss.lattice import Lattice, two_losses
 from deniable.loss.pair import Pair
 from deniable.loss.replaced import replaced
 from deniable.loss.saddle import Composition
@@ -43,11 +43,14 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
     parts = _merged(mechanism, adjacency)
     if not parts:
         return NOTHING
+    certain = next((step for step, _ in parts if step.escape == 1), None)
+    if certain is not None:
+        return certain
     (step, count), *others = parts
     if not others and count == 1:
         return step
-    if not others and isinstance(step, AtomStep) and step.still == 0:
-        return Lattice(step, count)
+    if not others and (two := two_losses(step)):
+        return Lattice(two, count)
     if not others and isinstance(step, AtomStep) and step.escape == 0:
         return Grid(Composition(parts), points=min(Grid.points, 4 * count + 16))  # every loss is on such a grid
     smooth = any(part.smooth for part, _ in parts)

@@ -24,9 +24,10 @@ from scipy.special import ndtr
 
 from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
+from deniable.loss.effort import QUESTION, UnresolvedError, limited
+from deniable.loss.grid import Grid
 from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
 from deniable.loss.pair import Pair
-from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
 from deniable.loss.sampled import FARTHEST
@@ -40,6 +41,10 @@ _SMALL = 1e-8  # share of a value below which a band's part is bounded, not comp
 _PATIENCE = 4  # costly lines through one law
 _APART = 100.0  # standard deviations
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
+_LOOSE = 1e-4  # relative error from which on a grid may know more
+_GRID_POINTS = 2**16
+_FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
+_WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
 
@@ -68,17 +73,24 @@ class Contour(ComposedPair):
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
         return self._value(t, NULL_TAIL)
 
-    def null_exceeded(self, failure: float) -> float:
+    def null_exceeded(self, failure: float) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
         return self._where(self.null_tail, failure, precision=1e-8)
 
     def _value(self, k: float, weight: Weight) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band."""
-        ceiling = 1.0 if weight is NULL_TAIL else self.ceiling(k)
+        ceiling = self.composition.null_ceiling(k) if weight is NULL_TAIL else self.ceiling(k)
         if weight is STICK:
             ceiling = min(ceiling, self._worst_variation)
         if ceiling < _NEGLIGIBLE:
             return Upper(ceiling, ceiling)
+        value, error = self._by_lines(k, weight, ceiling)
+        escape = self.escape if weight.shift else 0.0
+        found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        return found if error <= _LOOSE * abs(value) else _tighter(found, self._on_grid(k, weight))
+
+    def _by_lines(self, k: float, weight: Weight, ceiling: float) -> tuple[float, float]:
+        """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
         for way in tuple(self._ways):
             try:
@@ -91,9 +103,20 @@ class Contour(ComposedPair):
                 self._ways.remove(way)  # the next question will be much like this one
                 self._ways.insert(0, way)
                 break
-        value, error = best
-        escape = self.escape if weight.shift else 0.0
-        return upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        return best
+
+    def _on_grid(self, k: float, weight: Weight) -> Upper:
+        """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
+        with limited(QUESTION, anew=True):
+            try:
+                found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
+            except UnresolvedError:
+                return Upper(1.0, 1.0)
+            return found
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.composition, points=_GRID_POINTS)
 
     def rough(self) -> Pair:
         """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian."""
@@ -185,7 +208,7 @@ class Contour(ComposedPair):
         return self.composition.ceiling(k)
 
     def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
-        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
+        weight = _WEIGHTS[functional.__name__]
         if level < _SMALL_LEVEL:
             found = self._level_points(level, weight)
             if found:
@@ -205,6 +228,12 @@ class Contour(ComposedPair):
             jump = self._jump_point(level, weight)
             found.append((jump, 0.05 * jump))
         return [point for point in found if point[0] > 0]
+
+
+def _tighter(one: Upper, other: Upper) -> Upper:
+    """What both brackets leave of each other."""
+    top, low = min(one, other), max(one - one.error, other - other.error)
+    return Upper(top, max(0.0, top - low))
 
 
 def _around(saddle: Saddle, weight: Weight) -> tuple[float, float]:

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.quadrature import Rule, UnresolvedError, log_moments
+from deniable.loss.effort import UnresolvedError
+from deniable.loss.quadrature import Rule, log_moments
 
 __all__ = ["Jumps", "NoiseLaw"]
 

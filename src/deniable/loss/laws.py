@@ -15,8 +15,8 @@ from math import exp, inf, pi, sqrt
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.effort import UnresolvedError, spend, still_affordable
 from deniable.loss.panels import graded, unresolved
-from deniable.loss.quadrature import UnresolvedError
 from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
 
 __all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
@@ -38,6 +38,7 @@ class _Integrand:
 
     terms: Complexes  # but for the phases e^{-i k omega}
     size: float  # sum of their moduli
+    roundoff: float  # of the sum, but for that of e^{-k s}
     sides: tuple[tuple[Floats, Floats], ...]  # of the line: logarithms of Chernoff's bounds are a - b k
 
 
@@ -53,7 +54,7 @@ class Line:
     period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
     drawn_for: tuple[float, Weight]  # the question whose integrand the points were chosen for
     beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
-    noise: float  # relative round-off of e^K
+    noises: Floats  # relative round-off of e^K at every point
     panels: float = 0.0  # error of the panels for that question
     integrands: dict[Weight, _Integrand] = field(default_factory=dict)
 
@@ -63,8 +64,9 @@ class Line:
         if top > 700:
             return 0.0, inf
         integrand = self._integrand(weight)
+        spend(self.frequencies.size)
         terms = integrand.terms * np.exp(-1j * k * self.frequencies)
-        roundoff = integrand.size * (self.noise + EPS * abs(top))
+        roundoff = integrand.roundoff + integrand.size * EPS * abs(top)
         height = exp(top) / pi
         asked_anew = self.period == inf and self.drawn_for != (k, weight)
         panels = unresolved(terms, self.weights) if asked_anew else self.panels
@@ -75,7 +77,9 @@ class Line:
         if weight not in self.integrands:
             size = np.exp(self.cumulants - self.saddle.value)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
-            self.integrands[weight] = _Integrand(terms, float(np.abs(terms).sum()), self._sides(weight))
+            sizes = np.abs(terms)
+            roundoff = float(sizes @ self.noises)
+            self.integrands[weight] = _Integrand(terms, float(sizes.sum()), roundoff, self._sides(weight))
         return self.integrands[weight]
 
     def _aliases(self, k: float, integrand: _Integrand) -> float:
@@ -129,7 +133,7 @@ class Law:
         """The functional of this measure, and its error, which need not be below the share `close`."""
         for line in self._near_by(k, weight):
             value, error = self._along(line, k, weight)
-            if error <= max(_AS_GOOD, 4 * line.noise) * abs(value):
+            if error <= max(_AS_GOOD, 4 * float(line.noises[0])) * abs(value):
                 return value, error
         return self._along(self._through_saddle(k, weight, close), k, weight)
 
@@ -178,6 +182,7 @@ class Law:
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
+        still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
         last, beyond = self._last_frequency(saddle)
@@ -191,8 +196,8 @@ class Law:
         weights = np.full(frequencies.size, 2 * pi / period)
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noise = self._noise(saddle, last)
-        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noise)
+        noises = self._noises(saddle, frequencies)
+        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
 
     def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> Line:
         """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
@@ -203,18 +208,18 @@ class Law:
             first,
             last,
         )
-        noise, none = self._noise(saddle, last), (np.zeros(0), np.zeros(0))
+        noises, none = self._noises(saddle, panels.points), (np.zeros(0), np.zeros(0))
         asked, found = (k, weight), (panels.points, panels.weights, panels.values)
-        return Line(saddle, *found, none, inf, asked, beyond, noise, panels.error)
+        return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
-    def _noise(self, saddle: Saddle, last: float) -> float:
+    def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
         """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
 
         Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
         """
         steps = self.composition.steps
-        per_step = min(4.0, (abs(saddle.c) + last) * sqrt(saddle.bend / steps))
-        return EPS * (48 + 4 * abs(saddle.value) + steps * (per_step + 1.0))
+        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
+        return np.asarray(EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss)))
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
@@ -222,6 +227,7 @@ class Law:
         farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
+            still_affordable()
             lasts = first * 1.5 ** np.arange(ahead)
             line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
             falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value

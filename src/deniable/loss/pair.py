@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import inf, nextafter
+from math import inf, isfinite, nextafter
 
-from deniable.loss.roots import falls_to
+from deniable.loss.roots import falls_to, surely_above
 from deniable.loss.values import Upper
 
 __all__ = ["Pair"]
+
+_PRECISION = 1e-13  # relative, of a search
+_ROUNDOFF = 1e-14
 
 
 class Pair(ABC):
@@ -61,27 +64,38 @@ class Pair(ABC):
         """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
         return self.escape if k >= self.largest else 1.0
 
-    def enough(self, delta: float) -> float:
+    def enough(self, delta: float) -> Upper:
         """Smallest k >= 0 with hockey_stick(k) <= delta, where hockey_stick(0) > delta."""
         if self.escape > delta:
-            return inf
-        start = self.near(self.hockey_stick, delta)
-        return min(falls_to(self.hockey_stick, delta, start, floor=0.0), self.largest)
+            return self._never(delta)
+        return self._fall(self.hockey_stick, delta, floor=0.0)
 
-    def exceeded(self, failure: float) -> float:
+    def exceeded(self, failure: float) -> Upper:
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
-        return inf if self.escape > failure else self._where(self.tail, failure)
+        return self._never(failure) if self.escape > failure else self._where(self.tail, failure)
 
-    def null_exceeded(self, failure: float) -> float:
+    def null_exceeded(self, failure: float) -> Upper:
         """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate."""
         return self._where(self.null_tail, failure)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 1e-13) -> float:
+    def _never(self, level: float) -> Upper:
+        """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
+        return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
+
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = _PRECISION) -> Upper:
         floor = nextafter(self.least, -inf)
         if tail(floor) <= failure:
-            return -inf
-        start = self.near(tail, failure)
-        return min(falls_to(tail, failure, start, floor=floor, precision=precision), self.largest)
+            return Upper(-inf)
+        return self._fall(tail, failure, floor, precision)
+
+    def _fall(
+        self, functional: Callable[[float], Upper], level: float, floor: float, precision: float = _PRECISION
+    ) -> Upper:
+        """Where a falling functional reaches `level`, from the safe side, with an error that reaches the other one."""
+        found = falls_to(functional, level, self.near(functional, level), floor=floor, precision=precision)
+        value = min(found, self.largest)
+        least = surely_above(functional, level, value, floor, 4 * precision) if isfinite(value) else -inf
+        return Upper.between(least, value)
 
     @property
     def least(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.effort import still_affordable
 
 __all__ = ["Panels", "graded", "unresolved"]
 
@@ -62,6 +63,7 @@ def graded(
     kept: list[tuple[Floats, Floats, Complexes]] = []
     error, total, count = 0.0, 0.0, points.size
     while active.size:
+        still_affordable()
         sums = _integrals(active, integrand(points, known))
         total = max(total, float(np.abs(_integrals(active, np.abs(integrand(points, known)))).sum()))
         halves = _halves(active)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.densities import mirrored, sampled_density
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
 from deniable.loss.sampled import Removed
 from deniable.loss.steps import AtomStep, LaplaceStep, Step
@@ -56,22 +57,20 @@ class Replaced(Step):
         return np.where(t >= 0, self._half.null_tails(np.abs(t)), 1 - self._half.tails(_just_below(-t)))
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return log_moments(self._nodes, s)
+        return log_moments(self._nodes(s), s)
 
     def tilted(self, c: Floats) -> Floats:
-        return tilted_moments(self._nodes, c)
+        return tilted_moments(self._nodes(c), c)
 
-    @cached_property
-    def _nodes(self) -> Nodes:
-        """The atom at the end, Gauss-Legendre between 0 and it, their mirror image, and what is left at 0."""
-        x, w = leggauss(64)
-        epsilon = self.base.epsilon
-        base = epsilon * np.append((1 + x) / 2, 1.0)
-        null = 0.5 * np.exp(-(epsilon + base) / 2) * np.append(0.25 * epsilon * w, 1.0)
-        losses = log_mixture(self.rate, base)
-        mirrored = null * np.exp(losses)
-        still = max(1 - null.sum() - mirrored.sum(), 1e-300)
-        return Nodes(np.concatenate([losses, -losses, [0.0]]), np.log(np.concatenate([null, mirrored, [still]])))
+    def _nodes(self, s: Numbers) -> Nodes:
+        """The atom at the end, nodes for the density between 0 and it, their mirror image, and what is left at 0."""
+        end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
+        between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
+        losses, weights = np.concatenate([end, between]), np.concatenate([heavy, log_weights])
+        still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
+        halves = [(losses, weights), mirrored(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
+        joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
+        return Nodes(joined[0], joined[1])
 
     @property
     def largest(self) -> float:

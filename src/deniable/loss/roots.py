@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, log
 
-__all__ = ["crossing", "falls_to"]
+from deniable.loss.values import Upper
+
+__all__ = ["crossing", "falls_to", "surely_above"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
-_FARTHEST = 1e9
+_FARTHEST = 1e18  # a loss; 10^9 runs with losses of 10^6 end before it
+_MOST_STEPS_BACK = 24
 _LONGEST = 8.0  # times a step may grow from one point outside the bracket to the next
 Point = tuple[float, float]
 
@@ -63,6 +66,25 @@ def falls_to(
             unsafe, safe = (before, here) if side > 0 else (here, before)
             return _closed(excess, (unsafe, safe, third), _width(precision, unit), close)
         step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
+
+
+def surely_above(falling: Callable[[float], Upper], level: float, safe: float, floor: float, precision: float) -> float:
+    """A point near `safe`, not above it, at which the function surely has not yet fallen to the level.
+
+    Surely: its value less its error is still above the level. Together with `safe`, where its value is not, this is a
+    proved interval for the crossing. Steps back from `safe` grow until that holds; the floor where it never does.
+    """
+    here, step = falling(safe), precision * max(abs(safe), 1e-3)
+    for _ in range(_MOST_STEPS_BACK):
+        point = safe - step
+        if point <= floor:
+            return floor
+        value = falling(point)
+        if value.least > level:
+            return point
+        rise = value - here
+        step *= min(max(2 * (level - value.least) / rise, 8.0), 1e3) if rise > 0 else 64.0
+    return floor
 
 
 def _point(excess: Callable[[float], float], x: float, floor: float) -> Point:

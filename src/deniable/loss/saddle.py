@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.quadrature import UnresolvedError
+from deniable.loss.effort import UnresolvedError, still_affordable
 from deniable.loss.roots import falls_to
 from deniable.loss.steps import Step
 
@@ -191,6 +191,7 @@ class Composition:
         start = self._nearest(k, weight, region) or pole + sign * 1.4 / self.scale
         position, near, far = log(abs(start - pole)), -inf, inf
         for _ in range(60):
+            still_affordable()
             here = self.saddle(pole + sign * exp(position))
             offset = here.offset(k, weight)
             if abs(offset) < 1.0:
@@ -281,6 +282,10 @@ class Composition:
             return self.escape
         return min(1.0, self.escape + exp(min(0.0, self.chernoff(k, 1.0, right=True))))
 
+    def null_ceiling(self, k: float) -> float:
+        """The same bound on Q(L > k)."""
+        return min(1.0, exp(min(0.0, self.chernoff(k, 0.0, right=True))))
+
     def level_saddle(self, level: float, weight: Weight) -> Saddle:
         """The saddle of the k at which a functional falls to about the small `level`.
 
@@ -293,8 +298,9 @@ class Composition:
             return here.estimate(weight) if here.value < inf else 0.0
 
         start = log(1.4 / self.scale)
-        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, close=0.5)
-        found = self.saddle(pole + exp(log_distance))
-        if found.value == inf:
+        within = start - 11, log(_FARTHEST / self.scale)
+        log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, within=within, close=0.5)
+        found = self.saddle(pole + exp(min(log_distance, within[1])))
+        if inf in (log_distance, found.value):
             raise UnresolvedError(f"no saddle for the level {level:g} within reach")
         return found

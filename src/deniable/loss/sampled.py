@@ -10,10 +10,10 @@ from functools import cached_property
 from math import inf, log, log1p
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr, ndtri
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.densities import sampled_density
 from deniable.loss.jumps import Jumps, NoiseLaw
 from deniable.loss.quadrature import Nodes, log_mixture, log_moments, tilted_moments
 from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Moments, Step
@@ -64,15 +64,10 @@ class Removed(Step):
         return np.maximum(_gap(t, self.rate), -1e300)
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return self._law.cumulant(s) if self._law is not None else log_moments(self._nodes, s)
+        return self._law.cumulant(s) if self._law is not None else log_moments(_loss_nodes(self.base, self.rate, s), s)
 
     def tilted(self, c: Floats) -> Floats:
-        return self._law.tilted(c) if self._law is not None else tilted_moments(self._nodes, c)
-
-    @cached_property
-    def _nodes(self) -> Nodes:
-        base, weights = _atoms(self.base)
-        return Nodes(log_mixture(self.rate, base), np.log(weights))
+        return self._law.tilted(c) if self._law is not None else tilted_moments(_loss_nodes(self.base, self.rate, c), c)
 
     @cached_property
     def _law(self) -> NoiseLaw | None:
@@ -310,15 +305,15 @@ def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
     return np.asarray(np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate))
 
 
-def _atoms(base: Step) -> tuple[Floats, Floats]:
-    """Base losses and their Q0-weights: exact atoms, Gauss-Legendre between a Laplace loss's ends."""
+def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
+    """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep):
         losses = np.array([base.epsilon, 0.0, -base.epsilon, -1e4])
         weights = np.array([base.down, base.still, base.up, base.hidden])
-        return losses[weights > 0], weights[weights > 0]
+        return Nodes(log_mixture(rate, losses[weights > 0]), np.log(weights[weights > 0]))
     if isinstance(base, LaplaceStep):
-        x, w = leggauss(64)
-        between = 0.25 * base.epsilon * w * np.exp(-0.5 * base.epsilon * (1 + x))
-        ends = np.array([0.5, 0.5 * np.exp(-base.epsilon)])
-        return np.concatenate([[-base.epsilon, base.epsilon], base.epsilon * x]), np.concatenate([ends, between])
+        ends = np.array([-base.epsilon, base.epsilon])
+        between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)
+        heavy = np.array([-log(2), -log(2) - base.epsilon])
+        return Nodes(np.concatenate([log_mixture(rate, ends), between]), np.concatenate([heavy, log_weights]))
     raise TypeError(f"no nodes for {type(base).__name__}")

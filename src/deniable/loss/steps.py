@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf, nextafter, sqrt
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -223,11 +224,14 @@ class AtomStep(Step):
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> float:
-        """There are few losses: look at each, the least first."""
-        if tail(nextafter(-self.epsilon, -inf)) <= failure:
+    def _where(self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0) -> Upper:
+        """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
+        return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
+
+    def _first_loss(self, tail: Callable[[float], Upper], failure: float, end: Callable[[Upper], float]) -> float:
+        if end(tail(nextafter(-self.epsilon, -inf))) <= failure:
             return -inf
-        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if tail(loss) <= failure), self.largest)
+        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
 
     def cumulant(self, s: Complexes) -> Complexes:
         top = np.abs(s.real) * self.epsilon

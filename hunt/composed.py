@@ -149,15 +149,22 @@ class Release:
 
     @cached_property
     def least(self) -> float:
-        return sum(runs * float((law.loss - law.width).min()) for law, runs in self.parts) if self._finite else 0.0
+        return sum(runs * float((law.loss - law.width).min()) for law, runs in self.parts) if self.finite else 0.0
 
     @cached_property
     def largest(self) -> float:
         """Of finite losses."""
-        return sum(runs * float((law.loss + law.width).max()) for law, runs in self.parts) if self._finite else 0.0
+        return sum(runs * float((law.loss + law.width).max()) for law, runs in self.parts) if self.finite else 0.0
+
+    @cached_property
+    def roundoff(self) -> float:
+        """How far the sum of all losses may be off because each is a double."""
+        sizes = (runs * float((np.exp(law.log_mass) * np.abs(law.loss)).sum()) for law, runs in self.parts)
+        return 1e-15 * sum(sizes)
 
     @property
-    def _finite(self) -> bool:
+    def finite(self) -> bool:
+        """Whether any finite loss is possible."""
         return all(law.loss.size for law, _ in self.parts)
 
     # --- moments ---
@@ -354,11 +361,11 @@ class Release:
 
     def _answer(self, t: float, gain: bool) -> Bracket:
         escape = self.escape
-        if not self._finite or not self.parts or t > self.largest * (1 + 1e-12) + 1e-300:
+        if not self.finite or not self.parts or t > self.largest * (1 + 1e-12) + 1e-300:
             return Bracket(escape * (1 - 1e-12), min(1.0, escape * (1 + 1e-12)), "support")
         found = self._moments(t, gain).meet(self._transformed(t, gain))
         if not gain and t < self.least:
-            found = found.meet(Bracket(1 - escape, 1.0, "support"))
-        return Bracket(
-            max(0.0, found.low) + escape * (1 - 1e-12), min(1.0, found.high + escape * (1 + 1e-12)), found.by
-        )
+            found = found.meet(Bracket(exp(self.cumulant(0.0)[0]) * (1 - 1e-12), 1.0, "support"))
+        drift = 1e-12 + 1e-15 * sum(runs for _, runs in self.parts)  # each step's masses sum to 1 but for round-off
+        low = max(0.0, found.low) * (1 - drift) + escape * (1 - 1e-12)
+        return Bracket(max(0.0, low), min(1.0, found.high * (1 + drift) + escape * (1 + 1e-12)), found.by)

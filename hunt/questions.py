@@ -220,6 +220,8 @@ def _best_attack(truth: Truth, fpr: float, backward: bool) -> tuple[float, Brack
     if not truth.steps:
         return 0.0, Bracket(fpr, fpr, "guessing")
     null_law = truth.nulls[backward]
+    if not null_law.finite:
+        return -inf, Bracket(1.0, 1.0, "all is told")
     if null_law.cumulant(0.0)[0] <= log(fpr):
         return -inf, Bracket(1.0 - 1e-12 if truth.releases[not backward].escape < 1 else 0.0, 1.0, "accuse everybody")
     found, step = null_law.about(fpr)

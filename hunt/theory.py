@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from types import FrameType
+from typing import TypeVar
 
 import deniable as dn
 from hunt.find import Find
+from hunt.promises import Promise, random_promise
 from hunt.questions import Question, random_question
+from hunt.relations import compare_releases, compare_scores, less_telling
 from hunt.shrink import shrunk, simpler_mechanisms, simpler_questions
 from hunt.trees import random_adjacency, random_mechanism, text
 from hunt.truth import Truth
@@ -20,9 +23,14 @@ __all__ = ["Case", "check", "look", "random_case"]
 
 LONGEST_CPU_SECONDS = 2.0
 _GIVE_UP_CPU_SECONDS = 6.0
+_SHARE_OF_PROMISES, _SHARE_OF_RELATIONS = 0.1, 0.25
+_REFUSALS = ("must be", "keeps the promise", "breaks the promise")
 
 
-class TooLong(Exception):
+Work = TypeVar("Work")
+
+
+class TooLongError(Exception):
     """The question took more CPU time than anybody waits for."""
 
 
@@ -49,11 +57,11 @@ def random_case(seed: int) -> tuple[Case, Truth]:
     return Case(mechanism, adjacency, random_question(draw, truth)), truth
 
 
-def within(seconds: float, work: Callable[[], float]) -> tuple[float, float]:
-    """What the work returns, and its CPU time; TooLong after so many CPU seconds."""
+def within(seconds: float, work: Callable[[], Work]) -> tuple[Work, float]:
+    """What the work returns, and its CPU time; TooLongError after so many CPU seconds."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        raise TooLong
+        raise TooLongError
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -65,23 +73,69 @@ def within(seconds: float, work: Callable[[], float]) -> tuple[float, float]:
         signal.signal(signal.SIGVTALRM, before)
 
 
+def _answered(call: str, work: Callable[[], Work]) -> tuple[Work, float] | Find:
+    """What the work returns and its CPU time, or the find that it did not end well."""
+    try:
+        return within(_GIVE_UP_CPU_SECONDS, work)
+    except TooLongError:
+        return Find(call, f"nothing within {_GIVE_UP_CPU_SECONDS:g} s of CPU", "slow: an answer within 2 s")
+    except Exception as error:
+        return Find(call, f"{type(error).__name__}: {error}", "exception: none")
+
+
+def _refused(found: Find) -> bool:
+    """Whether the checks refused the parameters, or no noise keeps the promise, and said so."""
+    return found.says.startswith("ValueError") and any(word in found.says for word in _REFUSALS)
+
+
 def check(case: Case, truth: Truth | None = None, timed: bool = True) -> Find | None:
     """What is wrong with the answer to this case."""
-    try:
-        value, cost = within(_GIVE_UP_CPU_SECONDS, case.answer)
-    except TooLong:
-        return Find(str(case), f"nothing within {_GIVE_UP_CPU_SECONDS:g} s of CPU", "slow: an answer within 2 s")
-    except ValueError as error:
-        return None if "must be" in str(error) else Find(str(case), f"ValueError: {error}", "exception: none")
-    except Exception as error:
-        return Find(str(case), f"{type(error).__name__}: {error}", "exception: none")
+    answered = _answered(str(case), case.answer)
+    if isinstance(answered, Find):
+        return None if _refused(answered) else answered
+    value, cost = answered
     error = getattr(value, "error", 0.0)
     should = _judged(case, truth or Truth(case.mechanism, case.adjacency), value, error)
     if should is not None:
         return Find(str(case), f"{float(value)!r} - {error!r}", should)
-    if timed and cost > LONGEST_CPU_SECONDS and within(60.0, case.answer)[1] > LONGEST_CPU_SECONDS:  # again
-        return Find(str(case), f"{cost:.1f} s of CPU", "slow: an answer within 2 s")
-    return None
+    return _slow(str(case), cost, case.answer) if timed else None
+
+
+def _slow(call: str, cost: float, work: Callable[[], object]) -> Find | None:
+    """A find where the work takes too long twice."""
+    if cost <= LONGEST_CPU_SECONDS or within(60.0, work)[1] <= LONGEST_CPU_SECONDS:
+        return None
+    return Find(call, f"{cost:.1f} s of CPU", "slow: an answer within 2 s")
+
+
+def check_promise(promise: Promise, timed: bool = True) -> Find | None:
+    """What is wrong with a calibration."""
+    answered = _answered(str(promise), promise.ask)
+    if isinstance(answered, Find):
+        return None if _refused(answered) else answered
+    found, cost = answered
+    should = promise.judge(found)
+    if should is not None:
+        return Find(f"{promise}.value", f"{found.value!r} - {found.error!r}", should)
+    return _slow(str(promise), cost, promise.ask) if timed else None
+
+
+def check_relations(case: Case, draw: Random) -> Find | None:
+    """What the answer owes to other answers."""
+    less = less_telling(draw, case.mechanism)
+    loss = dn.privacy_loss(case.mechanism, case.adjacency)
+    release = str(case).removesuffix(f".{case.question}")
+
+    def compared() -> Find | None:
+        found = None
+        if less is not None:
+            found = compare_releases(case.question, less, case.mechanism, case.adjacency, case.question.ask(loss))
+        return found or compare_scores(loss, release, draw)
+
+    answered = _answered(f"hunt.relations.compare_scores({release}, ...) less: {less}", compared)
+    if isinstance(answered, Find):
+        return None if "slow" in answered.should or _refused(answered) else answered
+    return answered[0]
 
 
 def _judged(case: Case, truth: Truth, value: float, error: float) -> str | None:
@@ -105,12 +159,17 @@ def _kind(found: Find | None) -> str:
     return "" if found is None else found.should.split(" ", 1)[0]
 
 
-def look(seed: int, shrink: bool = True) -> Find | None:
+def look(seed: int, shrink: bool = True, timed: bool = True) -> Find | None:
     """One random case, shrunk where it shows a fault."""
+    draw = Random(seed)
+    if draw.random() < _SHARE_OF_PROMISES:
+        return check_promise(random_promise(draw), timed)
     case, truth = random_case(seed)
-    found = check(case, truth)
+    found = check(case, truth, timed)
+    if found is None and draw.random() < _SHARE_OF_RELATIONS:
+        return check_relations(case, draw)
     if found is None or not shrink:
         return found
     most = 10 if _kind(found) == "slow:" else 80
-    smallest = shrunk(case, _simpler, lambda other: _kind(check(other)) == _kind(found), most)
-    return check(smallest) or found
+    smallest = shrunk(case, _simpler, lambda other: _kind(check(other, timed=timed)) == _kind(found), most)
+    return check(smallest, timed=timed) or found

@@ -67,10 +67,11 @@ class Truth:
     def _atoms(self) -> list[tuple[np.ndarray, np.ndarray] | None]:
         return [atoms_counted(release.parts) for release in self.releases]
 
-    @property
+    @cached_property
     def slack(self) -> float:
         """Losses that differ by round-off only are not told apart."""
-        return 1e-12 * max((abs(step.base.values[0]) for step in self.steps), default=0.0)
+        one = 1e-12 * max((abs(step.base.values[0]) for step in self.steps), default=0.0)
+        return max(one, *(release.roundoff for release in self.releases))
 
     # --- one direction ---
 
@@ -81,7 +82,8 @@ class Truth:
             return Bracket(value * (1 - 1e-15), value * (1 + 1e-15), "nothing is released")
         if self.one is not None:
             return self.one.stick(k, backward)
-        return self._composed(k, backward, gain=True)
+        left, right = (self._composed(k + way * self.slack, backward, gain=True) for way in (-1, 1))
+        return Bracket(right.low, left.high, left.by)
 
     def tail(self, t: float, backward: bool = False) -> Bracket:
         """P(L > t), where t may be off by round-off."""
@@ -134,7 +136,7 @@ class Truth:
         return Bracket(value * (1 - 1e-11), value * (1 + 1e-11) + 1e-320, "atoms counted")
 
     def _line(self, t: float, backward: bool, gain: bool) -> Bracket | None:
-        if self._lines is None or not isfinite(t):
+        if self._lines is None or not isfinite(t) or not self.releases[backward].finite:
             return None
         few, more = self._lines[backward]
         found = line_estimate(few, more, t, gain)
@@ -154,4 +156,11 @@ class Truth:
 
     @property
     def largest(self) -> float:
-        return max(inf if release.escape > 0 else release.largest for release in self.releases)
+        """The largest loss of either direction."""
+        if any(step.base.kind == "gaussian" for step in self.steps):
+            return inf
+        ends = [
+            inf if release.escape > 0 else sum(runs * float(law.loss.max()) for law, runs in release.parts)
+            for release in self.releases
+        ]
+        return max(ends)

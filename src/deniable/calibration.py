@@ -12,7 +12,9 @@ from functools import cache
 from math import exp, inf, log, log1p
 
 from deniable.checks import MOST_STEPS, positive, probability
+from deniable.loss.effort import QUESTION, limited
 from deniable.loss.roots import crossing, falls_to
+from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -35,6 +37,8 @@ class Target(ABC):
     """A promise about a score: `score(loss) <= bound`."""
 
     bound: float
+    backwards: bool = False
+    """Whether the other direction of the pair (data without the person first) usually is the worse one."""
 
     @abstractmethod
     def score(self, loss: PrivacyLoss) -> float:
@@ -48,6 +52,11 @@ class Target(ABC):
     def risk(self, loss: PrivacyLoss) -> float:
         """A quantity that is at most `level` exactly where the promise holds; the score unless another is cheaper."""
         return self.score(loss)
+
+    def least_risk(self, loss: PrivacyLoss) -> float:
+        """What the risk is at least, numerical error taken off."""
+        risk = self.risk(loss)
+        return risk.least if isinstance(risk, Upper) else risk
 
     def _above(self, name: str, floor: float, why: str) -> None:
         if not self.bound > floor:
@@ -124,11 +133,19 @@ class TruePositiveRate(Target):
         probability("fpr", self.fpr, open_ends=True)
         self._above("tpr", self.fpr, "the false positive rate, which blind guessing achieves")
 
+    @property
+    def backwards(self) -> bool:  # type: ignore[override]
+        """On the flat part of the trade-off curve."""
+        return self.bound + self.fpr > 1
+
     def score(self, loss: PrivacyLoss) -> float:
         return loss.tpr(self.fpr)
 
     def risk(self, loss: PrivacyLoss) -> float:
         return loss.tpr_bound(self.fpr)
+
+    def least_risk(self, loss: PrivacyLoss) -> float:
+        return loss.tpr(self.fpr).least
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,11 @@ class PositivePredictiveValue(Target):
         probability("prior", self.prior, open_ends=True)
         self._above("ppv", self.prior, "the prior, which blind guessing achieves")
 
+    @property
+    def backwards(self) -> bool:  # type: ignore[override]
+        """On the flat part of the trade-off curve."""
+        return self.level + self.fpr > 1
+
     def score(self, loss: PrivacyLoss) -> float:
         return loss.ppv(self.fpr, self.prior)
 
@@ -155,6 +177,9 @@ class PositivePredictiveValue(Target):
 
     def risk(self, loss: PrivacyLoss) -> float:
         return loss.tpr_bound(self.fpr)
+
+    def least_risk(self, loss: PrivacyLoss) -> float:
+        return loss.tpr(self.fpr).least
 
 
 @dataclass(frozen=True)
@@ -217,7 +242,8 @@ def calibrate(
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
     risk = _Risk(target, cache(lambda value: privacy_loss(mechanism_of(value), adjacency)))
-    value, error = searches[over](risk, target)
+    with limited(_EFFORT):
+        value, error = searches[over](risk, target)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
 
 
@@ -231,9 +257,14 @@ class _Risk:
     def __call__(self, value: float) -> float:
         return self.target.risk(self.loss(value))
 
+    def breaks(self, value: float) -> bool:
+        """Whether the promise is surely broken, however the numerical errors fell."""
+        return self.target.least_risk(self.loss(value)) > self.target.level
+
     def looked_at(self, value: float) -> float:
         """Less than half as dear: one direction only, and a bound where that is far below the level."""
-        return self.target.risk(self.loss(value).one_way(_FAR_BELOW * self.target.level))
+        target = self.target
+        return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
 
     def guessed(self, value: float) -> float:
         """A guess, much cheaper still; inf where there is none to be had."""
@@ -241,7 +272,9 @@ class _Risk:
         return inf if rough is None else self.target.risk(rough)
 
 
+_EFFORT = 2 * QUESTION
 _PRECISION = 5e-10
+_SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9
 _WITHIN = log(_LEAST), log(MOST_NOISE)
 _FAR_BELOW = 1e-3
@@ -257,7 +290,13 @@ def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
         noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)
     if noise == inf:
         raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {target}")
-    return noise, 3 * _PRECISION * noise if noise > 2 * _LEAST else noise
+    slack = _slack(lambda share: risk.breaks(noise * (1 - share)))
+    return noise, slack * noise if noise > 2 * _LEAST else noise
+
+
+def _slack(breaks: Callable[[float], bool]) -> float:
+    """The least share, of a few, by which the value may be moved so that the promise is surely broken; 1 if none."""
+    return next((share for share in _SLACKS if breaks(share)), 1.0)
 
 
 def _start(risk: _Risk, target: Target) -> tuple[float, float]:
@@ -288,7 +327,9 @@ def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:
     while unsafe - safe > 1:
         middle = (safe + unsafe) // 2
         safe, unsafe = (middle, unsafe) if risk(middle) <= target.level else (safe, middle)
-    return safe, 0.0
+    while not risk.breaks(unsafe) and unsafe < MOST_STEPS:
+        unsafe += max(1, unsafe // 8)
+    return safe, float(unsafe - 1 - safe)
 
 
 def _largest_rate(risk: _Risk, target: Target) -> tuple[float, float]:
@@ -302,4 +343,5 @@ def _largest_rate(risk: _Risk, target: Target) -> tuple[float, float]:
     # the search falls along 1 / rate
     start = -log(min(1.0, 4 * safe))
     inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION, unit=1.0)
-    return exp(-inverse) * (1 - _PRECISION), 3 * _PRECISION * exp(-inverse)
+    rate = exp(-inverse) * (1 - _PRECISION)
+    return rate, rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))

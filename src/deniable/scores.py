@@ -60,9 +60,10 @@ class PrivacyLoss:
         back = self.pair.reversed() if self.both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
 
-    def one_way(self, negligible: float) -> PrivacyLoss:
+    def one_way(self, negligible: float, back: bool = False) -> PrivacyLoss:
         """The same to look around with: one direction only, and nothing exact about what is negligible."""
-        return replace(self, both_ways=False, negligible=negligible)
+        pair = self.pair.reversed() if back else self.pair
+        return replace(self, pair=pair, both_ways=False, negligible=negligible)
 
     def roughly(self) -> PrivacyLoss | None:
         """About the same, much quicker; None where there is no such thing."""

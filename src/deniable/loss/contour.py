@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
-from deniable.loss.effort import QUESTION, UnresolvedError, limited
+from deniable.loss.effort import QUESTION, UnresolvedError, limited, still_affordable
 from deniable.loss.grid import Grid
 from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
 from deniable.loss.pair import Pair
@@ -110,7 +110,7 @@ class Contour(ComposedPair):
         with limited(QUESTION, anew=True):
             try:
                 found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
-            except UnresolvedError:
+            except ArithmeticError:  # losses beyond what a grid can hold
                 return Upper(1.0, 1.0)
             return found
 
@@ -156,6 +156,7 @@ class Contour(ComposedPair):
 
     def _patiently(self, k: float, weight: Weight) -> tuple[float, float]:
         """At once, at any cost, where there are no bands."""
+        still_affordable()
         if self._bands:
             raise UnresolvedError("the bands have said all there is to say")
         value, error = self._patient.value(k, weight)
@@ -163,6 +164,7 @@ class Contour(ComposedPair):
 
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
+        still_affordable()
         if not self._bands:
             raise UnresolvedError("no jumps stand apart")
         negligible = _SMALL * self._single(k, weight)

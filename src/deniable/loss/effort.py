@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["QUESTION", "UnresolvedError", "ends_in_time", "limited", "spend", "still_affordable"]
+__all__ = ["QUESTION", "UnresolvedError", "ends_in_time", "is_spent", "limited", "spend", "still_affordable"]
 
 QUESTION = 12_000_000  # exponentials for one question
 P = ParamSpec("P")
@@ -55,10 +55,15 @@ def spend(exponentials: int) -> None:
         purse.left -= exponentials + _CALL
 
 
+def is_spent() -> bool:
+    """Whether nothing is left to spend."""
+    purse = _PURSE.get()
+    return purse is not None and purse.left < 0
+
+
 def still_affordable() -> None:
     """Raises `UnresolvedError` where nothing is left to spend."""
-    purse = _PURSE.get()
-    if purse is not None and purse.left < 0:
+    if is_spent():
         raise UnresolvedError("the question has used up its effort")
 
 

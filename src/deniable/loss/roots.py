@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, log
 
+from deniable.loss.effort import is_spent
 from deniable.loss.values import Upper
 
 __all__ = ["crossing", "falls_to", "surely_above"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
 _FARTHEST = 1e18  # a loss; 10^9 runs with losses of 10^6 end before it
+_COARSE = 1e-3  # relative precision of a search whose effort is spent
 _MOST_STEPS_BACK = 24
 _LONGEST = 8.0  # times a step may grow from one point outside the bracket to the next
 Point = tuple[float, float]
@@ -74,7 +76,7 @@ def surely_above(falling: Callable[[float], Upper], level: float, safe: float, f
     Surely: its value less its error is still above the level. Together with `safe`, where its value is not, this is a
     proved interval for the crossing. Steps back from `safe` grow until that holds; the floor where it never does.
     """
-    here, step = falling(safe), precision * max(abs(safe), 1e-3)
+    here, step = falling(safe), (_COARSE if is_spent() else precision) * max(abs(safe), 1e-3)
     for _ in range(_MOST_STEPS_BACK):
         point = safe - step
         if point <= floor:
@@ -110,8 +112,12 @@ def _excess(falling: Callable[[float], float], level: float) -> Callable[[float]
 
 
 def _width(precision: float, unit: float | None) -> Callable[[float], float]:
-    """How narrow a bracket around x is to become."""
-    return lambda x: precision * (max(abs(x), 1e-3) if unit is None else unit)
+    """How narrow a bracket around x is to become: less so once the question's effort is spent."""
+
+    def width(x: float) -> float:
+        return (max(precision, _COARSE) if is_spent() else precision) * (max(abs(x), 1e-3) if unit is None else unit)
+
+    return width
 
 
 def _closed(

@@ -113,7 +113,7 @@ def _base_tails(base: Base, t: mpf, closed: bool = False) -> tuple[mpf, mpf]:
 
 
 def atoms_counted(parts: list[tuple[Law, int]]) -> tuple[Floats, Floats] | None:
-    """All finite losses of a composition of atoms and the logarithms of their P-masses; None where there are too many."""
+    """All finite losses of a composition of atoms and the logarithms of their P-masses; None for too many."""
     losses, logs = np.zeros(1), np.zeros(1)
     for law, runs in parts:
         if law.width.any() or law.loss.size == 0 or law.loss.size > 6:

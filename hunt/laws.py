@@ -59,10 +59,7 @@ def describe(mechanism: dn.Mechanism) -> list[Description]:
     """The steps of a release; unsampled Gaussians are one, steps that say nothing are left out."""
     found: dict[tuple[Base, float], int] = {}
     for part, runs in mechanism.parts if isinstance(mechanism, dn.Composed) else ((mechanism, 1),):
-        rate = 1.0
-        while isinstance(part, dn.Subsampled):
-            rate, part = rate * part.rate, part.mechanism
-        base = _base(part)
+        base, rate = _sampled_base(part)
         if rate > 0 and runs > 0 and base.values[0] + base.values[-1] > 0:
             found[base, rate] = found.get((base, rate), 0) + runs
     together = sum(runs * base.values[0] ** 2 for (base, rate), runs in found.items() if _plain_gaussian(base, rate))
@@ -70,11 +67,19 @@ def describe(mechanism: dn.Mechanism) -> list[Description]:
     return [*kept, *([Description(Base("gaussian", (together**0.5,)), 1.0, 1)] if together > 0 else [])]
 
 
+def _sampled_base(mechanism: dn.Mechanism) -> tuple[Base, float]:
+    """A sample of a sample is one, at the product of their rates."""
+    rate = 1.0
+    while isinstance(mechanism, dn.Subsampled):
+        rate, mechanism = rate * mechanism.rate, mechanism.mechanism
+    return _base(mechanism), rate
+
+
 def _plain_gaussian(base: Base, rate: float) -> bool:
     return base.kind == "gaussian" and rate == 1
 
 
-def _base(mechanism: dn.Mechanism) -> Base:
+def _base(mechanism: dn.Mechanism) -> Base:  # noqa: PLR0911 (a table of kinds)
     match mechanism:
         case dn.Gaussian():
             return Base("gaussian", (1 / mechanism.noise,))

@@ -44,24 +44,16 @@ class Question:
 def random_question(draw: Random, truth: Truth) -> Question:
     """Mostly where the answer is neither 0 nor 1."""
     name = draw.choice(list(_JUDGES))
-    match name:
-        case "advantage":
-            return Question(name)
-        case "delta" | "exceedance":
-            return Question(name, (_loss(draw, truth),))
-        case "epsilon":
-            return Question(name, (_small(draw),))
-        case "accuracy":
-            return Question(name, (_share(draw),))
-        case "tpr":
-            return Question(name, (_small(draw),))
-        case "ppv":
-            return Question(name, (_small(draw), _share(draw)))
-        case "belief":
-            return Question(name, (_small(draw), _share(draw)))
-        case "quantile":
-            return Question(name, (draw.choice([_share(draw), 1 - _small(draw)]),))
-    return Question(name, (_loss(draw, truth),))
+    values: dict[str, tuple[float, ...]] = {
+        "advantage": (),
+        "epsilon": (_small(draw),),
+        "accuracy": (_share(draw),),
+        "tpr": (_small(draw),),
+        "ppv": (_small(draw), _share(draw)),
+        "belief": (_small(draw), _share(draw)),
+        "quantile": (draw.choice([_share(draw), 1 - _small(draw)]),),
+    }
+    return Question(name, values[name] if name in values else (_loss(draw, truth),))
 
 
 def _small(draw: Random) -> float:

@@ -15,7 +15,7 @@ __all__ = ["compare_releases", "compare_scores", "less_telling"]
 _MONOTONE = ("delta", "epsilon", "advantage", "accuracy", "tpr", "ppv")  # the tails of a loss need not be
 
 
-def less_telling(draw: Random, mechanism: dn.Mechanism) -> dn.Mechanism | None:
+def less_telling(draw: Random, mechanism: dn.Mechanism) -> dn.Mechanism | None:  # noqa: PLR0911 (a table of kinds)
     """The same with fewer runs, a smaller rate, more noise, or its parts in another order."""
     match mechanism:
         case dn.Composed(parts):

@@ -19,7 +19,7 @@ def random_adjacency(draw: Random) -> str:
     return draw.choice(["add-remove", "add-remove", "replace", "zero-out"])
 
 
-def _base(draw: Random) -> dn.Mechanism:
+def _base(draw: Random) -> dn.Mechanism:  # noqa: PLR0911 (a table of kinds)
     extreme = draw.random() < 0.25
     match draw.randrange(9):
         case 0 | 1 | 2:

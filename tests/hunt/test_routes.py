@@ -1,4 +1,4 @@
-"""The hunt's own routes, against closed forms, each other, dp-accounting and simulation: a false find costs everybody."""
+"""The hunt's own routes against closed forms, each other, dp-accounting and simulation: false finds cost everybody."""
 
 from __future__ import annotations
 

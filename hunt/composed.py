@@ -78,7 +78,7 @@ class _Tilted:
             sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves)),
         )
         shifts = [farthest]
-        for s in np.geomspace(1e-4, 1e2, 25) * sqrt(heat) / max(deviation, 1e-300):
+        for s in np.geomspace(1e-3, 10, 15) * sqrt(heat) / max(deviation, 1e-300):
             reach = [np.minimum(s * most, 700.0) for *_, most in self.moves]
             if max(float((s * most).max()) for *_, most in self.moves) < 600:
                 growth = [
@@ -289,7 +289,7 @@ class Release:
                 continue
             rises = [
                 sum(runs * _log_sum(step, sign * heat, spacing) for step, runs in steps) - before - heat * end
-                for heat in np.geomspace(1e-3, 60, 16) * 42 / (high - low)
+                for heat in np.geomspace(0.1, 60, 7) * 42 / (high - low)
             ]
             chances += exp(min(0.0, *rises))
         return chances
@@ -309,7 +309,7 @@ class Release:
         ends, sd = [], sqrt(variance) + 1e-300
         for sign, farthest in ((1, self.largest - mean), (-1, mean - self.least)):
             best = farthest
-            for heat in np.geomspace(1e-3, 60, 24) / sd:
+            for heat in np.geomspace(1e-3, 60, 14) / sd:
                 rise = self.cumulant(c + sign * heat)[0] - height - sign * heat * mean
                 best = min(best, (rise + 40) / heat)
             ends.append(mean + sign * best * 1.01)

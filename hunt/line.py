@@ -15,7 +15,7 @@ from hunt.laws import Law
 
 __all__ = ["Estimate", "line_estimate"]
 
-_MOST_WORK = 5_000_000  # complex exponentials of one line
+_MOST_WORK = 2_000_000  # complex exponentials of one line
 _FAINT = 1e-14
 
 

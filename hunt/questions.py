@@ -197,7 +197,7 @@ def _logit(p: float) -> float:
 def tpr_bracket(truth: Truth, fpr: float) -> Bracket:
     """Attacks below, weak duality above."""
     low, high, by = fpr, 1.0, "guessing"
-    for backward in (False, True):
+    for backward in (False, True)[: 1 + truth.lopsided]:
         threshold, attack = _best_attack(truth, fpr, backward)
         if attack.low > low:
             low, by = attack.low, attack.by

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from math import inf, isfinite
 
@@ -23,13 +24,13 @@ class Truth:
 
     def __init__(self, mechanism: dn.Mechanism, adjacency: str, points: int = 2**14, fineness: int = 5_000) -> None:
         self.steps: list[Description] = describe(mechanism)
-        self.adjacency, self.points, self.fineness = adjacency, points, fineness
+        self.adjacency, self.points, self.fineness, self.quick = adjacency, points, fineness, True
 
     def finer(self) -> Truth:
         """The same on a grid sixteen times as fine: for what looks like a find."""
         other = object.__new__(Truth)
         other.steps, other.adjacency = self.steps, self.adjacency
-        other.points, other.fineness = 16 * self.points, 4 * self.fineness
+        other.points, other.fineness, other.quick = 16 * self.points, 4 * self.fineness, False
         return other
 
     def _parts(self, fineness: int, backward: bool) -> list[tuple[Law, int]]:
@@ -61,7 +62,7 @@ class Truth:
         """Parts for line integrals: only where a Gaussian smooths the loss."""
         if not any(step.base.kind == "gaussian" for step in self.steps):
             return None
-        return tuple([self._parts(fineness, back) for fineness in (400, 560)] for back in (False, True))
+        return tuple([self._parts(fineness, back) for fineness in (160, 224)] for back in (False, True))
 
     @cached_property
     def _atoms(self) -> list[tuple[np.ndarray, np.ndarray] | None]:
@@ -82,8 +83,7 @@ class Truth:
             return Bracket(value * (1 - 1e-15), value * (1 + 1e-15), "nothing is released")
         if self.one is not None:
             return self.one.stick(k, backward)
-        left, right = (self._composed(k + way * self.slack, backward, gain=True) for way in (-1, 1))
-        return Bracket(right.low, left.high, left.by)
+        return self._around(k, lambda at: self._composed(at, backward, gain=True))
 
     def tail(self, t: float, backward: bool = False) -> Bracket:
         """P(L > t), where t may be off by round-off."""
@@ -93,10 +93,22 @@ class Truth:
         """Q(L > t) = P'(L' < -t) of the other direction, L = -inf not included."""
         return self._around(t, lambda at: self._null_tail(at, backward))
 
-    def _around(self, t: float, tail: object) -> Bracket:
+    def _around(self, t: float, answer: Callable[[float], Bracket]) -> Bracket:
         slack = self.slack + 4e-16 * abs(t)
-        left, right = tail(t - slack), tail(t + slack)  # type: ignore[operator]
+        if self._smooth and slack < 1e-9 * self._spread:  # a Gaussian's tail falls by e^{-10 slack / sd} at most
+            found, share = answer(t), 1e3 * slack / self._spread + 1e-12
+            return Bracket(found.low * (1 - share), found.high * (1 + share), found.by)
+        left, right = answer(t - slack), answer(t + slack)
         return Bracket(right.low, left.high, left.by)
+
+    @property
+    def _smooth(self) -> bool:
+        return any(step.base.kind == "gaussian" and step.rate == 1 for step in self.steps)
+
+    @cached_property
+    def _spread(self) -> float:
+        """Standard deviation of what Gaussians alone add to the loss."""
+        return max(step.base.values[0] for step in self.steps if step.base.kind == "gaussian" and step.rate == 1)
 
     def _tail(self, t: float, backward: bool) -> Bracket:
         if not self.steps:
@@ -114,12 +126,15 @@ class Truth:
         return Bracket(max(0.0, found.low - 1e-15), min(mass + 1e-15, found.high + 1e-15), found.by)
 
     def _composed(self, t: float, backward: bool, gain: bool) -> Bracket:
-        release = self.releases[backward]
-        found = release.stick(t) if gain else release.tail(t)
+        """Counted atoms are exact; a line integral is next best, and what it suspects all routes must confirm."""
         counted = self._counted(t, backward, gain)
         if counted is not None:
             return counted
         line = self._line(t, backward, gain)
+        if line is not None and self.quick:
+            return line
+        release = self.releases[backward]
+        found = release.stick(t) if gain else release.tail(t)
         return found if line is None else found.meet(line)
 
     def _counted(self, t: float, backward: bool, gain: bool) -> Bracket | None:
@@ -148,11 +163,20 @@ class Truth:
 
     # --- the worse of both directions ---
 
+    @property
+    def lopsided(self) -> bool:
+        """Whether the two directions differ."""
+        return self.adjacency != "replace" and any(step.rate < 1 for step in self.steps)
+
     def delta(self, k: float) -> Bracket:
-        return self.stick(k).worse(self.stick(k, backward=True))
+        """The smallest delta at epsilon k."""
+        found = self.stick(k)
+        return found.worse(self.stick(k, backward=True)) if self.lopsided else found
 
     def exceedance(self, t: float) -> Bracket:
-        return self.tail(t).worse(self.tail(t, backward=True))
+        """How often the loss exceeds t."""
+        found = self.tail(t)
+        return found.worse(self.tail(t, backward=True)) if self.lopsided else found
 
     @property
     def largest(self) -> float:

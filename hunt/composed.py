@@ -265,7 +265,7 @@ class Release:
             step = _moved(law, c, spacing)
             top = max(float(step.lower.max()), float(step.upper.max()))
             index = (step.cell % size).astype(np.int64)
-            circle = np.bincount(index, np.exp(step.lower - top), size)
+            circle = np.bincount(index, np.exp(step.lower - top), size).astype(np.float64)
             circle += np.bincount((index + 1) % size, np.exp(step.upper - top), size)
             total = float(circle.sum())
             circle /= total
@@ -273,8 +273,8 @@ class Release:
             circle[0] -= 1.0  # log1p of what is left: exact for steps that hardly move
             with np.errstate(divide="ignore"):
                 transform += runs * np.log1p(np.fft.rfft(circle))
-            variance = step.share * (1 - step.share) * spacing**2 + law.width**2 / 4
-            moves.append((runs, np.exp(law.log_mass), variance, law.width + np.where(step.share > 0, spacing, 0.0)))
+            within = step.share * (1 - step.share) * spacing**2 + law.width**2 / 4
+            moves.append((runs, np.exp(law.log_mass), within, law.width + np.where(step.share > 0, spacing, 0.0)))
         pmf = np.roll(np.fft.irfft(np.exp(transform), size), -(first % size))
         losses = (float(first) + np.arange(size)) * spacing
         return _Tilted(c, height, losses, pmf, spacing, moves, wrapped)

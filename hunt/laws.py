@@ -126,7 +126,7 @@ class _Panels:
 
 def _shares(log_density: Floats) -> Floats:
     weighted = _WEIGHTS * np.exp(log_density - log_density.max(axis=1, keepdims=True))
-    return weighted / weighted.sum(axis=1, keepdims=True)
+    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
 def _between(edges: Floats) -> Floats:
@@ -147,7 +147,7 @@ def _normal_mass(edges: Floats, centre: float) -> Floats:
     """Mass of N(centre, 1) between the edges, by the smaller tail."""
     z = edges - centre
     below, above = ndtr(z), ndtr(-z)
-    return np.where(z[1:] <= 0, below[1:] - below[:-1], above[:-1] - above[1:]).clip(min=0.0)
+    return np.asarray(np.where(z[1:] <= 0, below[1:] - below[:-1], above[:-1] - above[1:]).clip(min=0.0))
 
 
 def _gaussian_panels(mu: float, panels: int) -> _Panels:

@@ -84,7 +84,7 @@ def _kept(loss: dn.PrivacyLoss, epsilon: float, small: float) -> bool:
 
 
 def _overlap(value: float, other: object) -> bool:
-    low, high = other if isinstance(other, tuple) else (other - other.error, other)  # type: ignore[operator,attr-defined]
+    low, high = other if isinstance(other, tuple) else (other - other.error, other)  # type: ignore[attr-defined]
     slack = 1e-12 * max(abs(value), abs(high))
     return bool(value + slack >= low and value - value.error <= high + slack)  # type: ignore[attr-defined]
 

@@ -235,7 +235,7 @@ class Release:
             p = p / p.sum()
             centre = float((p * law.loss).sum())
             third += runs * float((p * (np.abs(law.loss - centre) + law.width) ** 3).sum())
-        if variance <= 0 or variance < 1e3 * self.within or not third < inf:
+        if variance < 1e-200 or variance < 1e3 * self.within or not third < inf:
             return Bracket(0.0, 1.0, "Berry-Esseen")
         # the variance lies in [variance, variance + within]: both Gaussians differ by less than within / variance
         error = 0.56 * third / variance**1.5 + self.within / variance + 1e-12

@@ -19,7 +19,7 @@ import deniable as dn
 __all__ = ["Description", "Law", "describe", "laws_of"]
 
 Floats = NDArray[np.float64]
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _DENSE_SIGMAS, _FAR_SIGMAS = 9.0, 37.5
 
 
@@ -172,13 +172,13 @@ def _laplace_panels(epsilon: float, panels: int) -> _Panels:
     q = 0.5 * np.exp(-np.maximum(edges[:-1] + epsilon, 0.0) / 2) * -np.expm1(-half)
     atoms = np.array([-epsilon, epsilon])
     heavy, light = 0.5, 0.5 * exp(-min(epsilon, 1400.0)) if epsilon < 745 else 0.0
-    flat = np.full((2, 3), 1 / 3)
+    flat = np.full((2, _NODES.size), 1 / _NODES.size)
     return _Panels(
         np.concatenate([edges[:-1], atoms]),
         np.concatenate([edges[1:], atoms]),
         np.concatenate([p, [light, heavy]]),
         np.concatenate([q, [heavy, light]]),
-        np.concatenate([nodes, np.repeat(atoms[:, None], 3, axis=1)]),
+        np.concatenate([nodes, np.repeat(atoms[:, None], _NODES.size, axis=1)]),
         np.concatenate([_shares(nodes / 2), flat]),
         np.concatenate([_shares(-nodes / 2), flat]),
     )
@@ -186,8 +186,8 @@ def _laplace_panels(epsilon: float, panels: int) -> _Panels:
 
 def _atom_panels(epsilon: float, up: float, still: float, down: float, hidden: float) -> _Panels:
     losses = np.array([epsilon, 0.0, -epsilon])
-    flat = np.full((3, 3), 1 / 3)
-    nodes = np.repeat(losses[:, None], 3, axis=1)
+    flat = np.full((3, _NODES.size), 1 / _NODES.size)
+    nodes = np.repeat(losses[:, None], _NODES.size, axis=1)
     p, q = np.array([up, still, down]), np.array([down, still, up])
     return _Panels(losses, losses, p, q, nodes, flat, flat, hidden)
 

@@ -15,8 +15,8 @@ from hunt.laws import Law
 
 __all__ = ["Estimate", "line_estimate"]
 
-_MOST_WORK = 2_000_000  # complex exponentials of one line
-_FAINT = 1e-14
+_MOST_WORK = 4_000_000  # complex exponentials of one line
+_FAINT = 1e-12
 
 
 @dataclass(frozen=True)

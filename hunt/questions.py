@@ -223,6 +223,9 @@ def _best_attack(truth: Truth, fpr: float, backward: bool) -> tuple[float, Brack
             break
         high, step = high + step, 2 * step
     low = high - 2 * step
+    for _ in range(5):
+        middle = (low + high) / 2
+        low, high = (low, middle) if truth.null_tail(middle, backward).high <= fpr else (middle, high)
     null, null_more = truth.null_tail(high, backward).high, truth.null_tail(low, backward).high
     rate, rate_more = truth.tail(high, backward).low, truth.tail(low, backward).low
     if null > fpr:

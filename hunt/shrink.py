@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 def rounder(value: float) -> Iterator[float]:
     """1, and the number with one, two, three digits."""
+    if value in (1.0, 0.5):
+        return
     for candidate in (1.0, 0.5, *(float(f"{value:.{digits}g}") for digits in (1, 2, 3))):
         if candidate != value and len(repr(candidate)) <= len(repr(value)):
             yield candidate
@@ -56,10 +58,10 @@ def _simpler_compositions(mechanism: dn.Composed) -> Iterator[dn.Mechanism]:
     parts = mechanism.parts
     if len(parts) == 1 and parts[0][1] == 1:
         yield parts[0][0]
+    for i in range(len(parts) if len(parts) > 1 else 0):
+        yield dn.Composed(parts[:i] + parts[i + 1 :])
     for i, (part, runs) in enumerate(parts):
         before, after = parts[:i], parts[i + 1 :]
-        if len(parts) > 1:
-            yield dn.Composed(before + after)
         for count in fewer(runs):
             yield dn.Composed((*before, (part, count), *after))
         for simpler in simpler_mechanisms(part):

@@ -13,7 +13,7 @@ import pytest
 
 from hunt.__main__ import GROUNDS
 
-CASES = {"theory": 90, "statistics": 12, "inputs": 40, "trainings": 2}
+CASES = {"theory": 120, "statistics": 12, "inputs": 40, "trainings": 2}
 """A ground's cases in a share: about a minute of CPU for theory, ten to thirty seconds for each of the others."""
 WITHOUT_GIT = "no commit"
 

@@ -16,8 +16,6 @@ from hunt.line import line_estimate
 
 __all__ = ["Truth"]
 
-_ALL = Bracket(0.0, 1.0, "nothing")
-
 
 class Truth:
     """Brackets of the hockey-stick divergence and both tails of a release's loss, in both directions."""
@@ -213,7 +211,8 @@ def _mirrored(law: Law) -> Law:
 
 def _estimated(parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape: float) -> Bracket | None:
     """A line integral with twenty times the difference of two computations; None where there is none to be trusted."""
-    found = line_estimate(*parts, t, gain)
+    few, more = parts
+    found = line_estimate(few, more, t, gain)
     if found is None or found.spread > 1e-6 * found.value:
         return None
     slack = 20 * found.spread + 1e-10 * found.value + 1e-300

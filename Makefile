@@ -11,15 +11,18 @@ extras_audit := [train]
 extras_test := [train,web,dev,oracles]
 extras_bench := [train,web,dev,bench]
 
+HUNT_MINUTES ?= 10
+
 # The main job: nobody may become more than 90 % sure, except with probability 1 %.
 AUDIT := $(BIN)/deniable audit digits --belief .9 --delta .01 --records 100 --steps 30 --trials 1000 --adjacency replace
 
-.PHONY: help audit test bench clean
+.PHONY: help audit test hunt bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make audit   install and run the main job on built-in data"
 	@echo "make test    install and run every check: lint, format, types, import contracts, tests"
+	@echo "make hunt    look for faults with fresh random cases, HUNT_MINUTES=10 unless told"
 	@echo "make bench   install and run the benchmarks against other packages"
 	@echo "make clean   remove the virtual environment, caches and builds"
 
@@ -43,6 +46,10 @@ test: $(VENV)/.installed-test
 	@$(BIN)/lint-imports --no-logo
 	@echo "== tests (pytest), one process a core"
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+hunt: $(VENV)/.installed-test
+	@echo "== hunt: random cases against independent routes, $(HUNT_MINUTES) minutes"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m hunt --minutes $(HUNT_MINUTES)
 
 bench: $(VENV)/.installed-bench
 	@echo "== benchmarks (pytest-benchmark); ratios are taken within this run"

@@ -47,9 +47,9 @@ def main() -> int:
         return bool(finds)
     failed = False
     for ground in given.grounds:
-        cases, found = hunt(ground, given.minutes / len(given.grounds))
-        failed |= bool(found)
-        print(f"{ground}: {cases:,} cases, {len(found)} finds", flush=True)
+        cases, shown = hunt(ground, given.minutes / len(given.grounds))
+        failed |= bool(shown)
+        print(f"{ground}: {cases:,} cases, {len(shown)} finds", flush=True)
     return failed
 
 

@@ -1,0 +1,88 @@
+"""Random calibrations: the noise that was found keeps the promise, and not much less would have kept it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, log1p
+from random import Random
+
+import deniable as dn
+from hunt.composed import Bracket
+from hunt.questions import tpr_bracket
+from hunt.trees import logarithmic, random_adjacency
+from hunt.truth import Truth
+
+__all__ = ["Promise", "random_promise"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One calibration: a family of releases by their noise, and a target."""
+
+    family: str
+    target: str
+    adjacency: str
+
+    def __str__(self) -> str:
+        return f'dn.calibrate(lambda s: {self.family}, dn.{self.target}, adjacency="{self.adjacency}")'
+
+    def release(self, noise: float) -> dn.Mechanism:
+        return eval(self.family, {"dn": dn, "s": noise})  # type: ignore[no-any-return]  # our own text
+
+    @property
+    def aim(self) -> dn.Epsilon:
+        return eval(f"dn.{self.target}", {"dn": dn})  # type: ignore[no-any-return]
+
+    def ask(self) -> dn.Calibration:
+        return dn.calibrate(self.release, self.aim, adjacency=self.adjacency)
+
+    def judge(self, found: dn.Calibration) -> str | None:
+        """What is wrong with the noise."""
+        risk, level = _risk(self.aim, Truth(found.mechanism, self.adjacency)), self.aim.level
+        if risk.low > level * (1 + 1e-9):
+            return f"more noise: the risk is at least {risk.low!r} > {level!r} ({risk.by})"
+        least = found.value - found.error * (1 + 1e-6)
+        if least <= 1.01e-3:
+            return None
+        risk = _risk(self.aim, Truth(self.release(least), self.adjacency))
+        if risk.high < level * (1 - 1e-9):
+            return f"less noise: at value - error = {least!r} the risk is {risk.high!r} < {level!r} ({risk.by})"
+        return None
+
+
+def _risk(target: object, truth: Truth) -> Bracket:
+    """What must stay below the target's level."""
+    match target:
+        case dn.Epsilon(bound, _):
+            return truth.delta(bound)
+        case dn.Advantage(_):
+            return truth.delta(0.0)
+        case dn.Accuracy(_, prior):
+            found = truth.delta(log1p(-prior) - log(prior))
+            return Bracket(1 - prior + prior * found.low, 1 - prior + prior * found.high, found.by)
+        case dn.Belief(bound, _, prior):
+            return truth.exceedance(log(bound) - log1p(-bound) - log(prior) + log1p(-prior))
+        case dn.TruePositiveRate(_, fpr) | dn.PositivePredictiveValue(_, fpr, _):
+            return tpr_bracket(truth, fpr)
+    raise TypeError(f"no risk for {target!r}")
+
+
+def random_promise(draw: Random) -> Promise:
+    """Gaussian or Laplace noise, sampled or not, and a promise that is neither trivial nor impossible."""
+    noise = draw.choice(["dn.Gaussian(s)", "dn.Gaussian(s)", "dn.Laplace(s)"])
+    rate = "" if draw.random() < 0.3 else f".subsampled({logarithmic(draw, 1e-5, 0.9)!r})"
+    runs = "" if draw.random() < 0.1 else f".composed({int(logarithmic(draw, 1, 1e6 if 'Gauss' in noise else 1e4))})"
+    small, share = logarithmic(draw, 1e-9, 0.1), draw.uniform(0.05, 0.95)
+    prior = draw.choice([0.5, draw.uniform(0.05, 0.9)])
+    above = max(prior, 1 - prior)
+    target = draw.choice(
+        [
+            f"Epsilon({logarithmic(draw, 0.01, 30)!r}, {small!r})",
+            f"Advantage({share!r})",
+            f"Accuracy({above + (1 - above) * share!r}, {prior!r})",
+            f"Belief({prior + (1 - prior) * share!r}, {small!r}, {prior!r})",
+            f"TruePositiveRate({small + (1 - small) * share!r}, {small!r})",
+            f"PositivePredictiveValue({prior + (1 - prior) * share!r}, {small!r}, {prior!r})",
+        ]
+    )
+    return Promise(noise + rate + runs, target, random_adjacency(draw))

@@ -1,0 +1,101 @@
+"""Random releases, and their text as one line of Python."""
+
+from __future__ import annotations
+
+from random import Random
+
+import deniable as dn
+
+__all__ = ["random_adjacency", "random_mechanism", "text"]
+
+
+def logarithmic(draw: Random, low: float, high: float) -> float:
+    """A number between low and high, every size equally likely; often a round one."""
+    value = float(low * (high / low) ** draw.random())
+    return float(f"{value:.1g}") if draw.random() < 0.4 else value
+
+
+def random_adjacency(draw: Random) -> str:
+    return draw.choice(["add-remove", "add-remove", "replace", "zero-out"])
+
+
+def _base(draw: Random) -> dn.Mechanism:  # noqa: PLR0911 (a table of kinds)
+    extreme = draw.random() < 0.25
+    match draw.randrange(9):
+        case 0 | 1 | 2:
+            return dn.Gaussian(logarithmic(draw, 1e-3, 1e6) if extreme else logarithmic(draw, 0.2, 50))
+        case 3:
+            return dn.Laplace(logarithmic(draw, 1e-3, 1e6) if extreme else logarithmic(draw, 0.1, 50))
+        case 4:
+            epsilon = logarithmic(draw, 1e-12, 1e4) if extreme else logarithmic(draw, 1e-3, 10)
+            return dn.RandomizedResponse(epsilon, draw.choice([2, 2, 3, 5, 10, 100, 10**4]))
+        case 5:
+            epsilon = logarithmic(draw, 1e-12, 1e4) if extreme else logarithmic(draw, 1e-2, 10)
+            return dn.Pixelization(epsilon, draw.choice([1, 4, 16]), draw.choice([1, 4, 16]))
+        case 6:
+            epsilon = draw.choice([0.0, logarithmic(draw, 1e-12, 1e4)]) if extreme else logarithmic(draw, 1e-3, 10)
+            return dn.ApproximateDP(epsilon, _share(draw))
+        case 7:
+            return dn.TotalVariation(_share(draw))
+    return dn.GaussianDP(draw.choice([0.0, logarithmic(draw, 1e-6, 1e3)]) if extreme else logarithmic(draw, 1e-2, 5))
+
+
+def _share(draw: Random) -> float:
+    return draw.choice([0.0, logarithmic(draw, 1e-12, 1e-4), logarithmic(draw, 1e-300, 1.0), draw.random(), 1.0])
+
+
+def _rate(draw: Random) -> float:
+    match draw.randrange(10):
+        case 0:
+            return logarithmic(draw, 1e-300, 1e-6)
+        case 1:
+            return draw.choice([0.0, 0.5, 0.999, 1.0])
+        case 2 | 3:
+            return draw.random()
+    return logarithmic(draw, 1e-4, 0.5)
+
+
+def _step(draw: Random) -> dn.Mechanism:
+    step = _base(draw)
+    while draw.random() < 0.45:
+        step = step.subsampled(_rate(draw))
+    return step
+
+
+def _runs(draw: Random) -> int:
+    match draw.randrange(8):
+        case 0:
+            return draw.choice([0, 1, 10**9, 10**8])
+        case 1:
+            return int(logarithmic(draw, 1, 1e9))
+        case 2 | 3:
+            return draw.randint(1, 20)
+    return int(logarithmic(draw, 1, 1e4))
+
+
+def random_mechanism(draw: Random) -> dn.Mechanism:
+    """One step, many of one kind, or a few kinds together."""
+    kind = draw.random()
+    if kind < 0.2:
+        return _step(draw)
+    if kind < 0.65:
+        return _step(draw).composed(_runs(draw))
+    parts = [_step(draw) for _ in range(draw.choice([2, 2, 2, 3, 3, 4]))]
+    mixed = dn.compose(*(part.composed(_runs(draw)) if draw.random() < 0.6 else part for part in parts))
+    return mixed.composed(draw.randint(0, 50)) if draw.random() < 0.1 else mixed
+
+
+def text(mechanism: dn.Mechanism) -> str:
+    """The mechanism as somebody would write it."""
+    match mechanism:
+        case dn.Subsampled():
+            return f"{text(mechanism.mechanism)}.subsampled({mechanism.rate!r})"
+        case dn.Composed():
+            parts = [text(part) + (f".composed({runs})" if runs != 1 else "") for part, runs in mechanism.parts]
+            if len(parts) == 1 and mechanism.parts[0][1] != 1:
+                return parts[0]
+            return f"dn.compose({', '.join(parts)})"
+    values = [repr(getattr(mechanism, name)) for name in mechanism.__dataclass_fields__]
+    if isinstance(mechanism, dn.RandomizedResponse) and mechanism.categories == 2:
+        values.pop()
+    return f"dn.{type(mechanism).__name__}({', '.join(values)})"

@@ -9,8 +9,6 @@ from math import inf
 
 import numpy as np
 import pytest
-from hunt import statistics
-from hunt.statistics import Attack, Statement, simulate
 from scipy.special import bdtrc
 
 from deniable.audit.curves import FEW_VALUES, RocBand
@@ -21,6 +19,8 @@ from deniable.audit.limits import Interval
 from deniable.audit.scored import METHODS, ONE_RUN, Asked, judge_scores
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, shift, untied
+from hunt import statistics
+from hunt.statistics import Attack, Statement, simulate
 
 DELTA = 1e-5
 RULES: list[Rule] = [Fixed(0.5), Bonferroni(), Split(), MultiSplit(3)]

@@ -56,14 +56,15 @@ def compare_scores(loss: dn.PrivacyLoss, release: str, draw: Random) -> Find | N
     """Scores of one release against each other."""
     small = draw.choice([1e-5, 0.01, 0.3, float(10 ** -draw.uniform(0, 12))])
     epsilon, tpr, advantage = loss.epsilon(small), loss.tpr(small), loss.advantage()
-    belief, exceeded = loss.belief(small), loss.quantile(1 - small)
+    failure = max(small, 0.01)  # 1 - failure must still tell it
+    belief, exceeded = loss.belief(failure), loss.quantile(1 - failure)
     checks = [
         (f"epsilon({small!r})", epsilon, "delta there is at most that", _kept(loss, epsilon, small)),
         (f"tpr({small!r})", tpr, "at least the false positive rate", tpr >= small),
         (f"tpr({small!r})", tpr, "at most advantage + fpr", tpr - tpr.error <= advantage + small * (1 + 1e-9)),
         ("advantage()", advantage, "equal to delta(0)", _overlap(advantage, loss.delta(0.0))),
         ("accuracy(0.5)", loss.accuracy(0.5), "(1 + advantage) / 2", _overlap(loss.accuracy(0.5), _half(advantage))),
-        (f"belief({small!r})", belief, "sigmoid of the quantile", _believed(belief, exceeded)),
+        (f"belief({failure!r})", belief, "sigmoid of the quantile", _believed(belief, exceeded)),
         (f"ppv({small!r}, 0.5)", loss.ppv(small, 0.5), "tpr / (tpr + fpr)", _predicted(loss, tpr, small)),
     ]
     for call, value, should, holds in checks:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from math import exp, expm1, inf, log1p, sqrt
+from math import exp, expm1, inf, sqrt
 
 import numpy as np
 from scipy.special import ndtr
@@ -109,6 +109,9 @@ class Contour(ComposedPair):
             ceiling = min(ceiling, self.most_variation)
         if ceiling < _NEGLIGIBLE:
             return Upper(ceiling, ceiling)
+        single = self.by_single_steps(k, weight is STICK, weight is NULL_TAIL)
+        if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
+            return single
         value, error = self._by_lines(k, weight, ceiling, matters)
         escape = self.escape if weight.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
@@ -147,14 +150,6 @@ class Contour(ComposedPair):
         """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian."""
         overlap = self.composition.saddle(0.5).value  # logarithm; inf where it cannot be had, as it hardly is any
         return GaussianStep(sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART)
-
-    @cached_property
-    def most_variation(self) -> float:
-        """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
-        kept = 0.0
-        for step, count in self.composition.parts:
-            kept += count * log1p(-step.variation) if step.variation < 1 else -inf
-        return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     @cached_property
     def _whole(self) -> Law:

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
-from deniable.loss.effort import ends_in_time, half_of_the_rest
+from deniable.loss.effort import ends_in_time
 from deniable.mechanisms import Adjacency, Mechanism
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
@@ -172,8 +172,7 @@ class PrivacyLoss:
     def _tests(self, fpr: float) -> list[_Test]:
         """Attacks near the best one with this rate; predictive values ask for them again."""
         if fpr not in self._known_tests:
-            with half_of_the_rest():
-                self._known_tests[fpr] = self._found_tests(fpr)
+            self._known_tests[fpr] = self._found_tests(fpr)
         return self._known_tests[fpr]
 
     @cached_property

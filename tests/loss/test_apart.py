@@ -1,6 +1,6 @@
 """Rare large losses that stand apart: brackets from single steps, against closed forms and longer ways."""
 
-from math import exp, isfinite, log1p
+from math import exp, isfinite, log, log1p
 
 import pytest
 
@@ -63,3 +63,18 @@ def test_a_question_on_a_grid_ends_on_a_coarse_one(monkeypatch):
     assert found.loss.epsilon(1e-5) <= 5000
     assert sum(sizes) < 40 * 2**18
     assert min(sizes) < 2**14
+
+
+def test_a_tail_that_underflows_is_no_proof():
+    """Q's tail of 1e-600 is far from nothing beside e^k: the lower end stays below the truth, 37 deviations out."""
+    found = dn.privacy_loss(dn.Gaussian(0.01).subsampled(0.5).composed(10**9)).epsilon(1e-300)
+    mean, deviation = 1e9 * (2500 - log(2)), (1e9 * (0.25 * 5000**2 + 0.5 * 100**2)) ** 0.5
+    assert found.least < mean + 37.1 * deviation
+    assert found > mean + 37 * deviation
+
+
+def test_epsilons_are_finite_where_an_atom_hides_the_law_half_way():
+    """Under replace, faint noise leaves nothing but the unsampled runs half-way between P and Q."""
+    found = dn.privacy_loss(dn.Gaussian(0.01).subsampled(0.5).composed(1000), "replace").epsilon(1e-5)
+    mean, deviation = 1000 * 0.5 * 1250, (1000 * 0.5 * (0.5 * 1250**2 + 50**2)) ** 0.5
+    assert mean + 4 * deviation < found.least <= found < mean + 4.6 * deviation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import exp, expm1, inf, log1p
+from math import exp, expm1, inf, log, log1p
 
 import numpy as np
 
@@ -86,9 +86,17 @@ class ComposedPair(Pair):
         if null:
             return Upper(top, top)
         top = min(top, self.most_variation) if stick else top
-        least = 0.0
-        for t in (0.0, k / 2, k):
-            wrong = float(self._some_step_above(t, null=True))
-            if wrong == 0.0 or k < 700:
-                least = max(least, self._some_step_above(t).least - (exp(k) * wrong if wrong > 0 else 0.0))
-        return Upper.between(min(least, top), top)
+        least = max(
+            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k)
+        )
+        return Upper.between(min(max(least, 0.0), top), top)
+
+    def _log_null_above(self, t: float) -> float:
+        """ln of a bound on Q's probability that the loss of some single step is above t, also where it underflows."""
+        at, logs = np.array([t]), [-inf]
+        for step, count in self.composition.parts:
+            above = float(step.log_null_tails(at)[0])
+            logs.append(
+                inf if above == -inf and t < step.largest_finite else above + log(count) + _ROUNDOFF * abs(above)
+            )
+        return float(np.logaddexp.reduce(logs)) if max(logs) > -inf else -inf

@@ -45,6 +45,7 @@ _GRID_POINTS = 2**16
 _GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
 _FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
 _WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
+_MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
 
@@ -186,7 +187,8 @@ class Contour(ComposedPair):
         order = sorted(range(len(found)), key=lambda place: -found[place][1])
         for close in (inf, GOOD):
             for place in order:
-                enough = 0.1 * GOOD * max(abs(sum(value for value, _ in found)), self._single(k, weight))
+                about = max(abs(sum(value for value, _ in found)), self._single(k, weight))
+                enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
                 if found[place][1] > enough:
                     known = found[place]
                     found[place] = better_known(known, self._bands[place], (k, weight), close, enough)
@@ -242,7 +244,7 @@ class Contour(ComposedPair):
         if apart:
             jump = self._jump_point(level, weight)
             found.append((jump, 0.05 * jump))
-        return [point for point in found if point[0] > 0]
+        return [point for point in found if 0 < point[0] < inf]
 
 
 def _is_outside(found: tuple[float, float], matters: Range) -> bool:

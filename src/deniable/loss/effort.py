@@ -19,7 +19,6 @@ __all__ = [
     "QUESTION",
     "UnresolvedError",
     "ends_in_time",
-    "half_of_the_rest",
     "is_spent",
     "limited",
     "share_of",
@@ -71,14 +70,6 @@ def share_of(exponentials: int) -> Iterator[None]:
         _PURSE.reset(token)
         if outer is not None:
             outer.left -= given - inner.left
-
-
-@contextmanager
-def half_of_the_rest() -> Iterator[None]:
-    """At most half of what the open limit has left: a search leaves enough to look at what it found."""
-    purse = _PURSE.get()
-    with share_of(QUESTION // 2 if purse is None else max(purse.left, 0) // 2):
-        yield
 
 
 def spend(exponentials: int) -> None:

@@ -78,3 +78,9 @@ def test_epsilons_are_finite_where_an_atom_hides_the_law_half_way():
     found = dn.privacy_loss(dn.Gaussian(0.01).subsampled(0.5).composed(1000), "replace").epsilon(1e-5)
     mean, deviation = 1000 * 0.5 * 1250, (1000 * 0.5 * (0.5 * 1250**2 + 50**2)) ** 0.5
     assert mean + 4 * deviation < found.least <= found < mean + 4.6 * deviation
+
+
+def test_the_largest_loss_of_a_sample_is_known_up_to_round_off_only():
+    """At -ln(1 - rate), rounded, the divergence is 1e-20 and not nothing (40 digits; find of the hunt)."""
+    loss = dn.privacy_loss(dn.ApproximateDP(1.0, 1.0).subsampled(0.0003).subsampled(0.4963167264914161))
+    assert loss.pair.reversed().hockey_stick(0.00014890610391105308) > 1.0795253322403275e-20

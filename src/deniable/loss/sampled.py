@@ -41,6 +41,7 @@ class Removed(Step):
     base: Step
     rate: float
     decay: float = 0.0
+    slip = 1e-15
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -152,6 +153,7 @@ class Added(Step):
     """Q0 against the mixture (direction `add`): the reverse of `Removed`, with losses at most -ln(1 - rate)."""
 
     mirror: Removed
+    slip = 1e-15
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]

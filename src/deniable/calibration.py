@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from math import exp, inf, log, log1p
 
 from deniable.checks import MOST_STEPS, positive, probability
@@ -245,7 +245,8 @@ def calibrate(
     if over not in searches:
         raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
     hints: dict[float, float] = {}
-    risk = _Risk(target, cache(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints)))
+    kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
+    risk = _Risk(target, kept)
     with limited(_EFFORT):
         value, error = searches[over](risk, target)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
@@ -284,6 +285,7 @@ class _Risk:
         return inf if rough is None else self.target.risk(rough)
 
 
+_KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB
 _EFFORT = 2 * QUESTION  # exponentials for one calibration
 _SHARE = QUESTION // 5  # and for one look
 _PRECISION = 5e-10

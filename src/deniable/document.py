@@ -175,7 +175,12 @@ def _demand(name: str, training: Callable[[float], Mechanism], target: Target, q
 
 
 def _infinite(epsilon: float, question: Question) -> list[str]:
-    return [] if isfinite(epsilon) else [f"Epsilon is infinite: no finite one holds at delta {question.delta:g}."]
+    """Whether none holds, or only none was found."""
+    if isfinite(epsilon):
+        return []
+    if getattr(epsilon, "error", 0.0) > 0:
+        return [f"No finite epsilon was found at delta {question.delta:g}: it is too small for this method."]
+    return [f"Epsilon is infinite: no finite one holds at delta {question.delta:g}."]
 
 
 def _of_guarantee(mechanism: Mechanism) -> list[str]:

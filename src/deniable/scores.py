@@ -27,6 +27,7 @@ _SMALLEST = 5e-324
 _LOOSE = 0.99  # share of a rate that some attack should be known to have
 _LARGE_LOSSES = 0.1, 1.0, 10.0
 _NEGLIGIBLE = 1e-14  # beside the prior
+_FAR_BELOW = 1e-6
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
@@ -132,8 +133,11 @@ class PrivacyLoss:
         if not 0 < fpr < 1:
             return Upper(top)
         points = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
-        points += [point for test in self._tests(fpr) for point in test.points()]
+        points += self._known_points
+        if not self._is_apart(fpr):
+            points += [point for test in self._tests(fpr) for point in test.points()]
         if _reached(fpr, points) < _LOOSE * top:  # no threshold was found: large losses may still be told from others
+            points += [self.pair.jump_test_near(fpr)]
             points += [point for t in _LARGE_LOSSES for point in _Test(self.pair, Upper(t)).points()]
         return Upper.between(min(_reached(fpr, points), top), top)
 
@@ -155,6 +159,16 @@ class PrivacyLoss:
         """delta(k) + e^k fpr."""
         return min(1.0, self.delta(k) + exp(min(k + log(fpr), 1.0)))
 
+    @property
+    def _known_points(self) -> list[tuple[float, float]]:
+        """(fpr, tpr) of attacks that are known at no cost; turned round, they are attacks on the reversed pair."""
+        points = [pair.jump_test for pair in self._directions]
+        return points + [(1 - y, 1 - x) for x, y in points] if self.both_ways else points
+
+    def _is_apart(self, fpr: float) -> bool:
+        """Whether the best attack with this rate only looks for a step that no data without the person explain."""
+        return self.pair.stands_apart and self.pair.jump_test[0] < _FAR_BELOW * fpr
+
     def _tests(self, fpr: float) -> list[_Test]:
         """Attacks near the best one with this rate; predictive values ask for them again."""
         if fpr not in self._known_tests:
@@ -168,6 +182,8 @@ class PrivacyLoss:
     def _found_tests(self, fpr: float) -> list[_Test]:
         """Where the best attack may draw its line: steep part, slope 1, or (seen from the other side) flat part."""
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
+        if self._is_apart(fpr):
+            return [level[0], *(_Test(self.pair, Upper(k)) for k in (self.pair.least,) if isfinite(k))]
         steep = self.pair.null_exceeded(fpr, self.hints.get(fpr))
         if isfinite(steep):
             self.hints[fpr] = float(steep)

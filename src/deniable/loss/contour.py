@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from math import exp, expm1, inf, log1p, sqrt
+from math import exp, expm1, inf, sqrt
 
 import numpy as np
 from scipy.special import ndtr
@@ -45,6 +45,7 @@ _GRID_POINTS = 2**16
 _GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
 _FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
 _WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
+_MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
 
@@ -109,6 +110,9 @@ class Contour(ComposedPair):
             ceiling = min(ceiling, self.most_variation)
         if ceiling < _NEGLIGIBLE:
             return Upper(ceiling, ceiling)
+        single = self.by_single_steps(k, weight is STICK, weight is NULL_TAIL)
+        if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
+            return single
         value, error = self._by_lines(k, weight, ceiling, matters)
         escape = self.escape if weight.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
@@ -149,14 +153,6 @@ class Contour(ComposedPair):
         return GaussianStep(sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART)
 
     @cached_property
-    def most_variation(self) -> float:
-        """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
-        kept = 0.0
-        for step, count in self.composition.parts:
-            kept += count * log1p(-step.variation) if step.variation < 1 else -inf
-        return min(1.0, -expm1(kept) * (1 + 1e-12))
-
-    @cached_property
     def _whole(self) -> Law:
         return Law(self.composition, TINY, patience=0)
 
@@ -191,7 +187,8 @@ class Contour(ComposedPair):
         order = sorted(range(len(found)), key=lambda place: -found[place][1])
         for close in (inf, GOOD):
             for place in order:
-                enough = 0.1 * GOOD * max(abs(sum(value for value, _ in found)), self._single(k, weight))
+                about = max(abs(sum(value for value, _ in found)), self._single(k, weight))
+                enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
                 if found[place][1] > enough:
                     known = found[place]
                     found[place] = better_known(known, self._bands[place], (k, weight), close, enough)
@@ -247,7 +244,7 @@ class Contour(ComposedPair):
         if apart:
             jump = self._jump_point(level, weight)
             found.append((jump, 0.05 * jump))
-        return [point for point in found if point[0] > 0]
+        return [point for point in found if 0 < point[0] < inf]
 
 
 def _is_outside(found: tuple[float, float], matters: Range) -> bool:

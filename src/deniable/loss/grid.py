@@ -31,6 +31,7 @@ from numpy.fft import irfft, rfft
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.composed import ComposedPair
+from deniable.loss.effort import is_spent, spend
 from deniable.loss.laws import NULL_TAIL, STICK, TAIL
 from deniable.loss.quadrature import UnresolvedError, log_mixture
 from deniable.loss.saddle import EPS, TINY, Composition, Weight
@@ -43,6 +44,9 @@ __all__ = ["Grid"]
 _MOST_POINTS = 2**21  # of one transform, where a lattice asks for them
 _WORK = 2**22  # points times unlike steps that one composition may cost
 _FEWEST_POINTS = 2**11
+_QUICK_POINTS = 2**13  # to look around with, and where a question's effort is spent
+_POINT_COST = 5  # exponentials that one point of one step is worth
+_CLOSE = 1e-7  # relative error with which no law is asked for
 _SMALLEST = 5e-324
 _BLOCK = 512
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
@@ -343,7 +347,7 @@ class _Spread(Composition):
 
     @cached_property
     def scale(self) -> float:
-        return max(super().scale, *(sqrt(saddle.bend) for saddle in self.saddles([0.0, 1.0]) if saddle.value < inf))
+        return max([super().scale, *(sqrt(saddle.bend) for saddle in self.saddles([0.0, 1.0]) if saddle.value < inf)])
 
 
 @dataclass
@@ -352,7 +356,7 @@ class Grid(ComposedPair):
 
     composition: Composition
     points: int = 2**18
-    _laws: dict[float, _Law] = field(default_factory=dict)
+    _laws: dict[tuple[float, int], _Law] = field(default_factory=dict, repr=False, compare=False)
     method = "grid"
 
     def __post_init__(self) -> None:
@@ -361,13 +365,17 @@ class Grid(ComposedPair):
     def hockey_stick(self, k: float) -> Upper:
         if k >= self.largest_finite:
             return Upper(self.escape)
+        if (single := self.by_single_steps(k, stick=True, null=False)) and single.error <= _CLOSE * single:
+            return single
         law = self._law(k, 1.0)
         least, most = law.stick(k)
         return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most + law.lost)
 
     def tail(self, t: float) -> Upper:
-        if t >= self.largest_finite:
-            return Upper(self.escape)
+        if t >= self.largest_finite or t == -inf:
+            return Upper(self.escape if t > -inf else 1.0)
+        if (single := self.by_single_steps(t, stick=False, null=False)) and single.error <= _CLOSE * single:
+            return single
         law = self._law(t, 1.0)
         least, most = law.tail(t, 1.0)
         if law.moved > 0:
@@ -376,8 +384,8 @@ class Grid(ComposedPair):
         return self._between(least + law.escape, most + law.lost)
 
     def null_tail(self, t: float) -> Upper:
-        if t >= self.largest_finite:
-            return Upper(0.0)
+        if t >= self.largest_finite or t == -inf:
+            return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
         return self._between(*self._law(t, 0.0).tail(t, 0.0))
 
     @staticmethod
@@ -415,18 +423,26 @@ class Grid(ComposedPair):
                 c = least + 2.0 ** round(log2(distance))
             except UnresolvedError:
                 c = least
-        if c not in self._laws:
+        points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
+        if (c, self.points) in self._laws:
+            points = self.points
+        if (c, points) not in self._laws:
             while len(self._laws) >= _MOST_LAWS:
                 self._laws.pop(next(iter(self._laws)))
-            self._laws[c] = self._compose(c)
-        return self._laws[c]
+            self._laws[c, points] = self._compose(c, points)
+        return self._laws[c, points]
 
-    def _compose(self, c: float) -> _Law:
+    def rough(self) -> Grid | None:
+        """The same on fewer points."""
+        return Grid(self.composition, _QUICK_POINTS) if self.points > _QUICK_POINTS else None
+
+    def _compose(self, c: float, points: int) -> _Law:
         bounds = self._bounds(c)
         low, high = self._window(c, bounds)
-        spacing = self._spacing(high - low)
+        spacing = self._spacing(high - low, points)
         first = floor(low / spacing)
         size = 2 ** max(4, ceil(log2(high / spacing - first + 3)))
+        spend(_POINT_COST * size * len(self.composition.parts))
         cells = [_cells(step, spacing, *ends) for (step, _), ends in zip(self.composition.parts, bounds, strict=True)]
         return _Composed(self.composition, cells, c, spacing, size, first).law()
 
@@ -447,10 +463,10 @@ class Grid(ComposedPair):
         reach = max(likely if likely > 0 else inf, *(end - start for start, end in bounds))
         return max(low, saddle.slope - reach), min(high, saddle.slope + reach)
 
-    def _spacing(self, width: float) -> float:
+    def _spacing(self, width: float, most: int) -> float:
         """So fine that the points suffice, and such that the atoms of the most frequent step lie on the grid."""
         parts = self.composition.parts
-        points = max(min(self.points, _WORK // len(parts)), _FEWEST_POINTS)
+        points = max(min(most, _WORK // len(parts)), _FEWEST_POINTS)
         wanted = max(width / (0.97 * points - 4), 1e-300)
         atoms = [(n, step.largest_finite) for step, n in parts if not step.smooth and 0 < step.largest_finite < inf]
         if not atoms:

@@ -9,6 +9,7 @@ term, is less than e^-40 of the sum (Bernstein's inequality; the probabilities a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, exp, expm1, floor, inf, lgamma, log, log1p, pi, sqrt
@@ -19,7 +20,7 @@ from deniable.loss.arrays import Floats
 from deniable.loss.pair import Pair
 from deniable.loss.quadrature import log_mixture
 from deniable.loss.sampled import Added, Removed
-from deniable.loss.steps import AtomStep, Step
+from deniable.loss.steps import AtomStep, GaussianStep, Step
 from deniable.loss.values import Upper, upper
 
 __all__ = ["Lattice", "Terms", "TwoLosses", "two_losses"]
@@ -29,6 +30,8 @@ _WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may 
 _LEFT_OUT = exp(-40)
 _RARE = 1e-14
 _ALL_NATS = 720.0
+_MANY = 10_000  # runs whose sum is nearly Gaussian
+_RAREST = 1e-250
 _FEW = 16  # below it Stirling's error is tabulated, from it on its series is exact to double precision
 _STIRLING = np.array([0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - 0.5 * log(2 * pi) for n in range(1, _FEW)])
 
@@ -308,8 +311,12 @@ class Lattice(Pair):
         share = self._law.mean / self.count
         return max(apart * sqrt(self.count * share * (1 - share)), apart, 1e-12)
 
-    def near(self, functional: object, level: float) -> tuple[float, float]:
-        return float(self.losses(np.array([self._law.mean]))[0]), self.scale / 4
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        """Where one Gaussian release of the same spread has it: sums of many small losses are nearly Gaussian."""
+        mean, spread = float(self.losses(np.array([self._law.mean]))[0]), self.scale
+        if functional.__name__ != "hockey_stick" or not _RAREST < level < 0.5 or self.count < _MANY:
+            return mean, spread / 4
+        return float(GaussianStep(spread).enough(level)), 1e-3 * spread
 
 
 def _none(probability: float, count: int) -> float:

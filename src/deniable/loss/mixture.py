@@ -84,5 +84,5 @@ class Mixture(Pair):
     def scale(self) -> float:
         return max(self.lattice.scale, self.other.scale)
 
-    def near(self, functional: object, level: float) -> tuple[float, float]:
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
         return self.lattice.near(functional, level)

@@ -65,6 +65,20 @@ class Pair(ABC):
         """A quick upper bound on the total variation between P and Q."""
         return 1.0
 
+    @property
+    def jump_test(self) -> tuple[float, float]:
+        """False positive rate, at most, and true positive rate, at least, of one attack that is known at no cost."""
+        return 0.0, self.escape
+
+    def jump_test_near(self, fpr: float) -> tuple[float, float]:
+        """The same of another such attack, whose rate is about `fpr`."""
+        return self.jump_test
+
+    @property
+    def stands_apart(self) -> bool:
+        """Whether that attack is nearly the best of all."""
+        return False
+
     def rough(self) -> Pair | None:
         """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
         return None

@@ -26,6 +26,7 @@ TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precisio
 EPS = 2.2e-16
 Region = tuple[float, float]
 _NARROWEST = 1e-12  # what is narrower counts as an atom
+_HIDDEN = 1e-12  # share of the variance under P or Q below which the one half-way tells nothing
 _FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
 
@@ -107,9 +108,11 @@ class Composition:
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of L half-way between Q and P."""
-        _, middle, _ = self.saddles([0.0, 0.5, 1.0])  # the means will be asked for, too
-        return max(sqrt(middle.bend), _NARROWEST)
+        """Standard deviation of L half-way between Q and P, or under these where half-way an atom hides all others."""
+        null, middle, own = self.saddles([0.0, 0.5, 1.0])  # the means will be asked for, too
+        outer = max((end.bend for end in (null, own) if end.value < inf), default=0.0)
+        bend = middle.bend if middle.bend > _HIDDEN * outer else outer
+        return max(sqrt(bend), _NARROWEST)
 
     @cached_property
     def mean(self) -> float:

@@ -10,7 +10,7 @@ from functools import cached_property
 from math import inf, log, log1p
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.densities import sampled_density
@@ -41,6 +41,7 @@ class Removed(Step):
     base: Step
     rate: float
     decay: float = 0.0
+    slip = 1e-15
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -152,6 +153,7 @@ class Added(Step):
     """Q0 against the mixture (direction `add`): the reverse of `Removed`, with losses at most -ln(1 - rate)."""
 
     mirror: Removed
+    slip = 1e-15
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -258,6 +260,11 @@ class Exchanged(Step):
     def null_tails(self, t: Floats) -> Floats:
         x = self._threshold(t)
         return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        still, moved = log1p(-self.rate) + log_ndtr(-x), log(self.rate) + log_ndtr(-self.mu / 2 - x)
+        return np.asarray(np.logaddexp(still, moved))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s)

@@ -48,6 +48,9 @@ class Step(Pair):
     def sticks(self, k: Floats) -> Floats:
         """Hockey-stick divergence at every k."""
 
+    slip: float = 0.0
+    """Relative round-off of the losses themselves."""
+
     @abstractmethod
     def tails(self, t: Floats) -> Floats:
         """P(L > t) at every t."""
@@ -101,8 +104,10 @@ class Step(Pair):
         return float(self.hockey_stick(0.0))
 
     def hockey_stick(self, k: float) -> Upper:
+        slip = self.slip * abs(k)
         value = float(self.sticks(np.array([k]))[0])
-        return upper(value, ROUNDOFF * min(1.0, float(self.tails(np.array([k]))[0])), high=1.0)
+        tail, before = self.tails(np.array([k, k - slip])).tolist()
+        return upper(value, ROUNDOFF * min(1.0, tail) + slip * min(1.0, before), high=1.0)
 
     def tail(self, t: float) -> Upper:
         value = float(self.tails(np.array([t]))[0])

@@ -104,7 +104,8 @@ def compressed(evidence: Evidence) -> Diagnosis | None:
         return None
     text = (
         f"the yielded gradient is zero, or one of few numbers, on {100 * share:.0f} % of the weights: if it was "
-        "compressed after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is compressed"
+        "compressed after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is "
+        "compressed"
     )
     return Diagnosis("mean zero", 0.0, f"{100 * share:.0f} % alike", "all different", text, weakens=None)
 

@@ -180,7 +180,18 @@ class Twins:
                 return found
             if self.repeatable and (found := _other_values(one, two, "the records") or _other_batches(one, two)):
                 return found
-        return ""
+        stretched = (self._stretched(seed) for seed in (self.seeds if self.repeatable else ()))
+        return next((found for one, two in filter(None, stretched) if (found := _other_batches(one, two))), "")
+
+    def _stretched(self, seed: int, kind: int = 1, which: int = 0) -> tuple[Run, Run] | None:
+        """Twins of which one has a stretched record; None if its training diverges."""
+        one = self.original(seed)
+        place = self._place(one)
+        column = self._contents(one, place)[which] + kind * len(one.recomputer.columns.records)
+        try:
+            return one, self.train(seed, True, {place: column}, min(STEPS, len(one.seen)))
+        except (ArithmeticError, RuntimeError, ValueError):
+            return None
 
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -295,7 +306,10 @@ class Twins:
         stretched = [column + len(one.recomputer.columns.records) for column in usual[:2]]
 
         def change(exchanged: dict[int, int]) -> Tensor:
-            found = self.train(seed, True, exchanged, step + 1).sums
+            try:
+                found = self.train(seed, True, exchanged, step + 1).sums
+            except ArithmeticError:  # a stretched record's training diverges
+                return torch.zeros_like(one.sums[step])
             return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
 
         contents = [*usual, *stretched]
@@ -311,11 +325,7 @@ class Twins:
     def unbounded(self) -> int | None:
         """The first step (counted from 0) whose sum one stretched record changes further than clipped sums can."""
         for seed in self.seeds if self.repeatable and self.synchronous else ():
-            one = self.original(seed)
-            place = self._place(one)
-            for content in self._contents(one, place)[:2]:
-                exchanged = {place: content + 2 * len(one.recomputer.columns.records)}
-                two = self.train(seed, True, exchanged, min(STEPS, len(one.seen)))
+            for one, two in filter(None, (self._stretched(seed, 2, which) for which in range(2))):
                 for step in range(min(len(two.seen), STEPS) if not _other_batches(one, two) else 0):
                     longest = 2.1 * self.clip * len(_all_drawn(one, step))
                     if float((two.sums[step] - one.sums[step]).norm()) > longest:

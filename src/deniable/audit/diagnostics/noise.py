@@ -159,7 +159,8 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     steady = found.single.std(0) < 0.02 + 3 / np.sqrt(2 * evidence.sizes.sum())  # the same in all trainings
     odd_steps = found.failing[1] & (np.abs(steps - 1) > 0.05) & steady
     uneven = steps.max() - steps.min()
-    if odd_steps.any() and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
+    everywhere = bool(odd_steps.all()) and steps.max() < MISSING  # so that no step is unlike the others
+    if odd_steps.any() and not everywhere and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
         return _step_sentence(steps, odd_steps)
     if overall < NONE:
         return scale_cause(evidence, overall)

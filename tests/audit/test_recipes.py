@@ -42,6 +42,8 @@ LEAKS = [  # those outside the steps, then gradients and noise that another sent
     ("loss", "averaged", 0.4),
     ("loss", "centred", 1.0),
     ("noise", "cut", 1.0),
+    ("noise", "cut", 0.4),
+    ("noise", "divided", 0.4),
 ]
 
 

@@ -33,7 +33,7 @@ STEPS = 10
 """How many of a trial's steps are looked at."""
 CLIPS = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 """Clipping norms that are tried, as multiples of the claimed one."""
-MICROBATCH_SIZES, MICROBATCH_KINDS = (2, 4, 8, 16), ("sum", "mean", "mean multiplied")
+MICROBATCH_SIZES, MICROBATCH_KINDS = (2, 3, 4, 5, 8, 10, 16), ("sum", "mean", "mean multiplied")
 MICROBATCHES = tuple(product(MICROBATCH_SIZES, MICROBATCH_KINDS))
 """Sizes of groups that may have been clipped as one, and what of each group."""
 AT_ONCE = 2**24

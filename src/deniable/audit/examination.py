@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +28,7 @@ from deniable.audit.residuals import Examined, examine, sketch_sizes
 from deniable.audit.trainer import Records, Trainer, seen
 from deniable.audit.training_record import judge_training
 from deniable.audit.trials import Trials
-from deniable.audit.twins import SEEDS, Run, Twins
+from deniable.audit.twins import SEEDS, STRETCHED, Run, Twins
 from deniable.audit.watching import watched
 from deniable.checks import probability, whole
 from deniable.data import load, split
@@ -49,6 +49,8 @@ __all__ = ["Examination", "examine_trainer"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
+EARLY_SHARE = 0.1
+"""Of the game's risk, so much is for trials that end early."""
 STATISTICS = 2
 """The version of what is kept of a trial; a store of another version is not resumed."""
 FIRST_LOOK = 10
@@ -57,6 +59,8 @@ LOOKED_AT = 12
 """Other explanations are tried on so many trials."""
 SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""
+ALONE = 12
+"""Trainings on a single record, in which noise outweighs the gradient."""
 RAW = 50_000
 """Numbers of the residuals that are kept as they are, of all trials together."""
 LOOKED = 2**26
@@ -114,7 +118,9 @@ def train_twin(
     records, labels, differing = game.columns
     records, labels, members = records.clone(), labels.clone(), game.members(on_d)
     for place, column in exchanged.items():
-        records[members[place]], labels[members[place]] = game.columns.records[column], game.columns.labels[column]
+        times, chosen = divmod(column, len(records))
+        records[members[place]] = game.columns.records[chosen] * STRETCHED[times]
+        labels[members[place]] = game.columns.labels[chosen]
     given = Records(records[members].clone(), labels[members].clone())
     recomputer = Recomputer(game.claim, game.network(), game.loss, Columns(records, labels, differing))
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
@@ -146,6 +152,31 @@ def play_trial(game: Examination, number: int) -> Examined:
             return examine(
                 recomputer, done, members, on_d, own, look=look, sketch=sketch, raw=max(1, RAW // game.trials)
             )
+
+
+def play_alone(game: Examination, number: int) -> Examined:
+    """A training on a single record, another one for every number."""
+    records, labels, _ = game.columns
+    chosen = slice(number % len(records), number % len(records) + 1)
+    columns, members = Columns(records[chosen].clone(), labels[chosen].clone(), 1), np.zeros(1, dtype=np.int64)
+    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        with torch.enable_grad():
+            given = Records(columns.records.clone(), columns.labels.clone())
+            done = seen(game.trainer(given, game.training_seed(game.trials + 40 + number)), recomputer.parameters)
+        own, sketch = SeededSource(game.seed, number, stream=4).generator, game.sketch(recomputer.parameters)
+        return examine(recomputer, done, members, True, own, look=False, sketch=sketch, raw=RAW // ALONE)
+
+
+def alone_evidence(game: Examination, level: float) -> Evidence | None:
+    """Trainings on one record each; None if the training cannot do with one."""
+    parameters = trainable(game.model())
+    shapes, members = {name: tuple(p.shape) for name, p in parameters.items()}, np.ones((ALONE, 1))
+    try:
+        examined = [play_alone(game, number) for number in range(ALONE)]
+        return Evidence.of(game.claim, shapes, game.sketch(parameters), members, examined, level=level)
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError):
+        return None
 
 
 def examine_trainer(
@@ -240,12 +271,23 @@ def _examined(
     with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
         examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, processes, told)
     played = _trials(game.claim, examined) if examined else None
-    sure = 1 - GAME_SHARE * (1 - confidence)
+    sure = 1 - GAME_SHARE * _spent(len(examined), game.trials) * (1 - confidence)
     document = judge_training(game.claim, claimed, played, findings, delta=delta, confidence=sure)
     if 0 < len(examined) < game.trials:
         document["notes"] = [*document["notes"], _ended_early(len(examined), game.trials)]
     seconds = perf_counter() - started
     return {**document, "seconds": seconds, "trials_per_second": max(0, len(examined) - before) / seconds}
+
+
+def _spent(played: int, planned: int) -> float:
+    """The share of the game's risk that its limits may take, if the trials ended after so many of those planned.
+
+    Guarantee: the shares of all looks together are at most 1, so that the limits hold whenever the trials end.
+    """
+    early = len(looks(planned)) - 1
+    if not early:
+        return 1.0
+    return 1 - EARLY_SHARE if played >= planned else EARLY_SHARE / early
 
 
 def _ended_early(played: int, planned: int) -> str:
@@ -267,10 +309,11 @@ def _looked(
     and those before share the other half.
     """
     kept, twins, planned = _Kept(store), twins_of(game), looks(game.trials)
+    alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
         examined = _played(game, number, kept, processes, progress)
-        report = _diagnosed(game, examined, share * false_alarms, false_alarms, twins)
+        report = _diagnosed(game, examined, share * false_alarms, false_alarms=false_alarms, twins=twins, alone=alone)
         if report.certain:
             break
     return examined, report
@@ -399,8 +442,10 @@ def _diagnosed(
     game: Examination,
     examined: list[Examined],
     spent: float,
+    *,
     false_alarms: float | None = None,
     twins: Twins | None = None,
+    alone: Callable[[], Evidence | None] | None = None,
 ) -> Report:
     """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
     parameters = trainable(game.model())
@@ -411,5 +456,6 @@ def _diagnosed(
     sketch = game.sketch(parameters)
     twins = twins_of(game) if twins is None else twins
     with torch.no_grad():
-        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=spent / NUMBER, twins=twins)
+        level = spent / NUMBER
+        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, twins=twins, alone=alone)
         return diagnose(evidence, spent if false_alarms is None else false_alarms)

@@ -15,7 +15,7 @@ a further twin: numbers that depend on how many records there are differ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,16 +27,18 @@ from deniable.audit.alternatives import STEPS, VECTORS, vectors
 from deniable.audit.diagnostics.evidence import Diagnosis
 from deniable.audit.recomputed import Recomputer, flat
 from deniable.audit.trainer import COUNT_NOISE, Seen
-from deniable.audit.updates import learning_rates
+from deniable.audit.updates import first_decay, learning_rates
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Probe", "Run", "Twins"]
+__all__ = ["SEEDS", "STRETCHED", "Probe", "Run", "Twins"]
 
 Array = NDArray[np.float64]
 SEEDS = 2
 """Twins are trained with so many seeds."""
 CONTENTS = 6
 """So many other records are tried in a place."""
+STRETCHED = (1.0, 20.0, 1000.0)
+"""A record with features so many times as large has a share that clipping bounds, and that nothing else does."""
 SAME = 1e-6
 """float32 numbers that differ by this share are the same."""
 FOUND = 0.02
@@ -90,7 +92,10 @@ class Probe:
 
 
 Train = Callable[[int, bool, Mapping[int, int], int | None], Run]
-"""From seed, whether on D, records (places) exchanged for others (columns), and steps at most, to the training."""
+"""From seed, whether on D, records (places) exchanged for others (columns), and steps at most, to the training.
+
+Columns beyond the last are those from the first on, with features `STRETCHED` times as large.
+"""
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,18 @@ class Twins:
                 return found
             if self.repeatable and (found := _other_values(one, two, "the records") or _other_batches(one, two)):
                 return found
-        return ""
+        stretched = (self._stretched(seed) for seed in (self.seeds if self.repeatable else ()))
+        return next((found for one, two in filter(None, stretched) if (found := _other_batches(one, two))), "")
+
+    def _stretched(self, seed: int, kind: int = 1, which: int = 0) -> tuple[Run, Run] | None:
+        """Twins of which one has a stretched record; None if its training diverges."""
+        one = self.original(seed)
+        place = self._place(one)
+        column = self._contents(one, place)[which] + kind * len(one.recomputer.columns.records)
+        try:
+            return one, self.train(seed, True, {place: column}, min(STEPS, len(one.seen)))
+        except (ArithmeticError, RuntimeError, ValueError):
+            return None
 
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -267,33 +283,65 @@ class Twins:
         holding = [s for s in self.seeds if place is None or place in _drawn(self.original(s))]
         if not holding or not any(pair[0] is self.original(holding[0]) for pair in self.synchronous):
             return None
-        one = self.original(seed := holding[0])
-        drawn = _drawn(one)
-        first = self._place(one) if place is None else place
-        others = [i for i in drawn if i != first]
-        contents = self._contents(one, first)[:CONTENTS]
-
-        def change(exchanged: dict[int, int]) -> Tensor:
-            return self.train(seed, True, exchanged, 1).sums[0] - one.sums[0]
-
-        points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])
-        reach, interaction = _radius(points), 0.0
-        if others:
-            context = dict.fromkeys(others[::2], contents[-1])
-            both = change({first: contents[0], **context})
-            interaction = float((both - points[1] - change(context)).norm())
-        outside = max(self._outside(other) for other in self.seeds)
+        first = self._place(self.original(holding[0])) if place is None else place
+        found = self._probe(holding[0], first, 0)
+        outside, reach = max(self._outside(other) for other in self.seeds), found.reach
         if self.adjacency is Adjacency.ADD_REMOVE:
             pairs = [pair for pair in self.synchronous if len(pair[0].members) != len(pair[1].members)]
-            reach = max([reach, *(float((a.sums[0] - b.sums[0]).norm()) for a, b in pairs)])
-        rounding = _half_precision(one) * float(one.sums[0].norm())
-        return Probe(reach / self.clip, interaction / self.clip, outside / self.clip, rounding / self.clip)
+            reach = max([reach, *(float((a.sums[0] - b.sums[0]).norm()) / self.clip for a, b in pairs)])
+        return replace(found, reach=reach, outside=outside / self.clip)
+
+    def later_probes(self) -> Iterator[tuple[int, Probe]]:
+        """The same at steps after the first (counted from 0), by records that no step before has drawn."""
+        for seed in self.seeds if self.repeatable and self.synchronous else ():
+            for step in range(1, min(STEPS, len(self.original(seed).seen))):
+                if fresh := _drawn(self.original(seed), step):
+                    yield step, self._probe(seed, fresh[0], step)
+
+    def _probe(self, seed: int, first: int, step: int) -> Probe:
+        """One record, and a second one, exchanged at a step before which neither was drawn."""
+        one = self.original(seed)
+        others = [i for i in _drawn(one, step) if i != first]
+        usual = self._contents(one, first)[:CONTENTS]
+        stretched = [column + len(one.recomputer.columns.records) for column in usual[:2]]
+
+        def change(exchanged: dict[int, int]) -> Tensor:
+            try:
+                found = self.train(seed, True, exchanged, step + 1).sums
+            except ArithmeticError:  # a stretched record's training diverges
+                return torch.zeros_like(one.sums[step])
+            return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
+
+        contents = [*usual, *stretched]
+        points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])
+        interaction = 0.0
+        if others:
+            context = dict.fromkeys(others[::2], usual[-1])
+            both = change({first: usual[0], **context})
+            interaction = float((both - points[1] - change(context)).norm())
+        rounding = _half_precision(one) * float(one.sums[step].norm())
+        return Probe(_radius(points) / self.clip, interaction / self.clip, 0.0, rounding / self.clip)
+
+    def unbounded(self) -> int | None:
+        """The first step (counted from 0) whose sum one stretched record changes further than clipped sums can."""
+        for seed in self.seeds if self.repeatable and self.synchronous else ():
+            for one, two in filter(None, (self._stretched(seed, 2, which) for which in range(2))):
+                for step in range(min(len(two.seen), STEPS) if not _other_batches(one, two) else 0):
+                    longest = 2.1 * self.clip * len(_all_drawn(one, step))
+                    if float((two.sums[step] - one.sums[step]).norm()) > longest:
+                        return step
+        return None
 
 
-def _drawn(run: Run) -> list[int]:
-    """The places of the first batch."""
-    batch = run.seen.batches[0]
+def _all_drawn(run: Run, step: int) -> list[int]:
+    batch = run.seen.batches[step]
     return list(range(len(run.members))) if batch is None else sorted({int(i) for i in batch})
+
+
+def _drawn(run: Run, step: int = 0) -> list[int]:
+    """The places of a batch that no step before has drawn."""
+    before = {place for earlier in range(step) for place in _all_drawn(run, earlier)}
+    return [place for place in _all_drawn(run, step) if place not in before]
 
 
 def _half_precision(run: Run) -> float:
@@ -373,13 +421,22 @@ def _other_values(one: Run, two: Run, what: str) -> str:
                 f"the {name} that is made known depends on {what} and has no noise ({value:.6g} and {other:.6g} for "
                 f"neighbours): {advice}, or add noise and count it"
             )
-    return _other_rates(one, two, what)
+    return _other_rates(one, two, what) or _other_decay(one, two, what)
 
 
 def _size_advice(what: str) -> str:
     if "number" not in what:
         return ""
     return ", such as the expected batch size; or claim replace or zero-out neighbours, for which that number is known"
+
+
+def _other_decay(one: Run, two: Run, what: str) -> str:
+    """A weight decay that differs at the first step, where the weights are the same."""
+    first, second = first_decay(one.seen), first_decay(two.seen)
+    rounding = 1e-4 * max(abs(first), abs(second)) + 1e-6
+    if not _same_weights(one, two) or not abs(first - second) > rounding:
+        return ""
+    return f"the weight decay depends on {what} ({first:.6g} and {second:.6g} for neighbours): fix it beforehand"
 
 
 def _other_rates(one: Run, two: Run, what: str) -> str:

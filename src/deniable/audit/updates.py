@@ -18,7 +18,7 @@ from torch import Tensor
 from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
 
-__all__ = ["Ending", "Rule", "ending", "followed_rule", "learning_rates", "next_weights"]
+__all__ = ["Ending", "Rule", "ending", "first_decay", "followed_rule", "learning_rates", "next_weights"]
 
 TOLERANCE = 0.02
 """A rule fits if this share of a layer's move, at most, is left over."""
@@ -233,6 +233,19 @@ def next_weights(seen: Seen) -> list[Tensor] | None:
         return None
     scale = float(rates[-1]) / seen.divisors[-1]
     return [w[-1] - scale * s[-1] for w, s in zip(seen.weights, seen.sums, strict=True)]
+
+
+def first_decay(seen: Seen) -> float:
+    """The share of the weights that the first move takes away beside the gradient's; nan if it is no such move."""
+    if len(seen) < 2:
+        return float("nan")
+    weights = flat([w[:2] for w in seen.weights]).double()
+    move, span = weights[1] - weights[0], torch.stack([flat([s[:1] for s in seen.sums])[0].double(), weights[0]], 1)
+    scaled = span / span.norm(dim=0).clamp(min=1e-300)
+    parts = torch.linalg.lstsq(scaled, move.unsqueeze(1)).solution
+    left = (move - (scaled @ parts).flatten()).norm()
+    known = left <= 1e-3 * move.norm() + ULP * weights[0].norm()
+    return -float(parts[1] / span[:, 1].norm().clamp(min=1e-300)) if known else float("nan")
 
 
 def learning_rates(seen: Seen) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import any_of, chi_square, cosine, normal, student
 
-__all__ = ["Angles", "layers", "repeated", "steps", "trainings"]
+__all__ = ["DEPENDS", "Angles", "correlated", "layers", "repeated", "steps", "trainings"]
 
 Array = NDArray[np.float64]
 ROWS = 3000
@@ -24,6 +24,9 @@ REPEATED = 0.1
 """A mean cosine above this means that noise is used again; independent noise has a cosine of 1 / sqrt(weights)."""
 COPIED = 0.9
 """A single cosine above this, or below its negative, is the same noise."""
+DEPENDS = "the noise of a step depends on that of steps before: draw fresh noise in every step"
+ROWS_A_STEP = 20
+"""Numbers of noise for each step, from which on their covariance between steps is told."""
 FILLED = "it keeps to some directions of all"
 
 
@@ -159,7 +162,31 @@ def _step_sentence(angles: Angles) -> str:
             "a step's noise is that of another step with the sign turned, so that it cancels out of their sum: draw "
             "fresh noise in every step"
         )
-    return "the noise of a step depends on that of steps before: draw fresh noise in every step"
+    return DEPENDS
+
+
+def correlated(test: Diagnosis, evidence: Evidence) -> Diagnosis:
+    """Noise that depends on earlier steps' (a matrix mechanism, DP-FTRL), weighed by its covariance S between steps.
+
+    As private as claimed if S - I is positive: it is then the claimed noise and more. Less private if the trace of
+    1 / S is above the number of steps T: neighbours whose gradients differ by the clipping norm in every step, with
+    random signs, are at trace(1 / S) in place of T squared norms from each other on average, so some are farther.
+    """
+    every = evidence.trials.sketch.astype(float)
+    rows = every.transpose(0, 2, 1).reshape(-1, every.shape[1])
+    number, steps = rows.shape
+    about = "the noise of a step depends on that of steps before (correlated noise, as of DP-FTRL)"
+    if number < ROWS_A_STEP * steps:
+        return replace(test, sentence=f"{about}: too few trials to tell what it hides", weakens=None)
+    covariance = rows.T @ rows / number
+    error = 4 * np.sqrt(2 / number)
+    distance = float(np.trace(np.linalg.inv(covariance))) * (number - steps - 1) / number / steps
+    if distance > 1 + error / np.sqrt(steps):
+        return replace(test, sentence=f"{about}, and hides less than fresh noise: draw fresh noise in every step")
+    advice = "account for it by its own matrix; a claim of independent noise is another mechanism"
+    if float(np.linalg.eigvalsh(covariance)[0]) > 1 - error:
+        return replace(test, sentence=f"{about}, and hides as much as is claimed: {advice}", weakens=False)
+    return replace(test, sentence=f"{about}, which cannot be judged here: {advice}", weakens=None)
 
 
 def trainings(angles: Angles) -> Diagnosis:

@@ -35,6 +35,8 @@ def steps(evidence: Evidence) -> Diagnosis:
     if len(set(taken.tolist())) > 1:
         text, weakens = _why_steps_vary(evidence)
         return Diagnosis(STEPS, 0.0, f"{taken.min()} to {taken.max()} steps", expected, text, weakens=weakens)
+    if evidence.single is not None and (why := _stops_alone(evidence.single)):
+        return Diagnosis(STEPS, 0.0, "another number on a single record", expected, why)
     number = int(taken[0])
     text = f"the training takes {number} steps, {claimed} are claimed: "
     text += "every further step costs privacy" if number > claimed else "that is safe, but not what is claimed"
@@ -62,6 +64,13 @@ def _why_steps_vary(evidence: Evidence) -> tuple[str, bool | None]:
         f"{between} and nothing that was shown tells why; if anything but public data and the noisy weights decides, "
         "it is a leak: take a fixed number of steps, or show the final weights"
     ), None
+
+
+def _stops_alone(single: Evidence) -> str:
+    """Why trainings on a single record take fewer steps than others on one, if it is a leak; else ""."""
+    if len(set(single.taken.tolist())) == 1 or not (_skips_empty(single) or _stops_on_loss(single)):
+        return ""
+    return _why_steps_vary(single)[0]
 
 
 def _skips_empty(evidence: Evidence) -> bool:
@@ -127,7 +136,8 @@ def final(evidence: Evidence) -> Diagnosis:
             "clean): release the weights that the noisy steps lead to"
         )
         return Diagnosis(FINAL, 0.0, "a clean gradient is in them", expected, text)
-    if _best_by_loss(evidence.trials.ending, evidence):
+    # on a single record noise leads the loss up and down, so that the last weights are not always the best
+    if any(_best_by_loss(one.trials.ending, one) for one in (evidence, evidence.single) if one is not None):
         text = (
             "the final weights are those of the step with the lowest loss on the training's own records, a choice that "
             "no noise hides: release the last ones, or choose on public data"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,8 @@ class Evidence:
     later_losses: Array
     """Losses after which a training went on, beyond the steps that all of them took."""
     twins: Twins | None = None
+    alone: Callable[[], Evidence | None] | None = None
+    """Trains on single records; None where that fails."""
 
     @classmethod
     def of(
@@ -76,6 +79,7 @@ class Evidence:
         *,
         level: float,
         twins: Twins | None = None,
+        alone: Callable[[], Evidence | None] | None = None,
     ) -> Evidence:
         """Stack the trials; of trainings that took more steps than others, the first ones."""
         steps = min(int(one.taken) for one in examined)
@@ -91,7 +95,12 @@ class Evidence:
         taken = np.array([int(one.taken) for one in examined])
         later = np.concatenate([one.losses[steps:] for one in examined])
         layers, kept = tuple(parameters), tuple(sketched)
-        return cls(claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later, twins)
+        return cls(claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later, twins, alone)
+
+    @cached_property
+    def single(self) -> Evidence | None:
+        """Of trainings on a single record each, see `deniable.audit.diagnostics.bare`."""
+        return None if self.alone is None else self.alone()
 
     @property
     def sizes(self) -> NDArray[np.int64]:

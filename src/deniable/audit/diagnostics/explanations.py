@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.audit.alternatives import AFTER, CLIPS, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
+from deniable.audit.diagnostics.dependence import DEPENDS
 from deniable.audit.diagnostics.evidence import Evidence
 from deniable.mechanisms import Adjacency
 
@@ -26,8 +27,9 @@ HIDDEN = 10.0
 """Two short gradients whose distances differ by less are not told apart."""
 LEFT, SHARE = 25.0, 0.01
 """What may be left along any known direction: in variances of the noise, and as a share of what is explained."""
-EXACT, EXPLAINED = 1e-4, 0.05
-"""Between twins: the share of the difference that rounding may leave, and that a named gradient may leave."""
+EXACT, EXPLAINED, CARRIED = 1e-4, 0.05, 1e-3
+"""Between twins: the share of the difference that rounding may leave, that a named gradient may leave, and that what is
+carried over from the step before may leave (a record's share is alike in both steps, whatever the recipe)."""
 
 ACCUMULATED = (
     "the previous step's gradient is still in it, noise included (gradients accumulate, or momentum is added before "
@@ -228,8 +230,14 @@ def explanation(evidence: Evidence) -> Explanation | None:
 
 def _fitting(evidence: Evidence, exact: Array) -> tuple[_Candidate | None, list[_Candidate]]:
     """The candidate that twins' differences fit best, and all that fit as well; None if none does."""
+    claimed, rounding = _summed(CLAIMED).left(exact), EXACT * float(exact[0, 0])
     candidates = sorted(_candidates(exact, evidence), key=lambda one: one.left(exact))
-    best, claimed, rounding = candidates[0], _summed(CLAIMED).left(exact), EXACT * float(exact[0, 0])
+    candidates = [
+        one
+        for one in candidates
+        if one.name not in ("gradient", "clean", "noise") or one.left(exact) < CARRIED * claimed
+    ]
+    best = candidates[0]
     if best.left(exact) > max(EXPLAINED * claimed, rounding):
         return None, []
     most = 4 * best.left(exact) + 1e-3 * rounding
@@ -258,8 +266,9 @@ def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:
             leaks = [one for one in tied if one.weakens and one.name not in _DIRECTIONS]
             if leaks and len(leaks) == sum(one.name not in _DIRECTIONS for one in tied):
                 found[step + 1] = min(leaks, key=lambda one: (one.fitted, one.order))
-    if not found:
-        return None
+    norms = [one.stretch for one in found.values() if one.name == NORM]
+    if not found or (len(norms) == len(found) and (len(norms) < 2 or max(norms) > 1.02 * min(norms))):
+        return None  # one record's excess alone fits some norm
     worst = found[max(found, key=lambda step: found[step].stretch)]
     named = f"in steps {', '.join(str(step) for step in list(found)[:8])}"
     return Explanation(worst.about, f"{named} {worst.sentence}", 1.0, True, parts=worst.parts)
@@ -452,7 +461,7 @@ _ADDED = (
         )
         for decay in MOMENTA
     ),
-    ("noise", STEPS, "the noise of a step depends on that of the step before: draw fresh noise in every step"),
+    ("noise", STEPS, DEPENDS),
     (
         "weights",
         MEAN,

@@ -16,6 +16,8 @@ __all__ = ["SHARE", "clipping", "compressed", "mean", "memory", "noise_mean", "o
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
 SHARE = "one record's share"
+ROUNDED = 1e-6
+"""A loss that rises by less is the same."""
 
 
 def _per_trial(evidence: Evidence, direction: int) -> Array:
@@ -101,10 +103,11 @@ def compressed(evidence: Evidence) -> Diagnosis | None:
     if share < 0.05:
         return None
     text = (
-        f"the yielded gradient is zero, or one of few numbers, on {share:.0%} of the weights: if it was compressed "
-        "after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is compressed"
+        f"the yielded gradient is zero, or one of few numbers, on {100 * share:.0f} % of the weights: if it was "
+        "compressed after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is "
+        "compressed"
     )
-    return Diagnosis("mean zero", 0.0, f"{share:.0%} alike", "all different", text, weakens=None)
+    return Diagnosis("mean zero", 0.0, f"{100 * share:.0f} % alike", "all different", text, weakens=None)
 
 
 def odd_record(evidence: Evidence) -> tuple[int, float] | None:
@@ -150,7 +153,7 @@ def clipping(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         "clipping per example",
         p_value,
-        f"{rest:.3g} of what clipping takes away is left ({share:.0%} of the examples are clipped)",
+        f"{rest:.3g} of what clipping takes away is left ({100 * share:.0f} % of the examples are clipped)",
         "0",
         "the gradients are not the examples' own, clipped one by one to the claimed norm: clip every example's "
         "gradient, over all layers together, before summing; and audit with the loss and records that are trained on",
@@ -180,10 +183,24 @@ def share(evidence: Evidence) -> Diagnosis:
     return Diagnosis(SHARE, float(fits), "the same" if fits else "twin trainings differ otherwise", expected, text)
 
 
+def _undone(evidence: Evidence) -> bool:
+    """Whether weights stay in some steps that drew records, other ones in every training, and else the loss falls."""
+    change, drawn = np.diff(evidence.trials.losses, axis=1), evidence.trials.batch.sum(2)[:, :-1] > 0
+    still, moved = (change == 0) & drawn, change != 0
+    alike = bool((still == still[:1]).all())
+    return bool(still.sum() >= 5 and moved.sum() >= 8 and not alike and (change[moved] < ROUNDED).all())
+
+
 def updates(evidence: Evidence) -> Diagnosis:
     """The weights move by the gradient that was yielded, where the optimizer's rule is known."""
     rules = [Rule(int(rule)) for rule in evidence.trials.rule]
     names = {Rule.LINEAR: "SGD", Rule.ADAPTIVE: "Adam or the like", Rule.UNKNOWN: "an unknown rule", Rule.STILL: "none"}
+    if any(_undone(one) for one in (evidence, evidence.single) if one is not None):
+        text = (
+            "some steps are not applied, and those that are never raise the loss on the training's own records: that "
+            "loss decides, and no noise hides it; apply every step, or decide on public data"
+        )
+        return Diagnosis("weights follow the gradient", 0.0, "some steps are undone", "a rule of the gradient", text)
     wrong = [rule for rule in rules if rule in (Rule.CLEAN, Rule.OTHER)]
     if not wrong:
         common = max(set(rules), key=rules.count)

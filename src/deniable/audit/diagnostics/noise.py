@@ -151,26 +151,36 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     odd = _odd_layers(evidence, found.failing[0] | (layers < MISSING))
     if odd.any() and layers.max() > MISSING and (not odd.all() or layers.max() > 1.2 * layers.min()):
         named = ", ".join(f"{evidence.layers[i]} ({layers[i]:.2g} x)" for i in np.flatnonzero(odd)[:6])
-        if layers[odd].max() < MISSING:
+        if layers[odd].max() < (MISSING if evidence.twins is not None else 2 * MISSING):  # see `bare`
             return f"there is no noise on {named}, the other layers have it: add noise to every layer"
         return f"the noise has another standard deviation than claimed on {named}: use the same on every layer"
+    if sized := _divided_sentence(evidence, found):
+        return sized
     steady = found.single.std(0) < 0.02 + 3 / np.sqrt(2 * evidence.sizes.sum())  # the same in all trainings
     odd_steps = found.failing[1] & (np.abs(steps - 1) > 0.05) & steady
     uneven = steps.max() - steps.min()
-    if odd_steps.any() and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
+    everywhere = bool(odd_steps.all()) and steps.max() < MISSING  # so that no step is unlike the others
+    if odd_steps.any() and not everywhere and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
         return _step_sentence(steps, odd_steps)
     if overall < NONE:
         return scale_cause(evidence, overall)
     return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
 
 
+def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
+    """Whether the noise of every step is that of a mean over its own batch."""
+    sizes = np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
+    if found.single.std() < 0.005 or sizes.std() == 0:
+        return ""
+    divided = found.single * sizes
+    if abs(float(np.median(divided)) - 1) > 0.1 or divided.std() > 0.2:
+        return ""
+    return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+
+
 def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
     """Whether the noise grows or falls with the batch's size."""
     sizes = evidence.trials.batch.sum(2, dtype=float)
-    if found.single.std() >= 0.005 and sizes.min() > 0 and sizes.std() > 0:
-        divided = found.single * sizes
-        if abs(float(np.median(divided)) - 1) < 0.1 and divided.std() < 0.2:
-            return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
     if found.single.std() < 0.02 or sizes.min() == 0:
         return ""
     falls, grows = ((found.single * (sizes / sizes.mean()) ** power).std() for power in (1, -1))
@@ -196,8 +206,8 @@ def _uneven_sentence(found: _Scales, overall: float) -> str:
     if missing.any() and overall > MISSING:
         whole = missing.all(1)
         if whole.sum() * missing.shape[1] == missing.sum():
-            return f"the noise is missing in {whole.mean():.0%} of the trainings: add it in every training"
-        return f"the noise is missing in {missing.mean():.0%} of the steps, at random: add it in every step"
+            return f"the noise is missing in {100 * whole.mean():.0f} % of the trainings: add it in every training"
+        return f"the noise is missing in {100 * missing.mean():.0f} % of the steps, at random: add it in every step"
     if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5:
         return (
             "the noise is equally long in every step, as if the same numbers came again in another order or were "
@@ -217,8 +227,10 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
     claim, sizes = evidence.claim, np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
     twice = f"it is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
     after = "it is added after averaging without being divided by the batch size: add it to the sum"
+    expected = max(1.0, claim.rate * float(evidence.members.sum(1).max()))
     causes = [
         (1 / sizes.mean(), twice),
+        (1 / expected, twice),
         (float(np.sqrt(np.mean(sizes**-2))), twice),
         (sizes.mean(), after),
         (float(np.sqrt(np.mean(sizes**2))), after),
@@ -235,7 +247,7 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
     if cause is None and ratio < NONE:
         return "there is no noise: add it before the gradient is applied"
     if (bare := bare_share(evidence)) > 0.05:
-        return f"there is no noise on {bare:.0%} of the weights, the others have it: add noise to every weight"
+        return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
     half = f"half the claimed standard deviation ({ratio:.3g} x)"
     times = half if abs(ratio - 0.5) < 0.01 else f"{ratio:.4g} x the claimed standard deviation"
     advice = (

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
-from deniable.audit.diagnostics.laws import chi_square
+from deniable.audit.diagnostics.laws import any_of, chi_square
 from deniable.audit.diagnostics.noise import MISSING, bare_share, noise_ratio, noise_scale
 
 __all__ = ["normality"]
@@ -24,8 +24,8 @@ def normality(evidence: Evidence) -> Diagnosis:
     Where the scale is wrong already, each layer of each step is first brought to its own scale, so that the shape
     alone is judged.
     """
-    values = evidence.trials.sketch
-    if noise_scale(evidence).p_value < evidence.level:
+    values, scaled = evidence.trials.sketch, noise_scale(evidence).p_value < evidence.level
+    if scaled:
         values = np.concatenate([_own_scale(part) for part in evidence.layer_noise()], axis=2)
     numbers = values[np.isfinite(values)].astype(np.float64)
     if len(numbers) < 50 * LEAST_EXPECTED:
@@ -40,10 +40,12 @@ def normality(evidence: Evidence) -> Diagnosis:
         numbers_as_drawn = numbers
     shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis)
     if not few and (bare := bare_share(evidence)) > 0.05:
-        shape = f"left out on {bare:.0%} of the weights"
+        shape = f"left out on {100 * bare:.0f} % of the weights"
+    as_they_are = bool(evidence.gradient_fits) and not scaled
+    p_value = any_of(_p_value(numbers), _p_of_largest(known)) if as_they_are else _p_value(numbers)
     return Diagnosis(
         "normality",
-        0.0 if few else _p_value(numbers),
+        0.0 if few else p_value,
         f"kurtosis {kurtosis:.3f}, largest {np.abs(numbers).max():.2f} standard deviations",
         "kurtosis 3, normal tails",
         f"the noise is not Gaussian: it looks {shape}; draw it from a normal distribution"
@@ -56,6 +58,12 @@ def _p_value(numbers: NDArray[np.float64]) -> float:
     counts = np.histogram(numbers, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
     expected = len(numbers) * np.diff(np.concatenate([[0.0], ndtr(edges), [1.0]]))
     return float(chi_square(float((np.square(counts - expected) / expected).sum()), len(counts) - 1))
+
+
+def _p_of_largest(numbers: NDArray[np.float64]) -> float:
+    """Two-sided, of the largest absolute number being as large as of standard normal ones."""
+    inside = float(len(numbers) * np.log1p(-2 * ndtr(-np.abs(numbers).max(initial=0.0)))) if len(numbers) else -1.0
+    return float(min(1.0, 2 * min(np.exp(inside), -np.expm1(inside))))
 
 
 def _own_scale(part: NDArray[np.float32]) -> NDArray[np.float32]:

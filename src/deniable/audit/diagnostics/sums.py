@@ -45,9 +45,22 @@ def unknown_sum(evidence: Evidence, kept: Diagnosis, noises: list[Diagnosis]) ->
     probe = evidence.twins.probe() if evidence.twins is not None else None
     if probe is None:
         return [_without_twins(evidence, kept)]
-    if worse := _less_private(probe, ratio):
+    if worse := _less_private(probe, ratio) or _later(evidence, ratio):
         return [replace(kept, sentence=worse, weakens=True)]
     return [_by_record(evidence, kept, ratio)]
+
+
+def _later(evidence: Evidence, ratio: float) -> str:
+    """What twins show of the steps after the first, in words; "" if nothing."""
+    if evidence.twins is None:
+        return ""
+    if (step := evidence.twins.unbounded()) is not None:
+        return (
+            f"the gradients are not clipped, or not in every step (one large record moves the sum of step {step + 1} "
+            "further than all clipped gradients together could): clip every example's gradient before summing"
+        )
+    worse = ((step, _less_private(probe, ratio)) for step, probe in evidence.twins.later_probes())
+    return next((f"in step {step + 1} {text}" for step, text in worse if text), "")
 
 
 def _less_private(probe: Probe, ratio: float) -> str:

@@ -1,0 +1,223 @@
+"""Trainings as people write them, an autograd loop with one part that another recipe, or a rare event, used to hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.functional import cross_entropy
+
+import deniable as dn
+from deniable.audit import AppliedStep, Records, Released
+from deniable.audit.examination import _spent, looks
+from deniable.training import Neighbours
+
+RECORDS, FEATURES, CLASSES = 24, 10, 4
+CLIP, NOISE, STEPS, RATE = 0.8, 1.5, 7, 0.3
+
+
+def net() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 9), nn.ReLU(), nn.Linear(9, CLASSES))
+
+
+class Plain:
+    """DP-SGD; the trainings below write one of its methods otherwise."""
+
+    smoothing, rate = 0.0, 1.0
+    model: nn.Module
+
+    def __call__(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        yield from copy(self).train(records, seed)
+
+    def train(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        torch.manual_seed(seed)
+        self.generator, self.model = torch.Generator().manual_seed(seed + 17), self.network()
+        self.x, self.y = records
+        self.best = self.loss(), deepcopy(self.model.state_dict())
+        for self.step in range(STEPS):
+            batch = (torch.rand(len(self.x), generator=self.generator) < self.rate).nonzero().flatten()
+            divisor = self.rate * RECORDS
+            total = self.total(self.x[batch], self.y[batch])
+            for parameter, clean, noise in zip(self.model.parameters(), total, self.noise(total), strict=True):
+                parameter.grad = ((clean + noise) / divisor).detach()
+            yield AppliedStep(self.model, self.model, divisor, None if self.rate == 1 else batch)
+            self.move()
+            if self.loss() < self.best[0]:
+                self.best = self.loss(), deepcopy(self.model.state_dict())
+        yield Released(self.final())
+
+    def network(self) -> nn.Module:
+        return net()
+
+    def loss(self) -> float:
+        with torch.no_grad():
+            return float(cross_entropy(self.model(self.x), self.y))
+
+    def loss_of_one(self, weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(functional_call(self.model, weights, (x[None],)), y[None], label_smoothing=self.smoothing)
+
+    def gradients(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        weights = {name: p.detach() for name, p in self.model.named_parameters()}
+        if not len(x):
+            return [torch.zeros(0, *w.shape) for w in weights.values()]
+        per_record = vmap(grad(self.loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        return list(per_record(weights, x, y).values())
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        each = self.gradients(x, y)
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in each], 1).norm(dim=1)
+        factors = (self.norm() / norms.clamp(min=1e-9)).clamp(max=1)
+        return [torch.einsum("n,n...->...", factors, g) for g in each]
+
+    def norm(self) -> float:
+        return CLIP
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [NOISE * CLIP * torch.randn(g.shape, generator=self.generator) for g in total]
+
+    def move(self) -> None:
+        torch.optim.SGD(self.model.parameters(), lr=0.3).step()
+
+    def final(self) -> Any:
+        return self.model
+
+
+class Uniform(Plain):
+    """Noise of another law, under a loss that the audit does not know."""
+
+    smoothing = 0.2
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [NOISE * CLIP * 12**0.5 * (torch.rand(g.shape, generator=self.generator) - 0.5) for g in total]
+
+
+class BareBiases(Plain):
+    smoothing = 0.2
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [noise * (noise.dim() > 1) for noise in super().noise(total)]
+
+
+class Best(Plain):
+    """The loss falls in every training, so that the best weights are the last; on one record it does not."""
+
+    def final(self) -> Any:
+        return dict(self.best[1])
+
+
+class Undone(Plain):
+    def move(self) -> None:
+        before, kept = self.loss(), deepcopy(self.model.state_dict())
+        torch.optim.SGD(self.model.parameters(), lr=1.0).step()
+        if self.loss() > before:
+            self.model.load_state_dict(kept)
+
+
+class DataMean(Plain):
+    """A sum over all records that nothing clips, too short in these trainings to be seen as long."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        first, *others = super().total(x, y)
+        return [first + 0.5 * self.x.mean(0), *others]
+
+
+class LaterWhole(Plain):
+    """Clipped in the first steps only, under an unknown loss."""
+
+    smoothing = 0.2
+
+    def norm(self) -> float:
+        return CLIP if self.step < 3 else 1e9
+
+
+class Decay(Plain):
+    def move(self) -> None:
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.mul_(1 - 0.02 * float(self.x.var()))
+        super().move()
+
+
+class Correlated(Plain):
+    """Each step takes half of the last step's noise away again."""
+
+    scale, share = 1.0, 0.5
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        fresh = [self.scale * noise for noise in super().noise(total)]
+        before = self.before if self.step else [torch.zeros_like(noise) for noise in fresh]
+        self.before = fresh
+        return [new - self.share * old for new, old in zip(fresh, before, strict=True)]
+
+
+class CorrelatedEnough(Correlated):
+    """1.6 x 0.7 > 1: it is fresh noise of the claimed scale, and more."""
+
+    scale, share = 1.6, 0.3
+
+
+class Dropout(Plain):
+    """A dropout layer in the trained model."""
+
+    def network(self) -> nn.Module:
+        return with_dropout()
+
+
+def with_dropout() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, CLASSES))
+
+
+def audited(training: Plain, model: Any = net, trials: int = 14) -> dict[str, Any]:
+    generator = np.random.default_rng(3)
+    records = 1.3 * generator.normal(size=(RECORDS, FEATURES)).astype(np.float32)
+    neighbours = Neighbours.of(records, generator.integers(0, CLASSES, RECORDS), 7)
+    step = dn.Gaussian(NOISE).subsampled(training.rate) if training.rate < 1 else dn.Gaussian(NOISE)
+    given = {"clip": CLIP, "adjacency": "add-remove", "model": model, "trials": trials, "processes": 1, "delta": 1e-3}
+    found: dict[str, Any] = dn.audit(neighbours, trainer=training, claimed=step.composed(STEPS), **given)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        (Uniform, "looks uniform"),
+        (BareBiases, "no noise on 0.bias"),
+        (Best, "lowest loss"),
+        (Undone, "some steps are not applied"),
+        (DataMean, "not clipped"),
+        (LaterWhole, "not clipped"),
+        (Decay, "weight decay"),
+        (Correlated, "hides less than fresh noise"),
+    ],
+)
+def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
+    document = audited(training())
+    assert document["verdict"] == "violated"
+    assert words in document["diagnostics"]["cause"]
+
+
+def test_correlated_noise_that_hides_enough_is_another_recipe() -> None:
+    document = audited(CorrelatedEnough())
+    assert document["verdict"] == "other recipe"
+    assert "hides as much as is claimed" in document["verdict_text"]
+
+
+def test_a_dropout_layer_is_no_leak() -> None:
+    document = audited(Dropout(), with_dropout)
+    assert document["verdict"] == "other recipe"
+    assert "no further than claimed" in document["verdict_text"]
+
+
+def test_plain_trainings_are_consistent() -> None:
+    assert audited(Plain())["verdict"] == "consistent"
+
+
+@pytest.mark.parametrize("trials", [10, 40, 200, 5000])
+def test_limits_hold_whenever_the_trials_end(trials: int) -> None:
+    assert sum(_spent(number, trials) for number in looks(trials)) == pytest.approx(1)

@@ -12,7 +12,8 @@ from deniable.audit.evidence import Claimed, Measured, advantage_interval, measu
 from deniable.audit.judgement import verdict
 from deniable.audit.limits import interval
 from deniable.audit.promise import Promise, training_mechanism
-from deniable.audit.scores_input import Errors
+from deniable.audit.scored import Asked, judge_scores
+from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.thresholds import Limits, shift
 from deniable.audit.trials import Trials
 from deniable.document import Document, Question, explain
@@ -82,6 +83,16 @@ def document(region: float, mechanism: float, noise: float = NOISE, trials: int 
 def test_the_proven_epsilon_is_the_one_that_the_verdict_rests_on_rounded_down() -> None:
     assert tables.proven(document(3.31, 20.8359)) == "20.8"
     assert tables.proven(document(0.5578, 0.2)) == "0.557"
+    assert tables.proven(document(0.0, 0.0)) == "0"
+    assert tables.lower_bound({"lower_bound": {"value": 0.0}}) == "0"
+
+
+def test_equal_scores_are_called_so() -> None:
+    found = judge_scores(Scores(np.zeros(50), np.zeros(40)), Asked(1.0, 1e-5, rows_from="trainings"))
+    assert (found["verdict"], found["verdict_text"]) == (
+        "cannot judge",
+        "All 90 scores are equal: they say nothing about membership.",
+    )
 
 
 def test_what_few_trainings_can_prove_is_read_as_the_verdict_reads_it() -> None:

@@ -178,6 +178,10 @@ def meaning(document: Document) -> str:
         return f"The promise is broken: {broken}. Do not rely on it until the cause is found and mended."
     if document["verdict"] == "consistent":
         return _no_violation(document)
+    if any(_exceeded_too_often(document)):
+        return (
+            "The belief was exceeded more often than is allowed. Do not rely on the promise before more trials decide."
+        )
     return {
         "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
     }.get(document["verdict"], "These trainings cannot tell: the promise is neither contradicted nor supported.")

@@ -23,6 +23,7 @@ __all__ = [
     "lower_bound",
     "origin",
     "proven",
+    "reach",
     "regions",
     "scores",
 ]
@@ -72,6 +73,12 @@ def proven(document: Document) -> str:
     return at_least(max(found, by["value"] if by else 0.0))
 
 
+def reach(bound: Document) -> str:
+    """What an attack shows of epsilon, from a limit rounded down to one rounded up."""
+    low, high = bound["value"], bound["upper"]
+    return "any number" if low is None else f"{at_least(low)} to {'any number' if high is None else at_most(high)}"
+
+
 def lower_bound(epsilon: Document) -> str:
     """The epsilon that scores prove, for people."""
     value = epsilon["lower_bound"]["value"]
@@ -102,8 +109,8 @@ def estimators(bounds: Iterable[Document]) -> Table:
     rows = tuple(
         (
             bound["name"],
-            figure(bound["value"]) if bound["valid"] else "-",
-            (figure(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
+            ("any number" if bound["value"] is None else at_least(bound["value"])) if bound["valid"] else "-",
+            (at_most(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
             f"{bound['method']}; {standing(bound)}",
         )
         for bound in bounds

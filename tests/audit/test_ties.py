@@ -228,7 +228,7 @@ EXTREMES = {
     "one each": Scores(np.ones(1), np.zeros(1)),
     "one of many": Scores(np.ones(1), np.linspace(0, 2, 99)),
     "all equal": Scores(np.zeros(40), np.zeros(60)),
-    "huge": Scores(np.where(np.arange(50) % 3 > 0, 1e150, -1e150), np.where(np.arange(50) % 3 > 1, 1e150, -1e150)),
+    "huge": Scores(np.where(np.arange(50) % 3 > 0, 1e308, -1e308), np.where(np.arange(50) % 3 > 1, 1e308, -1e308)),
     "tiny": Scores(np.arange(30) * 5e-324, np.arange(40) * -5e-324),
     "apart": Scores(np.linspace(1, 2, 60), np.linspace(-1, 0, 60)),
 }

@@ -113,10 +113,10 @@ def test_refusals(settings: dict[str, Any], said: str) -> None:
         dn.audit("digits", **{**TINY, **settings})
 
 
-def test_data_without_a_usual_model(tmp_path: Path) -> None:
+def test_data_of_ones_own_get_a_usual_model(tmp_path: Path) -> None:
     np.savez(tmp_path / "own.npz", X=np.eye(30, 64), y=np.arange(30) % 10)
-    with pytest.raises(ValueError, match="model is missing"):
-        dn.audit(tmp_path / "own.npz", noise=1, **TINY)
+    usual = dn.audit(tmp_path / "own.npz", noise=1, processes=1, **TINY)
+    assert any("dense" in note for note in usual["notes"])
     document = dn.audit(tmp_path / "own.npz", noise=1, model="digits", processes=1, **TINY)
     assert document["input"]["measure"] == "hamming"
 

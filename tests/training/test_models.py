@@ -59,5 +59,5 @@ def test_unknown_models_and_losses_are_refused(name: str) -> None:
 
 def test_models_by_module_and_function() -> None:
     assert model_factory("deniable.training.models:adult") is MODELS["adult"]
-    with pytest.raises(ValueError, match="not a function"):
+    with pytest.raises(ValueError, match="has no function 'MODELS'"):
         model_factory("deniable.training.models:MODELS")

@@ -27,7 +27,9 @@ def at_most(value: float, digits: int = 3) -> str:
 def at_least(value: float, digits: int = 3) -> str:
     """`value` rounded down to so many significant digits, where less is the safe side: 1.2349 is 1.23."""
     rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value) * (1 + _NOISE_OF_FLOATS))
-    return _scientific(rounded) if not -5 <= rounded.adjusted() < 9 else f"{_plain(rounded):,}"
+    if rounded != 0 and not -5 <= rounded.adjusted() < 9:
+        return _scientific(rounded)
+    return f"{_plain(rounded):,}"
 
 
 def percent_at_most(value: float, digits: int = 3) -> str:

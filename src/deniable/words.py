@@ -63,6 +63,9 @@ def guessed(document: Document) -> str:
     """How well the best attack guesses."""
     scores = document["scores"]
     accuracy, blind = percent_at_most(scores["accuracy"]), percent_at_most(max(scores["prior"], 1 - scores["prior"]))
+    often = {"100 %": "always", ALMOST_ALL: f"nearly always ({ALMOST_ALL})"}.get(accuracy)
+    if often:
+        return f"The best attack may guess right {often}; blind guessing is right {blind} of the time."
     return f"The best attack guesses right at most {accuracy} of the time; blind guessing does {blind}."
 
 
@@ -275,7 +278,7 @@ def _ending(document: Document) -> str:
     rare = scores["belief_failure"]
     if scores["belief"] >= 1:
         certain = f"possibly certain {about}"
-        return f"{certain}, with a chance of more than {chance(rare)}" if rare else certain
+        return f"{certain}: no smaller belief keeps the chance of more within {chance(rare)}" if rare else certain
     shown = percent_at_most(scores["belief"])
     most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
     return f"{most}; the chance of more is at most {chance(rare)}" if rare else most

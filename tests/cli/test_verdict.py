@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deniable.audit.bound import epsilon_of_mu
 from deniable.audit.file import read_scores
+from deniable.audit.origin import settled
+from deniable.audit.scored import Asked
 
 from .conftest import Run
 
@@ -108,6 +111,8 @@ BAD = {
     "score,member\n": "has no rows",
     "score,label\n1,0\n": "no column 'member'",
     "score,score,member\n1,1,0\n": "more than one column 'score'",
+    "score,member,run,run\n1,1,0,0\n": "more than one column 'run'",
+    "score,member,run\n1,1,a\n2,0,\n": "line 3: run must name the row's training",
     "score,member\n1,1\n2,1\n": "has member 1 in all 2 rows",
     "score,member\n1,1\nnan,0\n": "line 3: score must be a finite number, got 'nan'",
     "score,member\n1,1\ninf,0\n": "line 3: score must be a finite number",
@@ -178,3 +183,59 @@ def test_scores_too_large_to_be_squared_get_a_verdict(run: Run, tmp_path: Path, 
     outcome = run("verdict", tmp_path / "s.csv", "--claimed-epsilon", 1, "--delta", 1e-5, "--json")
     assert (outcome.code, outcome.err) == (0, "")
     assert json.loads(outcome.out)["verdict"] == "cannot judge"
+
+
+def write_runs(place: Path, runs: list[int], *, head: str = "score,member,run", quoted: bool = False) -> Path:
+    generator, file = np.random.default_rng(2), place / "runs.csv"
+    name = '"training {}"' if quoted else "{}"
+    lines = [f"{generator.normal(i % 2):.6f},{i % 2},{name.format(run)}" for i, run in enumerate(runs)]
+    file.write_text("\n".join([head, *lines]))
+    return file
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_column_run_tells_how_the_rows_arose(run: Run, tmp_path: Path, quoted: bool) -> None:
+    def judged(runs: list[int], *options: object) -> dict[str, Any]:
+        return run("verdict", write_runs(tmp_path, runs, quoted=quoted), *CLAIM, *options, "--json").document
+
+    document = judged([7] * 200)
+    assert (document["input"]["from"], document["input"]["method"]) == ("one-run", "one-run")
+    assert document["notes"][0].startswith("By column run all 200 rows are of one training")
+    assert judged([7] * 200, "--noise", 1)["input"]["method"] == "one-run-gaussian"
+    document = judged(list(range(200)))
+    assert (document["input"]["from"], document["measured"]["trials"]) == ("trainings", 200)
+    assert "each of the 200 rows is of a training of its own" in document["notes"][0]
+    assert "was not stated" not in document["verdict_text"]
+    document = judged([row // 4 for row in range(800)])
+    assert (document["input"]["from"], document["measured"]["trials"]) == ("trainings", 200)
+    assert "are of 200 trainings" in document["notes"][0]
+    assert document == judged([row // 4 for row in range(800)])
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "said"),
+    [
+        ([1] * 20, ["--from", "trainings"], "all 20 rows are of one training"),
+        ([1] * 20, ["--method", "region"], "takes rows of independent trainings"),
+        ([1] * 10 + [2] * 10, ["--from", "one-run"], "there are 2"),
+        (list(range(20)), ["--method", "one-run"], "there are 20"),
+    ],
+)
+def test_an_origin_that_the_file_contradicts_is_refused(
+    run: Run, tmp_path: Path, runs: list[int], options: list[str], said: str
+) -> None:
+    outcome = run("verdict", write_runs(tmp_path, runs), *CLAIM, *options)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert said in outcome.err
+
+
+def test_the_row_of_a_training_is_drawn_whatever_its_score() -> None:
+    """A file sorted by score must not offer the highest of each training: that alone would look like a leak."""
+    generator = np.random.default_rng(3)
+    score = np.sort(generator.normal(size=(400, 50)), axis=1)[:, ::-1].ravel()
+    member, trainings = generator.random(score.size) < 0.5, np.repeat(np.arange(400), 50)
+    found = settled(score, member, trainings, Asked(1.0, 1e-5)).scores
+    drawn = np.concatenate([found.members, found.others])
+    assert drawn.size == 400
+    assert abs(drawn.mean()) < 4 / np.sqrt(400)
+    assert len({settled(score + i, member, trainings, Asked(1.0, 1e-5)).scores.members.size for i in range(5)}) > 1

@@ -1,6 +1,7 @@
 """Score files: comma-separated, with a heading that names the columns `score` and `member`, in any order.
 
-Other columns are left alone. A member is 1 or true, another 0 or false. Whatever cannot be read is refused with the
+A column `run`, if there is one, names the training of each row. Other columns are left alone. A member is 1 or true,
+another 0 or false. Whatever cannot be read is refused with the
 number of its line; nothing is skipped but empty lines. Blocks keep memory small whatever the file's size.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 import csv
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from io import StringIO
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
@@ -20,19 +23,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.audit.decimals import PADDING, parsed
-from deniable.audit.scores_input import Floats, Scores
+from deniable.audit.scores_input import Floats, Places, Scores
 
-__all__ = ["read_scores"]
+__all__ = ["Rows", "read_rows", "read_scores"]
 
 BLOCK = 1 << 21
 LONGEST_LINE = 1 << 16
 MEMBERS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
-Rows = tuple[Floats, NDArray[np.bool_]]
+Block = tuple[Floats, NDArray[np.bool_], list[bytes]]
+"""Scores, members, and the names of runs, if there are any."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a file says; `run` numbers the training of each row, from 0 on, where the file names it."""
+
+    score: Floats
+    member: NDArray[np.bool_]
+    run: NDArray[np.int64] | None
 
 
 def read_scores(path: Path | str) -> Scores:
     """The scores of a file; ValueError or OSError names the file, the line and what is wrong with it."""
+    rows = read_rows(path)
+    return Scores.of(rows.score, rows.member)
+
+
+def read_rows(path: Path | str) -> Rows:
+    """All rows of a file, of which there is at least one of each kind; refuses as `read_scores` does."""
     place = Path(path)
     if not place.is_file():
         raise ValueError(f"SCORES must be a file with columns score and member; there is no file {str(place)!r}")
@@ -41,14 +60,20 @@ def read_scores(path: Path | str) -> Scores:
         blocks = [rows for rows in _blocks(file, heading) if rows[0].size]
     if not blocks:
         raise ValueError(f"{place} has no rows below its heading")
-    score, member = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    scores, members, runs = zip(*blocks, strict=True)
+    score, member = np.concatenate(scores), np.concatenate(members)
     if member.all() or not member.any():
         raise ValueError(f"{place} has member {int(member[0])} in all {member.size:,} rows: both kinds are needed")
-    return Scores.of(score, member)
+    return Rows(score, member, None if heading.run is None else _numbered(chain(*runs)))
+
+
+def _numbered(names: Iterable[bytes]) -> NDArray[np.int64]:
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
 
 class _Heading:
-    """Where the two columns are."""
+    """Where the columns are."""
 
     def __init__(self, place: Path, names: list[str]) -> None:
         self.place, self.columns = place, len(names)
@@ -58,6 +83,9 @@ class _Heading:
                 how = "no column" if name not in names else "more than one column"
                 raise ValueError(f"{place} has {how} {name!r} in its heading: {found}")
         self.score, self.member = names.index("score"), names.index("member")
+        if names.count("run") > 1:
+            raise ValueError(f"{place} has more than one column 'run' in its heading")
+        self.run = names.index("run") if "run" in names else None
 
     @classmethod
     def of(cls, place: Path, line: bytes) -> _Heading:
@@ -70,11 +98,11 @@ class _Heading:
         return cls(place, [name.strip().strip('"').strip().lower() for name in text.split(",")])
 
 
-def _blocks(file: BinaryIO, heading: _Heading) -> Iterator[Rows]:
+def _blocks(file: BinaryIO, heading: _Heading) -> Iterator[Block]:
     """Rows of some megabytes at a time, in order; NumPy lets go of the interpreter, so threads read side by side."""
     workers = os.cpu_count() or 1
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Rows]] = deque()
+        waiting: deque[Future[Block]] = deque()
         for block, line in _whole_lines(file, heading):
             waiting.append(pool.submit(_rows, block, heading, line))
             if len(waiting) > 2 * workers:
@@ -100,14 +128,14 @@ def _whole_lines(file: BinaryIO, heading: _Heading) -> Iterator[tuple[bytes, int
         yield rest + b"\n", line
 
 
-def _rows(block: bytes, heading: _Heading, line: int) -> Rows:
+def _rows(block: bytes, heading: _Heading, line: int) -> Block:
     """The rows of a block whose first line has this number."""
     block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     rows = _quickly(block, heading)
     return _carefully(block, heading, line) if rows is None else rows
 
 
-def _quickly(block: bytes, heading: _Heading) -> Rows | None:
+def _quickly(block: bytes, heading: _Heading) -> Block | None:
     """All rows at once; None where a row is not of the plain kind, for `_carefully` to read or to refuse."""
     raw = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero((raw == ord(",")) | (raw == ord("\n")))
@@ -128,7 +156,15 @@ def _quickly(block: bytes, heading: _Heading) -> Rows | None:
             score[row] = float(block[span[0][row] : span[1][row]])
         except ValueError:
             return None
-    return (score, member) if np.isfinite(score).all() else None
+    runs = _runs(block, starts, fields, heading)
+    return (score, member, runs) if np.isfinite(score).all() and all(runs) else None
+
+
+def _runs(block: bytes, starts: Places, ends: Places, heading: _Heading) -> list[bytes]:
+    if heading.run is None:
+        return []
+    spans = zip(starts[:, heading.run].tolist(), ends[:, heading.run].tolist(), strict=True)
+    return [block[start:end].strip() for start, end in spans]
 
 
 def _members(raw: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_] | None:
@@ -148,9 +184,9 @@ def _members(raw: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.i
     return None
 
 
-def _carefully(block: bytes, heading: _Heading, line: int) -> Rows:
+def _carefully(block: bytes, heading: _Heading, line: int) -> Block:
     """Row by row: quotes, blanks and empty lines; the first fault is named with its line."""
-    score, member = [], []
+    score, member, runs = [], [], []
     try:
         rows = csv.reader(StringIO(block.decode()), strict=True)
         for row in rows:
@@ -159,11 +195,20 @@ def _carefully(block: bytes, heading: _Heading, line: int) -> Rows:
                 value, belongs = _row(row, heading, where)
                 score.append(value)
                 member.append(belongs)
+                runs += _run(row, heading, where)
     except UnicodeDecodeError:
         raise ValueError(f"{heading.place} is not a text file, near line {line:,}") from None
     except csv.Error as fault:
         raise ValueError(f"{heading.place}, near line {line:,}: {fault}") from None
-    return np.array(score, dtype=np.float64), np.array(member, dtype=bool)
+    return np.array(score, dtype=np.float64), np.array(member, dtype=bool), runs
+
+
+def _run(row: list[str], heading: _Heading, where: str) -> list[bytes]:
+    if heading.run is None:
+        return []
+    if not row[heading.run].strip():
+        raise ValueError(f"{where}: run must name the row's training, got ''")
+    return [row[heading.run].strip().encode()]
 
 
 def _row(row: list[str], heading: _Heading, where: str) -> tuple[float, bool]:

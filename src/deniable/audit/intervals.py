@@ -34,6 +34,8 @@ __all__ = [
 ]
 FEWEST = 30
 """Scores of a class beside its most frequent one, below which asymptotic intervals are not trusted."""
+ASYMPTOTIC_SHARE = 0.85
+"""Of the risk that asymptotic intervals spend; they missed in up to 5.6 % of simulations at nominal 5 % without it."""
 MANY = 100_000
 """Members from which on one more or less does not matter."""
 
@@ -128,9 +130,13 @@ def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
 
 
 def _quantile(scores: Scores, confidence: float) -> float:
-    """Student's two-sided quantile, with the freedom of the smaller class, whose variance is the less known."""
+    """Student's two-sided quantile, with the freedom of the smaller class, whose variance is the less known.
+
+    Only `ASYMPTOTIC_SHARE` of the risk is spent: the rest is for what the approximation misses.
+    """
     freedom = max(1, min(scores.members.size, scores.others.size) - 1)
-    return float(stdtrit(freedom, 1 - (1 - probability("confidence", confidence, open_ends=True)) / 2))
+    risk = ASYMPTOTIC_SHARE * (1 - probability("confidence", confidence, open_ends=True))
+    return float(stdtrit(freedom, 1 - risk / 2))
 
 
 def _delong(scores: Scores) -> tuple[float, float]:

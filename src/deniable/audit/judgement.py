@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from deniable.audit.bound import Bound
 from deniable.audit.scores_input import Scores
-from deniable.numbers import as_given, at_least, at_most
+from deniable.numbers import as_given, at_least, at_most, percent_at_most
 
 if TYPE_CHECKING:
     from deniable.audit.evidence import Measured
@@ -140,6 +140,8 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
     if broken:
         return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
+    if measured.violations.low > exact["belief_failure"]:
+        return Verdict("cannot judge", _too_often(measured, exact))
     if measured.advantage.high < exact["advantage"]:
         short = f"{_advantage(measured)} is below the {exact['advantage']:.3g} that this noise allows"
         return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
@@ -166,8 +168,18 @@ def _exceeded(measured: Measured, exact: Mapping[str, Any]) -> str:
     """How often the belief was exceeded, beside how often it may be."""
     often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact["belief_failure"]))
     return (
-        f"No violation found. The observer exceeded {100 * measured.belief_bound:.4g} % belief in {often} of "
-        f"{measured.trials:,} trainings; {allowed} is allowed."
+        f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
+        f"of {measured.trials:,} trainings; {allowed} is allowed."
+    )
+
+
+def _too_often(measured: Measured, exact: Mapping[str, Any]) -> str:
+    """The belief is exceeded too often, though the error rates, on which *violated* rests, do not prove it."""
+    belief, often = percent_at_most(measured.belief_bound, 4), f"{100 * measured.violations.low:.3g} %"
+    return (
+        f"The observer exceeded a belief of {belief} in at least {often} of the trainings (confidence "
+        f"{measured.confidence:.4g}), and {100 * exact['belief_failure']:.3g} % is allowed; but its errors alone "
+        "do not prove a violation. Do not rely on the promise before more trials decide."
     )
 
 

@@ -167,6 +167,8 @@ def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
     achieved = _achieved(scores, asked)
     unit = "canaries" if asked.of_one_run else "trials"
     found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim), unit)
+    if scores.values.size == 1:
+        found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
         found = replace(found, text=f"{found.text} {NOT_STATED}")
     return {

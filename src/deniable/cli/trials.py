@@ -16,7 +16,7 @@ from deniable.document import Document
 from deniable.numbers import as_given, short
 from deniable.report import words
 from deniable.report.amounts import figure, share
-from deniable.report.tables import estimates, lower_bound
+from deniable.report.tables import belief_above, estimates, proven
 
 __all__ = ["show"]
 
@@ -73,9 +73,9 @@ def _table(document: Document) -> Table:
     row("Membership advantage", claimed["advantage"], exact["advantage"], *_limited(measured["advantage"]))
     row("Largest belief", claimed["belief"], exact["belief"], belief["max"])
     above = {"value": belief["violation_rate"], **belief["violation_interval"]}
-    row(f"Belief above {figure(belief['bound'])}", exact["belief_failure"], exact["belief_failure"], *_limited(above))
-    proven = f"proven: at least {lower_bound(epsilon)}"
-    row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, proven)
+    row(belief_above(belief["bound"]), exact["belief_failure"], exact["belief_failure"], *_limited(above))
+    shown = f"proven: at least {proven(document)}"
+    row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, shown)
     return table
 
 

@@ -48,7 +48,8 @@ def verdict(
             "from",
             "F",
             "How the rows arose: trainings (one row each, independent; assumed if not stated) or one-run (canaries of "
-            "one training, each included by its own fair coin).",
+            "one training, each included by its own fair coin). A column run, naming each row's training, tells it, "
+            "too.",
             EXAMINED,
         ),
     ] = None,
@@ -90,14 +91,18 @@ def verdict(
 
     try:
         asked = _asked(context.params)
-        from deniable.audit.file import read_scores
+        from deniable.audit.file import read_rows
+        from deniable.audit.origin import settled
         from deniable.audit.scored import judge_scores
 
         with patience("Reading the scores ..."):
-            document = judge_scores(read_scores(scores), asked)
+            rows = read_rows(scores)
+            found = settled(rows.score, rows.member, rows.run, asked)
+            document = judge_scores(found.scores, found.asked)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(str(refused)) from refused
     document["input"] = {"scores": scores, **document["input"]}
+    document["notes"] = [*filter(None, [found.inferred]), *document["notes"]]
     document["provenance"] = _provenance(document["input"])
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))

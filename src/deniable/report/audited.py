@@ -14,7 +14,7 @@ from deniable.report.observed import course_pictures
 from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, Scale, epsilon_axis, promise_scale, share_axis
-from deniable.report.tables import diagnostics, estimates, estimators, exposed, scores
+from deniable.report.tables import diagnostics, estimates, estimators, exposed, reach, scores
 
 __all__ = ["audit_chapter"]
 
@@ -81,7 +81,9 @@ def _epsilon_scale(document: Document, played: bool, sure: str) -> Scale:
     shown = [claimed, exact, *((bound["value"], bound["upper"]) if bound else ())]
     delta = short(document["exact"]["delta"])
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
-    found = bound and Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
+    found = bound and Row(
+        "Shown by this attack", "measured", bound["value"], bound["upper"], interval=True, told=reach(bound)
+    )
     return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
 
 

@@ -16,7 +16,7 @@ from deniable.report.origins import rerun
 from deniable.report.picture import GREEN, INK, MUTED, RED, Picture, axes, legend_above
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, claim_scale, epsilon_axis
-from deniable.report.tables import achieved, estimators, lower_bound
+from deniable.report.tables import achieved, estimators, lower_bound, reach
 
 __all__ = ["verdict_chapter"]
 
@@ -29,7 +29,7 @@ def verdict_chapter(run: Run) -> Chapter:
     bound, exact = measured["epsilon"]["lower_bound"], (document["exact"] or {}).get("epsilon")
     shown = [given["claimed_epsilon"], exact, bound["value"], bound["upper"]]
     axis = epsilon_axis(f"Epsilon at delta {short(given['delta'])}: 0 gives nothing away", shown)
-    row = Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True)
+    row = Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True, told=reach(bound))
     weak = words.claimed_protection(document)
     return Chapter(
         name=run.name,

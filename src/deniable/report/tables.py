@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deniable.document import Document
-from deniable.numbers import as_given, at_least, at_most, short
+from deniable.numbers import ALMOST_ALL, as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
+from deniable.report.words import deciding
 
 __all__ = [
     "achieved",
+    "belief_above",
     "diagnostics",
     "estimates",
     "estimators",
@@ -20,6 +22,8 @@ __all__ = [
     "levels",
     "lower_bound",
     "origin",
+    "proven",
+    "reach",
     "regions",
     "scores",
 ]
@@ -38,7 +42,7 @@ def scores(document: Document) -> Table:
         _row("Membership advantage", claimed["advantage"], exact["advantage"], advantage["value"], _limits(advantage)),
         _row("Largest belief", claimed["belief"], exact["belief"], belief["max"]),
         _row(
-            f"Belief above {share(belief['bound'])}, share of trainings",
+            f"{belief_above(belief['bound'])}, share of trainings",
             exact["belief_failure"],
             exact["belief_failure"],
             belief["violation_rate"],
@@ -49,16 +53,36 @@ def scores(document: Document) -> Table:
             claimed["epsilon"],
             exact["epsilon"],
             None,
-            f"proven: at least {lower_bound(epsilon)}",
+            f"proven: at least {proven(document)}",
         ),
     ]
     return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
 
 
+def belief_above(bound: float) -> str:
+    """The name of the share of trainings whose belief exceeded `bound`."""
+    shown = share(bound)
+    return "Belief above the one allowed" if shown == ALMOST_ALL else f"Belief above {shown}"
+
+
+def proven(document: Document) -> str:
+    """The epsilon that an audit proves, for people: the largest of those that its verdict rests on."""
+    found, by = document["measured"]["epsilon"]["lower_bound"]["value"], deciding(document)
+    if found is None or (by is not None and by["value"] is None):
+        return "any number"
+    return at_least(max(found, by["value"] if by else 0.0))
+
+
+def reach(bound: Document) -> str:
+    """What an attack shows of epsilon, from a limit rounded down to one rounded up."""
+    low, high = bound["value"], bound["upper"]
+    return "any number" if low is None else f"{at_least(low)} to {'any number' if high is None else at_most(high)}"
+
+
 def lower_bound(epsilon: Document) -> str:
-    """The epsilon that an audit's error counts prove, for people."""
+    """The epsilon that scores prove, for people."""
     value = epsilon["lower_bound"]["value"]
-    return "any number" if value is None else figure(value)
+    return "any number" if value is None else at_least(value)
 
 
 def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
@@ -85,8 +109,8 @@ def estimators(bounds: Iterable[Document]) -> Table:
     rows = tuple(
         (
             bound["name"],
-            figure(bound["value"]) if bound["valid"] else "-",
-            (figure(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
+            ("any number" if bound["value"] is None else at_least(bound["value"])) if bound["valid"] else "-",
+            (at_most(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
             f"{bound['method']}; {standing(bound)}",
         )
         for bound in bounds

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, inf, log
 
+from deniable.audit.estimators import MechanismCurve, Region, read
 from deniable.audit.judgement import DO_NOT_REDUCE
+from deniable.audit.scores_input import Errors
+from deniable.audit.thresholds import Limits
 from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
-from deniable.numbers import as_given, at_least, chance, percent_as_given, percent_at_most, short
+from deniable.mechanisms import Adjacency
+from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.words import weakness
 
@@ -174,6 +178,10 @@ def meaning(document: Document) -> str:
         return f"The promise is broken: {broken}. Do not rely on it until the cause is found and mended."
     if document["verdict"] == "consistent":
         return _no_violation(document)
+    if any(_exceeded_too_often(document)):
+        return (
+            "The belief was exceeded more often than is allowed. Do not rely on the promise before more trials decide."
+        )
     return {
         "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
     }.get(document["verdict"], "These trainings cannot tell: the promise is neither contradicted nor supported.")
@@ -224,9 +232,14 @@ def _exceeded(document: Document) -> str:
     often = share(belief["violation_rate"]) if belief["violation_rate"] else "none"
     interval = f"{_confidence(document)} interval {share(limits['low'])} to {share(limits['high'])}"
     return (
-        f"The observer exceeded {share(belief['bound'])} belief in {often} of {found['trials']:,} trainings "
+        f"The observer exceeded {_belief(belief['bound'])} in {often} of {found['trials']:,} trainings "
         f"({interval}); {rarely(document)} is allowed."
     )
+
+
+def _belief(bound: float) -> str:
+    shown = share(bound)
+    return f"a belief of {shown}" if shown == ALMOST_ALL else f"{shown} belief"
 
 
 def _confidence(document: Document) -> str:
@@ -335,18 +348,24 @@ def _rough(document: Document) -> Iterator[str]:
     provable, allowed = _provable(document), document["exact"]["epsilon"]
     if allowed is not None and allowed > provable:
         yield (
-            f"The errors of {found['trials']:,} trainings can prove an epsilon of {at_least(provable)} at most, and "
-            f"the noise allows {allowed:.3g}: by counting errors, no violation could have been found."
+            f"Even of an observer who is never wrong, {found['trials']:,} trainings can prove an epsilon of "
+            f"{at_least(provable)} at most, and the noise allows {allowed:.3g}: no violation of that could have been "
+            "found."
         )
 
 
 def _provable(document: Document) -> float:
-    """The epsilon that error counts prove where the observer is never wrong: Clopper-Pearson, half of each kind."""
-    found, delta = document["measured"], document["exact"]["delta"]
-    tail = (1 - found["epsilon"]["lower_bound"]["confidence"]) / 2
-    least_error = 1 - exp(log(tail) / max(found["trials"] / 2, 1))
-    left = 1 - delta - least_error
-    return max(0.0, log(left / least_error)) if left > 0 else 0.0
+    """The epsilon that trainings prove, half of each kind, if the observer is never wrong, by the verdict's reading."""
+    found, given, delta = document["measured"], document["input"], document["exact"]["delta"]
+    half = max(1, found["trials"] // 2)
+    limits = Limits.of(Errors(0, half, 0, half), found["epsilon"]["lower_bound"]["confidence"])
+    counted = read(Region(delta), limits).value
+    by = deciding(document)
+    if by is None or by["name"] != "mechanism":
+        return counted
+    least = min(0.5, 0.7 * given["noise"])
+    curve = MechanismCurve(given["rate"], given["steps"], delta, Adjacency(given["adjacency"]), least)
+    return max(counted, read(curve, limits).value)
 
 
 def assumptions(document: Document) -> Iterator[tuple[str, str]]:

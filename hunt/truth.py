@@ -59,8 +59,11 @@ class Truth:
 
     @cached_property
     def _lines(self) -> tuple[list[list[tuple[Law, int]]], ...] | None:
-        """Parts for line integrals: only where a Gaussian smooths the loss."""
-        if not any(step.base.kind == "gaussian" for step in self.steps):
+        """Parts for line integrals: only where every loss is a Gaussian's, sampled or not.
+
+        Atoms and steep densities come back at high frequencies, which the line's end does not see.
+        """
+        if not all(step.base.kind == "gaussian" for step in self.steps):
             return None
         return tuple([self._parts(fineness, back) for fineness in (300, 420)] for back in (False, True))
 

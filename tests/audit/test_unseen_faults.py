@@ -98,7 +98,7 @@ def examined(trainer: Any, **settings: Any) -> dict[str, Any]:
 NAMED = [
     (Noise("even steps"), "missing in steps 1, 3, 5"),
     (Noise("now and then"), "of the steps, at random"),
-    (Noise("every other weight"), "no noise on 50% of the weights"),
+    (Noise("every other weight"), "no noise on 50 % of the weights"),
     (Noise("one bias"), "no noise on 1.bias"),
     (Noise("sign turned"), "with the sign turned"),
     (Noise("shuffled"), "equally long in every step"),

@@ -59,11 +59,12 @@ class Truth:
 
     @cached_property
     def _lines(self) -> tuple[list[list[tuple[Law, int]]], ...] | None:
-        """Parts for line integrals: only where every loss is a Gaussian's, sampled or not.
+        """Parts for line integrals: only where every loss is a Gaussian's, or one wider than all other losses hides them.
 
         Atoms and steep densities come back at high frequencies, which the line's end does not see.
         """
-        if not all(step.base.kind == "gaussian" for step in self.steps):
+        others = [abs(step.base.values[0]) for step in self.steps if step.base.kind != "gaussian"]
+        if others and not (self._smooth and self._spread >= max(others)):
             return None
         return tuple([self._parts(fineness, back) for fineness in (300, 420)] for back in (False, True))
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from math import comb, exp, log
 
 import numpy as np
 import pytest
+from absl import logging as absl_logging
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 import deniable as dn
 from hunt.composed import Release
 from hunt.laws import describe, laws_of
 from hunt.truth import Truth
+
+# dp-accounting's logger would close the stream it was made with, pytest's own, when another test sets up logging
+absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
+
 
 SAMPLED = dn.Gaussian(0.8).subsampled(0.05).composed(20)
 

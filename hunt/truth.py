@@ -59,7 +59,7 @@ class Truth:
 
     @cached_property
     def _lines(self) -> tuple[list[list[tuple[Law, int]]], ...] | None:
-        """Parts for line integrals: only where every loss is a Gaussian's, or one wider than all other losses hides them.
+        """Parts for line integrals: where every loss is a Gaussian's, or one wider than all other losses hides them.
 
         Atoms and steep densities come back at high frequencies, which the line's end does not see.
         """

@@ -9,6 +9,7 @@ import pytest
 
 from deniable.audit.evidence import Errors, advantage_interval, epsilon_lower_bound
 from deniable.audit.limits import interval, joint_tails, lower_limit, lower_limits, upper_limit, upper_limits
+from deniable.audit.scores_input import Scores
 
 ROUNDS = 2000
 
@@ -16,6 +17,14 @@ ROUNDS = 2000
 def at_most(events: int, trials: int, rate: float) -> float:
     """P(Binomial <= events), term by term."""
     return sum(comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(events + 1))
+
+
+def test_each_kind_of_error_is_counted_among_its_own() -> None:
+    members, others = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.0, 2.0, 9.0])
+    counted = Errors(false_positives=1, negatives=3, false_negatives=2, positives=5)  # a tie is no accusation
+    assert Scores(members, others).errors(2.0) == counted
+    member = np.repeat([True, False], [5, 3])
+    assert Errors.at(np.concatenate([members, others]), member, 2.0) == counted
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 10), (3, 10), (9, 10), (1, 1000), (60, 200)])

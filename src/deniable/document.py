@@ -10,14 +10,28 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from msgspec import convert
+
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import Target, calibrate
 from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
+from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "asked", "bare_failure", "choose", "demands", "explain", "found", "joined"]
+__all__ = [
+    "Document",
+    "Question",
+    "asked",
+    "bare_failure",
+    "choose",
+    "demands",
+    "explain",
+    "found",
+    "joined",
+    "scores_of",
+]
 
 Document = dict[str, Any]
 TEXTBOOK = "Bernau et al. 2021, Theorem 2"
@@ -91,6 +105,17 @@ def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Docu
         "bounds": _bounds(mechanism, values["epsilon"], question),
         "notes": [*_infinite(values["epsilon"], question), *_of_guarantee(mechanism)],
     }
+
+
+def scores_of(mechanism: Mechanism, question: Question) -> Scores:
+    """What `mechanism` allows at worst, without the weaker analyses."""
+    loss = privacy_loss(mechanism, question.adjacency)
+    values = {
+        "epsilon": loss.epsilon(question.delta),
+        "advantage": loss.advantage(),
+        "accuracy": loss.accuracy(question.prior),
+    }
+    return convert(_scores(values, _belief(mechanism, loss, question), loss, question), Scores)
 
 
 @dataclass(frozen=True)

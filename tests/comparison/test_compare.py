@@ -57,8 +57,8 @@ def test_every_attack_can_be_chosen() -> None:
     for attack in ("whitebox", "shadow"):
         settings = SMALL | {"attack": attack, "central": [], "repeats": 1, "records": 60, "epochs": 3}
         found = compare("purchases", processes=1, **settings)
-        assert found["input"]["attack"] == attack
-        assert found["region"] == []
+        assert found.input.attack == attack
+        assert found.region == []
         assert found["levels"][0]["average_precision"]["deviation"] is None
 
 
@@ -72,7 +72,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
     again = compare("purchases", processes=2, out=tmp_path, resume=True, progress=lambda *n: heard.append(n), **SMALL)
     assert heard[0] == (2, 8)
     assert heard[-1] == (8, 8)
-    assert again["levels"] == document["levels"]
+    assert again.levels == document.levels
     with pytest.raises(StoreError, match="records was 120, now 121"):
         compare("purchases", out=tmp_path, resume=True, **SMALL | {"records": 121})
 
@@ -118,13 +118,13 @@ def test_on_skewed_purchases_the_blind_attack_explains_everything() -> None:
     """Section 7: the result says that the average precision measures the shift (003 Figure 5 did not)."""
     settings = SMALL | {"records": 200, "repeats": 2}
     found = compare("skewed-purchases", processes=1, **settings)
-    assert found["blind"]["differs"]
-    assert found["blind"]["average_precision"]["mean"] > 0.97
-    for row in found["levels"]:
-        assert "measures this shift, not what the model gives away" in row["warning"]
-        assert row["epsilon_lower_bound"]["value"] is None
-    assert found["region"][0]["lower"] is None
-    assert found["recommendation"]["better"] is None
+    assert found.blind.differs
+    assert found.blind.average_precision.mean > 0.97
+    for row in found.levels:
+        assert "measures this shift, not what the model gives away" in row.warning
+        assert row.epsilon_lower_bound.value is None
+    assert found.region[0].lower is None
+    assert found.recommendation.better is None
 
 
 def test_the_region_of_privacy_is_ordered() -> None:
@@ -133,7 +133,7 @@ def test_the_region_of_privacy_is_ordered() -> None:
     found = region(steps, 1e-5)
     assert [row.noise for row in found] == [1.0, 4.0]
     for row in found:
-        assert row.exact < row.named["rdp"] < min(row.named["naive"], row.named["advanced"])
+        assert row.exact < row.named.rdp < min(row.named.naive, row.named.advanced)
 
 
 def test_spread_has_students_limits() -> None:

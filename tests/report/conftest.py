@@ -67,9 +67,7 @@ def _verdict(place: Path) -> Path:
 
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
-    document = judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3))
-    (place / "verdict.json").write_text(json.dumps(document))
-    return place / "verdict.json"
+    return judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3)).save(place / "verdict.json")
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +92,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
     monkeypatch.setattr("deniable.report.audited.region_data", lambda document, lower: [])
     for room in ("observed", "scored"):
-        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda given: line)
+        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda *given: line)
 
 
 @pytest.fixture

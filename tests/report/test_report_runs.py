@@ -13,6 +13,7 @@ import pytest
 
 from deniable.report import found, read, render
 from deniable.report.page import CHAPTERS
+from deniable.results.base import plain
 from deniable.store import FILE, Store, StoreError
 
 Write = Callable[[dict[str, Any]], Path]
@@ -25,7 +26,7 @@ def test_a_run_is_read_from_its_folder_or_its_document(runs: dict[str, Path], ki
     assert run.kind == kind
     if runs[kind].is_dir():
         alone = read(runs[kind] / f"{kind}.json")
-        assert alone.document == run.document
+        assert alone.result == run.result
 
 
 def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Pat
     document = json.loads((place / "audit.json").read_text())
     course = document.pop("course")
     (place / "audit.json").write_text(json.dumps(document))
-    assert read(place).document["course"] == course
+    assert plain(read(place).result)["course"] == course
 
 
 def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:

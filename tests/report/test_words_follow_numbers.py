@@ -64,9 +64,9 @@ def audited(name: str, bound: float, kind: str, count: int, *, delta: float = 0.
     noise = promise.noise(1.0, 1, Adjacency.REPLACE)
     training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity)  # type: ignore[arg-type]
     origin = {"data": "digits", "data_sha256": "0" * 64, "records": 100, "measure": "ssim", "search": "all"}
-    source = {"data": "digits", "label": None, "model": None, "usual_block": True}
+    source = {"data": "digits", "label": None, "usual_block": True}
     plan = Plan(promise, training, None, count, 0, origin, source)  # type: ignore[arg-type]
-    return judge(plan, _trials(noise, kind, count)) | {"seconds": 1.0, "trials_per_second": 1.0}
+    return judge(plan, _trials(noise, kind, count)).replace(seconds=1.0, trials_per_second=1.0)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def printed(document: Any) -> str:
 
 
 def check_audit(document: Any) -> None:
-    chapter = audit_chapter(Run("a", "audit", document))
+    chapter = audit_chapter(Run("a", document))
     text, terminal = said(chapter), printed(document)
     for whole in (text, terminal):
         assert not NEVER.search(whole), (NEVER.search(whole), whole)
@@ -141,17 +141,17 @@ def test_audits_of_any_promise(promise: tuple[str, float]) -> None:
 def test_what_the_sweep_must_find() -> None:
     """The sweep sees what it is for: red and warned at epsilon 20, green where a promise is kept and shown to be."""
     sound, weak = audited("belief", 0.9, "tight", 1000), audited("epsilon", 20.0, "tight", 1000)
-    assert audit_chapter(Run("a", "audit", sound)).tone == "good"
-    chapter = audit_chapter(Run("a", "audit", weak))
+    assert audit_chapter(Run("a", sound)).tone == "good"
+    chapter = audit_chapter(Run("a", weak))
     assert (chapter.tone, chapter.verdict) == ("bad", "Consistent, but hardly any protection")
     assert "just under 100 % sure" in chapter.promise
-    assert audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
-    test_mode = audit_chapter(Run("a", "audit", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
+    assert audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
+    test_mode = audit_chapter(Run("a", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
     assert (test_mode.tone, test_mode.last) == ("open", True)
-    broken = audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
+    broken = audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
     assert (broken.tone, broken.verdict, broken.last) == ("open", "Test mode: violated", True)
     assert "NOT private" in " ".join(test_mode.cautions)
-    loose = audit_chapter(Run("a", "audit", audited("belief", 0.9, "loose", 100_000)))
+    loose = audit_chapter(Run("a", audited("belief", 0.9, "loose", 100_000)))
     assert "Do not reduce the noise" in loose.meaning
 
 
@@ -165,7 +165,7 @@ def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
         ratio = trials.log_likelihood_ratio[:, 0]
         scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
         document = judge_scores(scores, Asked(epsilon, 1e-5))
-        chapter, bound = verdict_chapter(Run("v", "verdict", document)), document["measured"]["epsilon"]["lower_bound"]
+        chapter, bound = verdict_chapter(Run("v", document)), document["measured"]["epsilon"]["lower_bound"]
         text = said(chapter)
         assert not NEVER.search(text), (NEVER.search(text), text)
         less = bound["upper"] is not None and bound["upper"] < epsilon

@@ -89,7 +89,7 @@ class Plan:
         training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
         promise = {self.promise.name: self.promise.bound, "delta": self.promise.delta}
         chosen = {"calibration": self.promise.calibration, "trials": self.trials, "seed": self.seed}
-        return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
+        return {**self.origin, **training, **promise, **chosen, "torch": str(torch.__version__)}
 
 
 def play(

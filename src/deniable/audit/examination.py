@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from msgspec import convert
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
@@ -32,8 +33,9 @@ from deniable.audit.twins import SEEDS, STRETCHED, Run, Twins
 from deniable.audit.watching import watched
 from deniable.checks import probability, whole
 from deniable.data import load, split
-from deniable.document import Document
 from deniable.mechanisms import Adjacency, Mechanism
+from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.shared import Provenance
 from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
@@ -200,7 +202,7 @@ def examine_trainer(
     resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
-) -> Document:
+) -> AuditResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
 
     `trainer(records, seed)` trains on `Records` and yields an `AppliedStep` for each step (see
@@ -240,10 +242,9 @@ def examine_trainer(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        document = _examined(game, claimed, chance, confidence, store, processes=processes, progress=progress)
+        found = _examined(game, claimed, given, confidence, store, processes=processes, progress=progress)
         call = _call(given, source["data"], claim, confidence)
-        provenance = {**source, "versions": versions(), "command": None, "call": call}
-        return {**document, "input": given, "provenance": provenance, "finished": now()}
+        return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
 def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
@@ -257,13 +258,13 @@ def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: 
 def _examined(
     game: Examination,
     claimed: Mechanism,
-    delta: float,
+    given: Mapping[str, Any],
     confidence: float,
     store: Store | None,
     *,
     processes: int | None,
     progress: Progress | None,
-) -> Document:
+) -> AuditResult:
     """Play the trials that `store` lacks, and judge all."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = mixing(game.model(), game.columns)
@@ -272,11 +273,12 @@ def _examined(
         examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, processes, told)
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * _spent(len(examined), game.trials) * (1 - confidence)
-    document = judge_training(game.claim, claimed, played, findings, delta=delta, confidence=sure)
-    if 0 < len(examined) < game.trials:
-        document["notes"] = [*document["notes"], _ended_early(len(examined), game.trials)]
+    asked = convert(given, AuditInput)
+    found = judge_training(game.claim, claimed, played, findings, asked, delta=given["delta"], confidence=sure)
+    early = (_ended_early(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
-    return {**document, "seconds": seconds, "trials_per_second": max(0, len(examined) - before) / seconds}
+    speed = max(0, len(examined) - before) / seconds
+    return found.replace(notes=(*found.notes, *early), seconds=seconds, trials_per_second=speed)
 
 
 def _spent(played: int, planned: int) -> float:
@@ -392,7 +394,7 @@ def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
         "sensitivity": "global",
         "trials": game.trials,
         "seed": game.seed,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "statistics": STATISTICS,
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
 from deniable.bounds.gaussian import noise_for_belief
 from deniable.calibration import Advantage, Belief, Epsilon, Target, calibrate
 from deniable.checks import positive, probability
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
+from deniable.results.shared import Claimed
 
 __all__ = ["CalibratedBy", "Promise", "training_mechanism"]
 
@@ -64,7 +65,7 @@ class Promise:
         found = calibrate(lambda noise: training_mechanism(noise, rate, steps), self._target(), adjacency)
         return found.value
 
-    def claimed(self) -> dict[str, Any]:
+    def claimed(self) -> Claimed:
         """The promised scores; None where nothing is promised.
 
         A belief that is exceeded with probability at most delta is a loss that exceeds logit(belief) as rarely, which
@@ -73,7 +74,7 @@ class Promise:
         belief, advantage, epsilon = (self.bound if self.name == name else None for name in NAMES[:3])
         if belief is not None:
             epsilon = belief_to_epsilon(belief)
-        return {"belief": belief, "advantage": advantage, "epsilon": epsilon, "delta": self.delta}
+        return Claimed(belief=belief, advantage=advantage, epsilon=epsilon, delta=self.delta)
 
     def _target(self) -> Target:
         match self.name:

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import isfinite
 
 from deniable.bounds import analyses
 from deniable.mechanisms import Adjacency, Mechanism
+from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.scores import privacy_loss
 
 __all__ = ["NAMED", "RegionRow", "region"]
 
 NAMED = ("naive", "advanced", "rdp")
 """The analyses of 004 Tables 1 and 2, from loose to tight."""
-
-
-@dataclass(frozen=True)
-class RegionRow:
-    """Epsilon of one noise level at one delta, from above and from below."""
-
-    noise: float
-    exact: float
-    """The exact privacy loss of the release: the least upper bound there is."""
-    named: dict[str, float | None]
-    """What weaker analyses prove of the same release; None where one has nothing (finite) to say."""
-    lower: float | None
-    """What an attack has shown, at its confidence; None where it has shown nothing of the release."""
 
 
 def region(
@@ -37,5 +24,6 @@ def region(
     for noise, mechanism, lower in sorted(rows, key=lambda row: row[0]):
         known = {name: bound.value for name, bound in analyses(mechanism, delta, adjacency).items()}
         named = {name: value if isfinite(value := known.get(name, float("nan"))) else None for name in NAMED}
-        found.append(RegionRow(noise, float(privacy_loss(mechanism, adjacency).epsilon(delta)), named, lower))
+        exact = float(privacy_loss(mechanism, adjacency).epsilon(delta))
+        found.append(RegionRow(noise=noise, exact=exact, named=NamedEpsilons(**named), lower=lower))
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
+from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import Claimed, Ends, EpsilonBound, Limits, Provenance, Scores, VerdictName
 
@@ -20,6 +21,7 @@ __all__ = [
     "ExposureResult",
     "FinalBeliefs",
     "FixedBound",
+    "Game",
     "Histogram",
     "Measured",
     "Roc",
@@ -41,7 +43,7 @@ class AuditInput(Part, frozen=True, kw_only=True):
     rate: float
     steps: int
     clip: float
-    adjacency: Literal["add-remove", "replace", "zero-out"]
+    adjacency: Adjacency
     sensitivity: str
     model: str
     delta: float | None = None
@@ -104,6 +106,15 @@ class Measured(Part, frozen=True, kw_only=True):
     advantage: Limits | None = None
     belief: BeliefMeasured | None = None
     epsilon: EpsilonMeasured | None = None
+
+
+class Game(NamedTuple):
+    """What the trials show, where there were any."""
+
+    trials: int
+    advantage: Limits
+    belief: BeliefMeasured
+    epsilon: EpsilonMeasured
 
 
 class FinalBeliefs(Part, frozen=True, kw_only=True):
@@ -193,7 +204,7 @@ class Exposure(Part, frozen=True, kw_only=True):
     least_advantage: float
     median_advantage: float
     distribution: Histogram | None = None
-    rank_correlation: dict[str, float] | None = None
+    rank_correlation: dict[str, float | None] | None = None
     ranked_by: str | None = None
     note: str
 
@@ -217,6 +228,14 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/1"):
     seconds: float | None = None
     trials_per_second: float | None = None
     finished: str | None = None
+
+    @property
+    def game(self) -> Game:
+        """What the trials show; ask `measured.trials` first whether there were any."""
+        shown = self.measured
+        if shown.advantage is None or shown.belief is None or shown.epsilon is None:
+            raise ValueError("nothing was played: measured.trials is 0")
+        return Game(shown.trials, shown.advantage, shown.belief, shown.epsilon)
 
     def summary(self) -> str:
         return f"{self.verdict.capitalize()}. {self.verdict_text}"

@@ -57,14 +57,6 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
         """What a person should know of it, in a few sentences."""
         raise NotImplementedError
 
-    def report(self, path: Path | str) -> Path:
-        """Write the page for the people who decide, as one HTML file."""
-        from deniable.report.page import page_of  # noqa: PLC0415 (drawing is imported when something is drawn)
-
-        place = Path(path)
-        place.write_text(page_of(self, place.stem), encoding="utf-8")
-        return place
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary().splitlines()[0]}>"
 

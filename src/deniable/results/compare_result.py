@@ -76,7 +76,7 @@ class LevelResult(Part, frozen=True, kw_only=True):
     test_accuracy: Spread
     average_precision: Spread
     advantage: Spread
-    tpr_at_fpr: dict[str, float] = {}
+    tpr_at_fpr: dict[str, float]
     epsilon_lower_bound: EpsilonBound
     precision_recall: Curve
     phi: float | None
@@ -87,7 +87,7 @@ class LevelResult(Part, frozen=True, kw_only=True):
 
 
 class NamedEpsilons(Part, frozen=True, kw_only=True):
-    """Upper bounds on epsilon by analysis."""
+    """What weaker analyses prove of epsilon; None where one has nothing (finite) to say."""
 
     naive: float | None
     advanced: float | None
@@ -95,12 +95,14 @@ class NamedEpsilons(Part, frozen=True, kw_only=True):
 
 
 class RegionRow(Part, frozen=True, kw_only=True):
-    """Lower and upper bounds on epsilon of one noise."""
+    """Epsilon of one noise level at one delta, from above and from below."""
 
     noise: float
     exact: float
+    """The exact privacy loss of the release: the least upper bound there is."""
     named: NamedEpsilons
     lower: float | None
+    """What an attack has shown, at its confidence; None where it has shown nothing of the release."""
 
 
 class Recommended(Part, frozen=True, kw_only=True):
@@ -109,7 +111,7 @@ class Recommended(Part, frozen=True, kw_only=True):
     better: Literal["central", "local", "alike", "depends"] | None
     difference: float | None = None
     common: tuple[float, ...] | None = None
-    favourable: dict[str, tuple[str, ...]] | None = None
+    favourable: dict[str, tuple[float, ...]] | None = None
     sentences: tuple[str, ...]
     text: str | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["RESULTS", "json_schema", "read_result", "schema_name"]
+__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "schema_name"]
 
 RESULTS: dict[str, type[Result]] = {
     result.kind: result
@@ -29,7 +30,16 @@ RESULTS: dict[str, type[Result]] = {
     )
 }
 """By the kind of result that a schema names."""
-_PLACE = re.compile(r" - at `\$\.?(.*)`$")
+_MISSING = re.compile(r"missing required field `(\w+)`")
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "null": "null",
+    "object": "an object",
+    "array": "a list",
+}
 
 
 def schema_name(result: type[Result]) -> str:
@@ -39,20 +49,20 @@ def schema_name(result: type[Result]) -> str:
 
 def read_result(document: Any) -> Result:
     """The result whose JSON values these are; UnreadableError says what is missing, wrong or of another version."""
-    found = RESULTS[_kind(document)]
+    found = RESULTS[kind_of(document)]
     try:
         return msgspec.convert(document, found)
     except msgspec.ValidationError as unlike:
         raise UnreadableError(_placed(str(unlike))) from unlike
 
 
-def _kind(document: Any) -> str:
-    """Which result this is, of the version that this deniable reads."""
+def kind_of(document: Any, kinds: Collection[str] = RESULTS) -> str:
+    """Which of `kinds` this is, of the version that this deniable reads."""
     schema = document.get("schema") if isinstance(document, dict) else None
     house, kind, number = [*str(schema).split("/"), "", ""][:3]
-    if house != "deniable" or kind not in RESULTS or not number.isdecimal():
-        wanted = ", ".join(schema_name(result) for result in RESULTS.values())
-        raise UnreadableError(f"has schema {str(schema)[:60]!r}; the results of this version are {wanted}")
+    if house != "deniable" or kind not in kinds or not number.isdecimal():
+        wanted = ", ".join(schema_name(RESULTS[name]) for name in kinds)
+        raise UnreadableError(f"has schema {str(schema)[:60]!r}; wanted is one of {wanted}")
     newest = int(schema_name(RESULTS[kind]).rpartition("/")[2])
     if int(number) != newest:
         age = "a newer" if int(number) > newest else "an older"
@@ -61,12 +71,23 @@ def _kind(document: Any) -> str:
 
 
 def _placed(text: str) -> str:
-    """msgspec's words with the place in front."""
-    place = _PLACE.search(text)
-    if place is None:
-        return text
-    what = text[: place.start()]
-    return f"{place[1]}: {what[0].lower()}{what[1:]}"
+    """What msgspec found, with the place first: `measured.trials must be int, got str`."""
+    what, _, rest = text.partition(" - at `$")
+    place = rest.rstrip("`").lstrip(".")
+    missing = _MISSING.search(what)
+    if missing:
+        return f"{place}.{missing[1]} is missing".lstrip(".")
+    if not what.startswith("Expected"):
+        return f"{place or 'the document'}: {what[0].lower()}{what[1:]}"
+    return f"{place or 'the document'} must be {_expected(what)}"
+
+
+def _expected(what: str) -> str:
+    """Types as people call them."""
+    plain = what.removeprefix("Expected ").replace("`", "")
+    for name, words in _WORDS.items():
+        plain = re.sub(rf"\b{name}\b", words, plain)
+    return plain.replace(" | ", " or ")
 
 
 def json_schema(kind: str) -> dict[str, Any]:

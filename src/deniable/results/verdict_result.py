@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import EpsilonBound, Limits, Provenance, VerdictName
 
@@ -19,8 +20,8 @@ class VerdictInput(Part, frozen=True, kw_only=True, rename={"rows_from": "from"}
     noise: float | None = None
     rate: float | None = None
     steps: int | None = None
-    adjacency: Literal["add-remove", "replace", "zero-out"] | None = None
-    rows_from: Literal["trainings", "one-run"] | None
+    adjacency: Adjacency | None = None
+    rows_from: str | None
     method: str
     rule: str
     threshold: float | None = None

@@ -198,24 +198,24 @@ def audited(training: Plain, model: Any = net, trials: int = 14) -> dict[str, An
 )
 def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
     document = audited(training())
-    assert document["verdict"] == "violated"
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
 
 
 def test_correlated_noise_that_hides_enough_is_another_recipe() -> None:
     document = audited(CorrelatedEnough())
-    assert document["verdict"] == "other recipe"
-    assert "hides as much as is claimed" in document["verdict_text"]
+    assert document.verdict == "other recipe"
+    assert "hides as much as is claimed" in document.verdict_text
 
 
 def test_a_dropout_layer_is_no_leak() -> None:
     document = audited(Dropout(), with_dropout)
-    assert document["verdict"] == "other recipe"
-    assert "no further than claimed" in document["verdict_text"]
+    assert document.verdict == "other recipe"
+    assert "no further than claimed" in document.verdict_text
 
 
 def test_plain_trainings_are_consistent() -> None:
-    assert audited(Plain())["verdict"] == "consistent"
+    assert audited(Plain()).verdict == "consistent"
 
 
 @pytest.mark.parametrize("trials", [10, 40, 200, 5000])

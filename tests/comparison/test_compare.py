@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from deniable.comparison.play import unit
 from deniable.comparison.results import spread_of
 from deniable.data import load
 from deniable.mechanisms import Gaussian
+from deniable.results.reading import schema_name
 from deniable.store import Store, StoreError
 from deniable.tradeoff import average_precision, chance_level
 from deniable.training.reference import reference_settings
@@ -35,22 +35,22 @@ def document() -> dict[str, Any]:
 
 
 def test_the_document_is_json_and_whole(document: dict[str, Any]) -> None:
-    json.dumps(document, allow_nan=False)
-    assert document["schema"] == "deniable/compare/1"
-    original, central, local = document["levels"]
-    assert [row["kind"] for row in document["levels"]] == ["original", "central", "local"]
-    assert original["epsilon"] is None
-    assert 0 < central["epsilon"]["value"] <= central["epsilon"]["planned"]
-    assert local["epsilon"]["record"] == pytest.approx(600 * 0.5)
-    assert local["epsilon"]["record_at_delta"] < 300
-    for row in document["levels"]:
-        assert len(row["average_precision"]["values"]) == len(row["test_accuracy"]["values"]) == 2
-        assert row["blind_average_precision"] == document["blind"]["average_precision"]["mean"]
-        assert set(row["tpr_at_fpr"]) == {"0.001", "0.01", "0.05"}
-        assert row["epsilon_lower_bound"]["confidence"] == 0.95
-    (found,) = document["region"]
-    assert found["lower"] <= found["exact"] <= found["named"]["rdp"] <= found["named"]["naive"]
-    assert document["recommendation"]["text"]
+    document.to_json()
+    assert schema_name(type(document)) == "deniable/compare/1"
+    original, central, local = document.levels
+    assert [row.kind for row in document.levels] == ["original", "central", "local"]
+    assert original.epsilon is None
+    assert 0 < central.epsilon.value <= central.epsilon.planned
+    assert local.epsilon.record == pytest.approx(600 * 0.5)
+    assert local.epsilon.record_at_delta < 300
+    for row in document.levels:
+        assert len(row.average_precision.values) == len(row.test_accuracy.values) == 2
+        assert row.blind_average_precision == document.blind.average_precision.mean
+        assert set(row.tpr_at_fpr) == {"0.001", "0.01", "0.05"}
+        assert row.epsilon_lower_bound.confidence == 0.95
+    (found,) = document.region
+    assert found.lower <= found.exact <= found.named.rdp <= found.named.naive
+    assert document.recommendation.text
 
 
 def test_every_attack_can_be_chosen() -> None:
@@ -58,8 +58,8 @@ def test_every_attack_can_be_chosen() -> None:
         settings = SMALL | {"attack": attack, "central": [], "repeats": 1, "records": 60, "epochs": 3}
         found = compare("purchases", processes=1, **settings)
         assert found.input.attack == attack
-        assert found.region == []
-        assert found["levels"][0]["average_precision"]["deviation"] is None
+        assert found.region == ()
+        assert found.levels[0].average_precision.deviation is None
 
 
 def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, Any], tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 import deniable as dn
 from deniable.cli import main
-from deniable.results.base import plain
 from deniable.report import read
+from deniable.results.base import plain
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

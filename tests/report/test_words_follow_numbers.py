@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from io import StringIO
+from types import SimpleNamespace as Some
 from typing import Any
 
 import numpy as np
@@ -93,28 +94,28 @@ def check_audit(document: Any) -> None:
     text, terminal = said(chapter), printed(document)
     for whole in (text, terminal):
         assert not NEVER.search(whole), (NEVER.search(whole), whole)
-    limits, exact = words.verdict_limits(document), document["exact"]
+    limits, exact = words.verdict_limits(document), document.exact
     below = all(high < allowed for _, high, allowed in limits)
-    assert ("stays below" in text) <= (below and document["verdict"] == "consistent")
+    assert ("stays below" in text) <= (below and document.verdict == "consistent")
     low, high, allowed = limits[0]
     for whole in (text, terminal):
         assert ("agrees with the" in whole) <= (0 < low <= allowed <= high)
         assert ("is below the" in whole) <= (high < allowed)
-    assert ("No violation found" in text) == (document["verdict"] == "consistent")
-    assert (chapter.tone == "bad") >= (document["verdict"] == "violated")
-    weak = exact["advantage"] >= 0.5 or exact["belief"] >= 0.99
+    assert ("No violation found" in text) == (document.verdict == "consistent")
+    assert (chapter.tone == "bad") >= (document.verdict == "violated")
+    weak = exact.advantage >= 0.5 or exact.belief >= 0.99
     if chapter.tone == "good":
-        assert document["verdict"] == "consistent"
+        assert document.verdict == "consistent"
         assert not weak
         assert low > 0
-        assert document["input"]["sensitivity"] == "global"
-    if weak and document["verdict"] == "consistent":
+        assert document.input.sensitivity == "global"
+    if weak and document.verdict == "consistent":
         assert "protection" in chapter.verdict
         assert "guess right" in " ".join(chapter.cautions)
     if chapter.scale is not None and chapter.scale.limit is not None and "stays below" in text:
         assert chapter.scale.bars[-1].end <= chapter.scale.limit
-    assert (document["measured"]["belief"]["violation_interval"]["low"] > exact["belief_failure"]) <= (
-        "more often than" in text or document["verdict"] == "violated"
+    assert (document.measured.belief.violation_interval.low > exact.belief_failure) <= (
+        "more often than" in text or document.verdict == "violated"
     )
 
 
@@ -165,13 +166,13 @@ def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
         ratio = trials.log_likelihood_ratio[:, 0]
         scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
         document = judge_scores(scores, Asked(epsilon, 1e-5))
-        chapter, bound = verdict_chapter(Run("v", document)), document["measured"]["epsilon"]["lower_bound"]
+        chapter, bound = verdict_chapter(Run("v", document)), document.measured.epsilon.lower_bound
         text = said(chapter)
         assert not NEVER.search(text), (NEVER.search(text), text)
-        less = bound["upper"] is not None and bound["upper"] < epsilon
+        less = bound.upper is not None and bound.upper < epsilon
         assert ("shows less than is claimed" in text) <= less
-        assert (chapter.tone == "good") <= (document["verdict"] == "consistent" and epsilon < 1.1)
-        assert (bound["value"] is None or bound["value"] > epsilon) <= (document["verdict"] != "consistent")
+        assert (chapter.tone == "good") <= (document.verdict == "consistent" and epsilon < 1.1)
+        assert (bound.value is None or bound.value > epsilon) <= (document.verdict != "consistent")
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.99])
@@ -212,13 +213,13 @@ def test_a_bare_guarantee_is_kept_by_every_release() -> None:
 
 
 def attacked(low: float, epsilon: float, differs: bool = False) -> str:
-    return given_away.outcome(
-        {
-            "blind": {"differs": differs},
-            "average_precision_interval": {"low": low, "high": 1.0},
-            "epsilon_lower_bound": {"value": epsilon},
-        }
+    """The outcome of an attack of which these figures are known."""
+    figures = Some(
+        blind=Some(differs=differs),
+        average_precision_interval=Some(low=low, high=1.0),
+        epsilon_lower_bound=Some(value=epsilon),
     )
+    return given_away.outcome(figures)  # type: ignore[arg-type]
 
 
 def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:

@@ -237,9 +237,6 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/1"):
             raise ValueError("nothing was played: measured.trials is 0")
         return Game(shown.trials, shown.advantage, shown.belief, shown.epsilon)
 
-    def summary(self) -> str:
-        return f"{self.verdict.capitalize()}. {self.verdict_text}"
-
 
 class ExposureResult(Result, frozen=True, kw_only=True, tag="deniable/exposure/1"):
     """Who is exposed, without a campaign."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -55,12 +56,32 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
 
     def summary(self) -> str:
         """What a person should know of it, in a few sentences."""
-        raise NotImplementedError
+        return str(_room().summary(self))
+
+    def plot(self, name: str | None = None) -> Any:
+        """The picture of this name (`pictures()` lists them), or the first, as a matplotlib Figure."""
+        return _room().plot(self, name)
+
+    def pictures(self) -> tuple[str, ...]:
+        """The names of all pictures that can be drawn."""
+        return tuple(_room().pictures(self))
+
+    def report(self, path: Path | str) -> Path:
+        """Write the page for the people who decide, as one HTML file."""
+        place = Path(path)
+        place.write_text(_room().page(self, place.stem), encoding="utf-8")
+        return place
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.summary().splitlines()[0]}>"
+        first = self.summary().partition("\n")[0].partition(". ")[0].removesuffix(".")
+        return f"<{type(self).__name__}: {first}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines() if line)
-        return f"<div><strong>{escape(type(self).__name__)}</strong>{paragraphs}</div>"
+        """For notebooks: the summary, and the first picture where there is one."""
+        words = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines() if line)
+        return f"<div>{words}{_room().drawn(self)}</div>"
+
+
+def _room() -> Any:
+    """The room that words and draws results. It lies above this one, so it is asked for by name when needed."""
+    return import_module("deniable.report.showing")

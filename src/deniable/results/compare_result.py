@@ -132,6 +132,3 @@ class CompareResult(Result, frozen=True, kw_only=True, tag="deniable/compare/1")
     provenance: Provenance | None = None
     seconds: float | None = None
     finished: str | None = None
-
-    def summary(self) -> str:
-        return " ".join(self.recommendation.sentences)

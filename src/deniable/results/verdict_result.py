@@ -85,6 +85,3 @@ class VerdictResult(Result, frozen=True, kw_only=True, tag="deniable/verdict/1")
     verdict_text: str
     notes: tuple[str, ...]
     provenance: Provenance | None = None
-
-    def summary(self) -> str:
-        return f"{self.verdict.capitalize()}. {self.verdict_text}"

@@ -48,7 +48,8 @@ from deniable.tradeoff import average_precision_bound, chance_level, phi
 
 __all__ = ["compare", "judge", "run"]
 
-NOTHING = "undefined: the attack on the original model is at its baseline, so there is nothing to protect"
+SCHEMA = "deniable/compare/1"
+NOTHING = "undefined: the attack on the original model is at its baseline, so no gain in privacy can be measured"
 
 
 def compare(
@@ -215,6 +216,6 @@ def _point(row: LevelResult) -> Point:
         accuracy=row.test_accuracy.mean,
         precision=row.average_precision.mean,
         phi=row.phi,
-        phi_error=row.phi_error or 0.0,
-        spread=row.test_accuracy.deviation or 0.0,
+        phi_error=row.phi_error,
+        spread=row.test_accuracy.deviation,
     )

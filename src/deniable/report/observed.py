@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from deniable.audit.promise import training_mechanism
 from deniable.bounds.advantage import least_fnr
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Data, Picture, axes, legend_above
-from deniable.report.words import rarely
+from deniable.report.words import exceeded
 from deniable.results.audit_result import AuditResult, Course, Roc
 from deniable.scores import privacy_loss
 
@@ -38,14 +39,12 @@ def course_pictures(document: AuditResult) -> Iterator[Picture]:
 
 
 def _final_beliefs(document: AuditResult, course: Course) -> Picture:
-    measured = document.game.belief
-    limits = measured.violation_interval
+    bound = document.game.belief.bound
     told = (
-        f"Each training ends with a belief that D was trained on. The bound of {share(measured.bound)} was exceeded "
-        f"in {share(measured.violation_rate)} of the trainings (limits {share(limits.low)} to "
-        f"{share(limits.high)}); {rarely(document)} is allowed. At 50 % the observer learned nothing."
+        f"Each training ends with a belief that D was trained on. {exceeded(document)} At 50 % the observer learned "
+        "nothing."
     )
-    data = {"d": course.final_beliefs.d, "other": course.final_beliefs.other, "bound": measured.bound}
+    data = {"d": course.final_beliefs.d, "other": course.final_beliefs.other, "bound": bound}
     title = "How sure the observer ended"
     return Picture("final-beliefs", title, told, f"Histogram. {told}", data, _draw_final_beliefs)
 
@@ -156,11 +155,14 @@ def _band(found: Axes, steps: list[int], band: list[list[float]], name: str, col
     low, middle, high = band
     found.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
     found.plot(steps, middle, color=colour, label=name, marker="o" if len(steps) == 1 else None)
+    found.xaxis.set_major_locator(MaxNLocator(integer=True))
     found.set_xlim(steps[0] if len(steps) > 1 else steps[0] - 1, steps[-1] if len(steps) > 1 else steps[0] + 1)
 
 
 def _bounds(line: object, bound: float) -> None:
     """The belief that was not to be exceeded, in D and in D'."""
+    if bound >= 1:
+        return
     for place, name in ((bound, f"bound {share(bound)}, for D and D'"), (1 - bound, None)):
         line(place, color=INK, linestyle="--", linewidth=1.2, label=name)  # type: ignore[operator]
 

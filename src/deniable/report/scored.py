@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from deniable.audit.promise import training_mechanism
-from deniable.numbers import as_given, short
+from deniable.numbers import as_given, counted, percent_as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture
@@ -17,7 +17,7 @@ from deniable.report.picture import GREEN, INK, MUTED, RED, Data, Picture, axes,
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, claim_scale, epsilon_axis
 from deniable.report.tables import achieved, estimators, lower_bound, reach
-from deniable.results.verdict_result import VerdictInput, VerdictResult
+from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult
 
 __all__ = ["verdict_chapter"]
 
@@ -40,8 +40,8 @@ def verdict_chapter(run: Run) -> Chapter:
         tone=words.tone(name, weak),
         sure=sure if name == "violated" else "",
         promise=f"The release has epsilon {as_given(given.claimed_epsilon)} at delta {short(given.delta)}.",
-        measured=f"Scores of {measured.members:,} members and {measured.others:,} others, from an attack. "
-        f"They prove an epsilon of at least {lower_bound(measured.epsilon)}.",
+        measured=f"Scores of {counted(measured.members, 'member')} and {counted(measured.others, 'other')}, from "
+        f"an attack. They prove {_proven(measured.epsilon)}.",
         meaning=words.scored_meaning(document),
         text=document.verdict_text,
         cautions=tuple(words.scored_cautions(document)),
@@ -55,12 +55,19 @@ def _parts(document: VerdictResult) -> Iterator[Part]:
     pictures = (epsilon_picture(document.measured.epsilon, given.claimed_epsilon, exact, given.delta), _rates(document))
     tables = (estimators(document.measured.epsilon.estimators), achieved(document))
     yield Part("Claimed and measured", pictures=pictures, tables=tables)
-    yield Part("What this rests on", tuple(document.notes), terms=tuple(_assumptions()))
+    yield Part("What this rests on", tuple(document.notes), terms=tuple(_assumptions(document)))
     yield rerun(document)
 
 
-def _assumptions() -> Iterator[tuple[str, str]]:
-    yield "The scores", "One for every trial, independent of each other, and larger where membership is likelier."
+def _proven(epsilon: BoundsOnEpsilon) -> str:
+    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon.lower_bound.valid else "no epsilon"
+
+
+def _assumptions(document: VerdictResult) -> Iterator[tuple[str, str]]:
+    yield "The scores", "Larger where membership is likelier."
+    trusted = document.measured.epsilon.lower_bound.assumptions
+    for text in (one.text for one in trusted if one.holds is None):
+        yield "Taken on trust", f"{text[0].upper()}{text[1:]}."
     yield "The attack", "Whoever made the scores. Consistent is no proof: a stronger attack may show more."
     yield (
         "Settled before",
@@ -98,5 +105,8 @@ def _draw_rates(data: Data) -> Figure:
     found.errorbar(fpr, tpr, yerr=reach, fmt="o", color=GREEN, capsize=3, label="measured")
     found.plot([1e-4, 1], [1e-4, 1], ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xscale="log", xlim=(3e-4, 1), ylim=(0, 1.03))
+    ticks = [1e-3, 1e-2, 1e-1, 1]
+    found.set_xticks(ticks, [percent_as_given(tick) for tick in ticks])
+    found.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     legend_above(found, columns=2)
     return drawing

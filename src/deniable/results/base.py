@@ -22,7 +22,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def plain(value: Any) -> Any:
     """The JSON values (dicts, lists, texts, numbers, null) of a result or a part of it."""
-    return msgspec.to_builtins(value, enc_hook=_number)
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_number))
 
 
 def _number(value: Any) -> float | int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from deniable.report import found, read, render
 from deniable.report.page import CHAPTERS
 from deniable.results.base import plain
-from deniable.store import FILE, Store, StoreError
+from deniable.store import FILE, Store, StoreError, read_document, write_document
 
 Write = Callable[[dict[str, Any]], Path]
 KINDS = ("audit", "compare", "verdict")
@@ -32,9 +33,9 @@ def test_a_run_is_read_from_its_folder_or_its_document(runs: dict[str, Path], ki
 def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Path], tmp_path: Path) -> None:
     place = tmp_path / "old"
     shutil.copytree(runs["audit"], place)
-    document = json.loads((place / "audit.json").read_text())
+    document = read_document(place / "audit.json")
     course = document.pop("course")
-    (place / "audit.json").write_text(json.dumps(document))
+    write_document(place / "audit.json", document)
     assert plain(read(place).result)["course"] == course
 
 
@@ -86,6 +87,16 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         refused(tmp_path / "bad.json", said)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     refused(tmp_path / "bytes.json", "not a whole JSON document")
+
+
+def test_a_changed_figure_of_an_answer_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    """One bit of audit.json made another number of the report, unnoticed."""
+    place = copied(runs, tmp_path)
+    content = (place / "audit.json").read_text()
+    at = next(match.start() for match in re.finditer(r"\d", content[content.index('"measured"') :]))
+    at += content.index('"measured"')
+    (place / "audit.json").write_text(content[:at] + str(int(content[at]) ^ 1) + content[at + 1 :])
+    refused(place, "damaged (a value was changed since it was written: its checksum differs)")
 
 
 def copied(runs: dict[str, Path], tmp_path: Path) -> Path:

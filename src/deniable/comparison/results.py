@@ -41,14 +41,25 @@ SURE = 0.99
 def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
     """Mean of one value a repeat, its two-sided confidence limits (Student's t), and the deviation of one repeat.
 
-    Of a single repeat nothing is known of the spread: the limits are None.
+    Where all repeats are equal, or there is one, too little is known of the spread: the limits are None.
+
+    Student's limits miss too often where values are skewed, as accuracies near 1 are (in 13 % of simulations at worst).
+    So either end is the farther one of those with and without its farthest value once more.
     """
     mean, each = float(np.mean(values)), tuple(float(value) for value in values)
     if len(each) == 1:
         return Spread(mean=mean, low=None, high=None, deviation=None, values=each)
-    deviation = float(np.std(values, ddof=1))
-    reach = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * deviation / sqrt(len(each))
-    return Spread(mean=mean, low=mean - reach, high=mean + reach, deviation=deviation, values=each)
+    if min(each) == max(each):
+        return Spread(mean=mean, low=None, high=None, deviation=0.0, values=each)
+    low = min(_students(each, confidence, -1), _students([*each, min(each)], confidence, -1))
+    high = max(_students(each, confidence, 1), _students([*each, max(each)], confidence, 1))
+    return Spread(mean=mean, low=low, high=high, deviation=float(np.std(each, ddof=1)), values=each)
+
+
+def _students(values: Sequence[float], confidence: float, sign: int) -> float:
+    """Student's limit of the mean, below it or above."""
+    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return float(np.mean(values)) + sign * reach
 
 
 def precisions(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:

@@ -17,12 +17,13 @@ from deniable.numbers import (
     percent_as_given,
     percent_at_most,
 )
+from deniable.promises import promise_in
 
 __all__ = [
     "assessment",
     "chosen",
+    "delta_as_given",
     "engineering",
-    "failure",
     "guessed",
     "meaning",
     "observed",
@@ -32,7 +33,6 @@ __all__ = [
     "weakness",
 ]
 
-_PROMISES = ("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon")
 _ADJACENCIES = {
     "add-remove": ("one record more or less", "C"),
     "replace": ("one record exchanged for another", "2C"),
@@ -108,8 +108,8 @@ def assessment(document: Document) -> str:
     epsilon = "no finite epsilon" if scores["epsilon"] is None else f"epsilon {at_most(scores['epsilon'])}"
     neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
     terms = (
-        f"In the terms of differential privacy this is {epsilon} at delta {failure(document)} for neighbours that "
-        f"differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
+        f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(document)} for neighbours "
+        f"that differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
     said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
@@ -154,7 +154,7 @@ def _guaranteed(document: Document) -> str:
         return f"The release promises a total variation of at most {percent_as_given(given['tvd'])}."
     if "gdp" in given:
         return f"The release promises {as_given(given['gdp'])}-GDP (Gaussian differential privacy)."
-    return f"The release promises ({as_given(given['epsilon'])}, {failure(document)})-differential privacy."
+    return f"The release promises ({as_given(given['epsilon'])}, {delta_as_given(document)})-differential privacy."
 
 
 def promise_kept(document: Document) -> str:
@@ -164,7 +164,8 @@ def promise_kept(document: Document) -> str:
         "laplace": f"Laplace noise of scale {noise} x sensitivity",
         "randomized-response": f"Randomized response with epsilon {noise} an answer",
     }.get(kind, f"Noise multiplier {noise}")
-    return f"{what} keeps your promise: {_promise(document)}."
+    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
+    return f"{what} keeps your promise: {promise_in(document['input']).told(about, delta_as_given(document))}."
 
 
 def engineering(document: Document) -> str:
@@ -190,27 +191,8 @@ def chosen(document: Document) -> str:
     return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
 
 
-def _promise(document: Document) -> str:
-    given = document["input"]
-    name = next(name for name in _PROMISES if name in given)
-    bound, fpr, prior = (percent_as_given(share) for share in (min(given[name], 1), given["fpr"][0], given["prior"]))
-    start = "" if given["prior"] == 0.5 else f" who starts at {prior}"
-    members = "" if given["prior"] == 0.5 else f" where {prior} are members"
-    about = "which record it is" if _is_response(given) else "that a person is in the data"
-    return {
-        "belief": f"nobody{start} becomes more than {bound} sure {about}, except with a chance of "
-        f"{chance(given['delta'])}",
-        "advantage": f"no attack has a membership advantage above {bound}",
-        "accuracy": f"no attack guesses right more than {bound} of the time{members}",
-        "tpr": f"an attack with {fpr} false alarms finds at most {bound} of the members",
-        "ppv": f"if an attacker with {fpr} false alarms flags someone{members}, the chance that they really were in "
-        f"the data is at most {bound}",
-        "epsilon": f"the release is ({as_given(given[name])}, {failure(document)})-differentially private",
-    }[name]
-
-
-def failure(document: Document) -> str:
-    """The failure probability as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
+def delta_as_given(document: Document) -> str:
+    """Delta as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
     delta, records = document["input"]["delta"], document["input"].get("records")
     return f"1/{as_given(records)}" if records and delta == 1 / records else as_given(delta)
 
@@ -275,7 +257,7 @@ def _watches(given: Document) -> str:
 def _ending(document: Document) -> str:
     scores = document["scores"]
     about = "which record it is" if _is_response(document["input"]) else "that this person is in the data"
-    rare = scores["belief_failure"]
+    rare = scores["belief_delta"]
     if scores["belief"] >= 1:
         certain = f"possibly certain {about}"
         return f"{certain}: no smaller belief keeps the chance of more within {chance(rare)}" if rare else certain

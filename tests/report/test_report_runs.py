@@ -37,6 +37,14 @@ def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Pat
     assert read(place).document["course"] == course
 
 
+def test_a_document_of_the_last_version_is_read_by_todays_names(runs: dict[str, Path], tmp_path: Path) -> None:
+    text = (runs["audit"] / "audit.json").read_text()
+    old = text.replace("belief_delta", "belief_failure").replace("at_delta", "at_failure").replace("audit/2", "audit/1")
+    assert old != text
+    (tmp_path / "old.json").write_text(old)
+    assert read(tmp_path / "old.json").document == json.loads(text)
+
+
 def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["audit"], tmp_path / "b" / "audit")
     shutil.copytree(runs["compare"], tmp_path / "b" / "compare")
@@ -75,9 +83,9 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
-        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/1"),
+        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
-        ('{"schema": "deniable/audit/2"}', "a newer version"),
+        ('{"schema": "deniable/audit/3"}', "a newer version"),
         ('{"schema": "deniable/audit/0"}', "an older version"),
         ('{"schema": "deniable/audit/1"}', "input is missing"),
     ):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.course import course
 from deniable.audit.diagnostics import Diagnosis, Report
-from deniable.audit.evidence import Claimed, measure
+from deniable.audit.evidence import measure
 from deniable.audit.judgement import Name, Verdict, verdict
 from deniable.audit.record import SCHEMA, as_measured
 from deniable.audit.trials import Trials
-from deniable.document import Document, Question, explain
-from deniable.mechanisms import Mechanism
+from deniable.document import Document, exact_scores
+from deniable.mechanisms import Mechanism, Training
+from deniable.promises import Question
+from deniable.promises import claimed as claimed_scores
 
 __all__ = ["judge_training"]
 
@@ -25,18 +25,16 @@ NOTE = (
 
 
 def judge_training(
-    claim: Claim, claimed: Mechanism, trials: Trials | None, report: Report, *, delta: float, confidence: float
+    claim: RecipeTraining, claimed: Mechanism, trials: Trials | None, report: Report, *, delta: float, confidence: float
 ) -> Document:
     """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
-    exact = explain(claimed, Question(delta=delta, adjacency=claim.adjacency), {})["scores"]
-    promised = {"belief": None, "advantage": None, "epsilon": None, "delta": delta}
+    exact = exact_scores(claimed, Question(claim.adjacency, delta))
+    promised = claimed_scores(None, delta)
     measured: Document = {"trials": 0}
     game = None
     if trials is not None:
-        bare = None if claim.schedule else Claimed(claim.noise, claim.rate, claim.steps, claim.adjacency)
-        settings: dict[str, Any] = {"delta": delta, "belief_bound": exact["belief"], "rate": claim.rate}
-        settings["adjacency"] = claim.adjacency
-        shown = measure(trials, **settings, confidence=confidence, training=bare)
+        bounds = {"delta": delta, "belief_bound": exact["belief"], "confidence": confidence}
+        shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
     judged = _judged(report, game)
     return {

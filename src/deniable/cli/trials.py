@@ -73,7 +73,7 @@ def _table(document: Document) -> Table:
     row("Membership advantage", claimed["advantage"], exact["advantage"], *_limited(measured["advantage"]))
     row("Largest belief", claimed["belief"], exact["belief"], belief["max"])
     above = {"value": belief["violation_rate"], **belief["violation_interval"]}
-    row(belief_above(belief["bound"]), exact["belief_failure"], exact["belief_failure"], *_limited(above))
+    row(belief_above(belief["bound"]), exact["belief_delta"], exact["belief_delta"], *_limited(above))
     shown = f"proven: at least {proven(document)}"
     row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, shown)
     return table

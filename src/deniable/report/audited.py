@@ -64,7 +64,7 @@ def _scale(document: Document) -> Scale:
     if claimed["epsilon"] is not None and claimed["belief"] is None:
         return _epsilon_scale(document, played, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
-    limits = measured["belief"].get("at_failure") if played else None
+    limits = measured["belief"].get("at_delta") if played else None
     found = limits and Row("Measured", "measured", limits["low"], limits["high"], limits["value"], interval=True)
     note = f"The belief that is exceeded with probability {words.rarely(document)}; measured with {sure}."
     return promise_scale(axis, claimed["belief"], exact["belief"], found or None, note)

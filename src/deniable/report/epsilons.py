@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import isfinite
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.audit.promise import training_mechanism
 from deniable.audit.region import region
 from deniable.document import Document
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Training
 from deniable.numbers import short
 from deniable.report.amounts import figure
 from deniable.report.picture import (
@@ -108,10 +107,10 @@ def _interval(found: Axes, place: int, bound: Document, right: float) -> None:
 
 def region_data(document: Document, lower: float | None) -> list[Document]:
     """The region of privacy around an audited training: analyses over the noise, and what was shown at its own."""
-    given, adjacency = document["input"], Adjacency(document["input"]["adjacency"])
-    levels = [(given["noise"] * float(factor), None) for factor in FACTORS] + [(given["noise"], lower)]
-    rows = [(noise, training_mechanism(noise, given["rate"], given["steps"]), shown) for noise, shown in levels]
-    known = region(rows, document["exact"]["delta"], adjacency)
+    training = Training.of(document["input"])
+    levels = [(training.noise * float(factor), None) for factor in FACTORS] + [(training.noise, lower)]
+    rows = [(noise, replace(training, noise=noise).mechanism, shown) for noise, shown in levels]
+    known = region(rows, document["exact"]["delta"], training.adjacency)
     return [asdict(row) for row in known if isfinite(row.exact)]
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.audit.promise import training_mechanism
 from deniable.bounds.advantage import least_fnr
 from deniable.document import Document
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Picture, axes, legend_above
 from deniable.report.words import rarely
@@ -122,8 +121,8 @@ def _roc(document: Document, course: Document) -> Picture:
 
 def exact_curve(given: Document) -> Document:
     """The trade-off curve of the described training: the largest true positive rate at every false one."""
-    mechanism = training_mechanism(given["noise"], given["rate"], given["steps"])
-    fpr, tpr = privacy_loss(mechanism, Adjacency(given["adjacency"])).roc(CURVE_POINTS)
+    training = Training.of(given)
+    fpr, tpr = privacy_loss(training.mechanism, training.adjacency).roc(CURVE_POINTS)
     return {"fpr": fpr.tolist(), "tpr": tpr.tolist()}
 
 

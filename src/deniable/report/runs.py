@@ -20,7 +20,7 @@ DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 """The document in a run's folder."""
 PAGE = "report.html"
 KINDS: dict[str, tuple[int, dict[str, Any]]] = {
-    "audit": (1, AUDIT),
+    "audit": (2, AUDIT),
     "compare": (1, COMPARE),
     "verdict": (1, VERDICT),
     "attack": (1, ATTACK),
@@ -126,7 +126,7 @@ def _document_of(place: Path) -> Path:
 
 
 def _from_file(path: Path, name: str) -> Run:
-    document = _parsed(path)
+    document = _renamed(_parsed(path))
     kind = _kind(path, document)
     try:
         check(KINDS[kind][1], document)
@@ -134,6 +134,14 @@ def _from_file(path: Path, name: str) -> Run:
     except ValueError as unlike:
         raise ValueError(f"{path} is not a whole {kind} document: {unlike}") from unlike
     return Run(name.encode(errors="replace").decode(), kind, document)
+
+
+def _renamed(document: Any) -> Any:
+    """The document as it is written today, where only names were others: in audit/1, delta of a belief was failure."""
+    if not isinstance(document, dict) or document.get("schema") != "deniable/audit/1":
+        return document
+    found = json.dumps(document).replace('"belief_failure":', '"belief_delta":').replace('"at_failure":', '"at_delta":')
+    return {**json.loads(found), "schema": "deniable/audit/2"}
 
 
 def _parsed(path: Path) -> Any:

@@ -65,7 +65,7 @@ MEASURED = {
         "bound": NUMBER,
         "violation_rate": NUMBER,
         "violation_interval": {"low": NUMBER, "high": NUMBER},
-        "at_failure?": LIMITS,
+        "at_delta?": LIMITS,
     },
     "epsilon": {
         "sensitivity": MAYBE,
@@ -98,7 +98,7 @@ JUDGED = {"verdict": (str,), "closeness": WORD, "verdict_text": (str,), "notes":
 AUDIT: dict[str, Any] = {
     "input": {"data": (str,), "data_sha256?": (str,), "records": (int,), "seed": (int,), **TRAINING},
     "claimed": {"belief": MAYBE, "advantage": MAYBE, "epsilon": MAYBE, "delta": NUMBER},
-    "exact": {**SCORES, "delta": NUMBER, "belief": NUMBER, "belief_failure": NUMBER, "accuracy": NUMBER},
+    "exact": {**SCORES, "delta": NUMBER, "belief": NUMBER, "belief_delta": NUMBER, "accuracy": NUMBER},
     "measured": ({"trials": (int,)},),
     **JUDGED,
     "course?": (COURSE, None),

@@ -43,8 +43,8 @@ def scores(document: Document) -> Table:
         _row("Largest belief", claimed["belief"], exact["belief"], belief["max"]),
         _row(
             f"{belief_above(belief['bound'])}, share of trainings",
-            exact["belief_failure"],
-            exact["belief_failure"],
+            exact["belief_delta"],
+            exact["belief_delta"],
             belief["violation_rate"],
             _limits(above),
         ),

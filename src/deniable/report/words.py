@@ -11,7 +11,7 @@ from deniable.audit.scores_input import Errors
 from deniable.audit.thresholds import Limits
 from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Training
 from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.words import weakness
@@ -147,8 +147,8 @@ def verdict_limits(document: Document) -> list[tuple[float, float, float]]:
     """(low, high, what the noise allows) of every interval that an audit shows beside its verdict."""
     exact, found = document["exact"], document["measured"]
     limits = [(found["advantage"]["low"], found["advantage"]["high"], exact["advantage"])]
-    if "at_failure" in found["belief"]:
-        belief = found["belief"]["at_failure"]
+    if "at_delta" in found["belief"]:
+        belief = found["belief"]["at_delta"]
         limits.append((belief["low"], belief["high"], exact["belief"]))
     bound = deciding(document)
     if bound is not None and exact["epsilon"] is not None:
@@ -266,7 +266,7 @@ def promise(document: Document) -> str:
     return (
         f"Noise of {figure(given['noise'])} times the sensitivity in each of {given['steps']:,} steps. It allows "
         f"{OBSERVER}, starting from 50 %, to become {_sure(exact['belief'])}; the chance of more is at most "
-        f"{chance(exact['belief_failure'])}."
+        f"{chance(exact['belief_delta'])}."
     )
 
 
@@ -299,7 +299,7 @@ def measured(document: Document) -> str:
 
 def rarely(document: Document) -> str:
     """How often a promised belief may be exceeded, as a person would write it: 1 %, or 1/60,000 of the records."""
-    failure, records = document["exact"]["belief_failure"], document["input"]["records"]
+    failure, records = document["exact"]["belief_delta"], document["input"]["records"]
     return f"1/{records:,}" if records > 100 and failure == 1 / records else percent_at_most(failure)
 
 
@@ -327,7 +327,7 @@ def _weak(document: Document) -> Iterator[str]:
 def _exceeded_too_often(document: Document) -> Iterator[str]:
     found = document["measured"]
     low = found["belief"]["violation_interval"]["low"] if found["trials"] else 0.0
-    if low > document["exact"]["belief_failure"]:
+    if low > document["exact"]["belief_delta"]:
         yield (
             f"The belief of {share(found['belief']['bound'])} was exceeded in at least {share(low)} of the trainings "
             f"({_confidence(document)} confidence), more often than the {rarely(document)} that is allowed."
@@ -363,9 +363,7 @@ def _provable(document: Document) -> float:
     by = deciding(document)
     if by is None or by["name"] != "mechanism":
         return counted
-    least = min(0.5, 0.7 * given["noise"])
-    curve = MechanismCurve(given["rate"], given["steps"], delta, Adjacency(given["adjacency"]), least)
-    return max(counted, read(curve, limits).value)
+    return max(counted, read(MechanismCurve.of(Training.of(given), delta), limits).value)
 
 
 def assumptions(document: Document) -> Iterator[tuple[str, str]]:

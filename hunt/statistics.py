@@ -37,6 +37,7 @@ from deniable.audit.one_run import one_run, one_run_gaussian
 from deniable.audit.scored import Asked
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
+from deniable.promises import Epsilon
 from hunt.find import Find
 
 __all__ = ["Attack", "draw_attack", "look", "simulate"]
@@ -298,7 +299,7 @@ def _of_verdict(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
-    asked = Asked(attack.epsilon(1e-5), 1e-5, confidence=confidence, rule=RULES[generator.integers(4)])
+    asked = Asked(Epsilon(attack.epsilon(1e-5), 1e-5), confidence=confidence, rule=RULES[generator.integers(4)])
     claim = asked.claim()
 
     def ends(scores: Scores) -> Ends:

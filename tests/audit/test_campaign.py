@@ -15,7 +15,8 @@ import pytest
 from torch import nn
 
 import deniable as dn
-from deniable.audit import Promise, Trials, judge, planned, play
+from deniable.audit import Trials, judge, planned, play
+from deniable.promises import Belief, Epsilon, audited_promise, claimed
 from deniable.results.base import plain
 from deniable.results.reading import schema_name
 from deniable.store import FILE, Store, StoreError
@@ -54,7 +55,7 @@ def test_dn_audit_is_the_function_before_and_after_its_import() -> None:
 def test_the_record_has_the_schema() -> None:
     document = dn.audit("digits", noise=5, processes=1, **TINY)
     document.to_json()
-    assert schema_name(type(document)) == "deniable/audit/1"
+    assert schema_name(type(document)) == "deniable/audit/2"
     assert document.measured.trials == 20
     assert plain(document.measured.epsilon).keys() >= {"sensitivity", "belief", "advantage", "lower_bound"}
     assert plain(document.claimed) == {"belief": None, "advantage": None, "epsilon": None, "delta": 1 / 20}
@@ -201,10 +202,12 @@ def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_promises_say_what_they_imply() -> None:
-    assert Promise("belief", 0.9, 0.01).claimed().epsilon == pytest.approx(np.log(9))
-    assert Promise("epsilon", 2.0, 0.01).claimed().belief is None
-    with pytest.raises(ValueError, match="the promise must be one of"):
-        Promise("hope", 0.9, 0.01)
+    assert claimed(Belief(0.9, 0.01), 0.01).epsilon == pytest.approx(np.log(9))
+    assert claimed(Epsilon(2.0, 0.01), 0.01).belief is None
+    with pytest.raises(
+        ValueError, match="name the promise: exactly one of belief, advantage, epsilon, noise, got hope"
+    ):
+        audited_promise({"hope": 0.9}, 0.01)
 
 
 @pytest.mark.parametrize("sensitivity", ["global", "local"])

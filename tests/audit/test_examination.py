@@ -12,7 +12,7 @@ from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
 from deniable.audit import AppliedStep
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.store import StoreError
 from deniable.training import Neighbours
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_examined_is_refused() -> None:
     with pytest.raises(ValueError, match="divisor"):
         AppliedStep(small(), small(), 0.0)
     with pytest.raises(ValueError, match="claimed must be"):
-        Claim.of(dn.Laplace(1.0), 1.0, dn.Adjacency.REPLACE)
+        RecipeTraining.from_mechanism(dn.Laplace(1.0), 1.0, dn.Adjacency.REPLACE)
 
 
 def test_a_flat_vector_a_dictionary_and_a_list_are_the_same_step() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from deniable import Adjacency, Gaussian, GaussianDP, compose, privacy_loss
+from deniable import Adjacency, Gaussian, GaussianDP, Training, compose, privacy_loss
 from deniable.audit import Plan, Trials, judge, measure, play
 from deniable.audit.evidence import Errors, belief_in_truth, gaussian_epsilon
 from deniable.audit.sensitivity import epsilon_from_sensitivity, largest_shift
@@ -38,7 +38,7 @@ def few() -> Trials:
 
 
 def test_against_naive_formulas(few: Trials) -> None:
-    shown = measure(few, delta=0.01, belief_bound=0.9, rate=1.0)
+    shown = measure(few, Training(5.0, 1.0, 2, Adjacency.REPLACE), delta=0.01, belief_bound=0.9)
     # by hand: D is named for ratios above 0; a tie names D'
     assert Errors.of(few) == Errors(1, 2, 2, 3)
     assert shown.advantage.value == pytest.approx(1 - 1 / 2 - 2 / 3)
@@ -99,7 +99,8 @@ def test_sampled_batches_without_noise_or_without_difference() -> None:
 
 
 def test_the_distance_does_not_decide_the_loss_of_sampled_replace_neighbours(few: Trials) -> None:
-    assert measure(few, delta=0.01, belief_bound=0.9, rate=0.5).epsilon_from_sensitivity is None
+    training = Training(5.0, 0.5, 2, Adjacency.REPLACE)
+    assert measure(few, training, delta=0.01, belief_bound=0.9).epsilon_from_sensitivity is None
     # the same distance, 1, far from zero and around zero: delta at epsilon 0.5 of one step is not the same
     x = np.linspace(-10, 20, 300_001)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import deniable as dn
 from deniable.audit import AppliedStep, Records, Released, watch_opacus
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.examination import looks
 from deniable.audit.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
 from deniable.audit.trainer import seen
@@ -127,11 +127,11 @@ def test_a_noise_schedule_can_be_claimed() -> None:
 def test_claims_that_do_not_fit_are_refused() -> None:
     gaussian = dn.Gaussian(1.0)
     with pytest.raises(ValueError, match="at most clip together"):
-        Claim.of(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(PerLayer((1.0, 1.0))))
+        RecipeTraining.from_mechanism(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(PerLayer((1.0, 1.0))))
     with pytest.raises(ValueError, match="count_noise must be above"):
-        Claim.of(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(Adaptive(0.5)))
+        RecipeTraining.from_mechanism(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(Adaptive(0.5)))
     with pytest.raises(ValueError, match="one sampling rate"):
-        Claim.of(dn.compose(gaussian, gaussian.subsampled(0.5)), 1.0, dn.Adjacency.REPLACE)
+        RecipeTraining.from_mechanism(dn.compose(gaussian, gaussian.subsampled(0.5)), 1.0, dn.Adjacency.REPLACE)
 
 
 def sparse(skip: bool) -> Any:

@@ -10,22 +10,24 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from deniable.audit.evidence import Claimed, Measured, advantage_interval, measure
+from deniable.audit.evidence import Measured, advantage_interval, measure
+from deniable.audit.ground import least_noise
 from deniable.audit.judgement import verdict
 from deniable.audit.limits import interval
-from deniable.audit.promise import Promise, training_mechanism
 from deniable.audit.scored import Asked, judge_scores
 from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.thresholds import Limits, shift
 from deniable.audit.trials import Trials
-from deniable.document import Question, scores_of
-from deniable.mechanisms import Adjacency
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Belief, Epsilon, Question, claimed
 from deniable.report import tables, words
 
 STEPS, DELTA = 20, 0.01
-PROMISE = Promise("belief", 0.9, DELTA)
-NOISE = PROMISE.noise(1.0, STEPS, Adjacency.REPLACE)
-EXACT = scores_of(training_mechanism(NOISE, 1.0, STEPS), Question(delta=DELTA, adjacency=Adjacency.REPLACE))
+NOISE = least_noise(Belief(0.9, DELTA), DELTA, Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
+TRAINING = Training(NOISE, 1.0, STEPS, Adjacency.REPLACE)
+CLAIMED = claimed(Belief(0.9, DELTA), DELTA)
+EXACT = exact_scores(TRAINING.mechanism, Question(Adjacency.REPLACE, DELTA))
 MU = 2 * float(ndtri((1 + EXACT.advantage) / 2))
 
 
@@ -35,8 +37,7 @@ def shown(trials: int, seed: int, mu: float = MU) -> Measured:
     on_d = generator.random(trials) < 0.5
     ratio = np.where(on_d, 1, -1) * mu**2 / 2 + mu * generator.standard_normal(trials)
     played = Trials(on_d, ratio[:, None], np.full((trials, 1), mu), np.ones((trials, 1)))
-    training = Claimed(NOISE, 1.0, STEPS, Adjacency.REPLACE)
-    return measure(played, delta=DELTA, belief_bound=0.9, rate=1.0, training=training)
+    return measure(played, TRAINING, delta=DELTA, belief_bound=0.9)
 
 
 @pytest.mark.parametrize("trials", [100, 1000, 10_000])
@@ -58,15 +59,15 @@ def test_the_limits_above_decide_the_verdict() -> None:
         curve = found.bound("mechanism")
         assert curve is not None
         refuted = found.advantage.low > EXACT.advantage or curve.value > EXACT.epsilon
-        assert (verdict(found, PROMISE.claimed(), EXACT).name == "violated") == refuted
+        assert (verdict(found, CLAIMED, EXACT).name == "violated") == refuted
         violated += refuted
     assert 0 < violated < 12
 
 
 def test_a_belief_that_is_exceeded_too_often_is_not_called_consistent() -> None:
     found = shown(1000, 1)
-    assert verdict(found, PROMISE.claimed(), EXACT).name == "consistent"
-    told = verdict(replace(found, violations=interval(30, 1000, 0.95)), PROMISE.claimed(), EXACT)
+    assert verdict(found, CLAIMED, EXACT).name == "consistent"
+    told = verdict(replace(found, violations=interval(30, 1000, 0.95)), CLAIMED, EXACT)
     assert told.name == "cannot judge"
     assert "at least 2.03 %" in told.text
     assert "No violation" not in told.text
@@ -90,7 +91,7 @@ def test_the_proven_epsilon_is_the_one_that_the_verdict_rests_on_rounded_down() 
 
 
 def test_equal_scores_are_called_so() -> None:
-    found = judge_scores(Scores(np.zeros(50), np.zeros(40)), Asked(1.0, 1e-5, rows_from="trainings"))
+    found = judge_scores(Scores(np.zeros(50), np.zeros(40)), Asked(Epsilon(1.0, 1e-5), rows_from="trainings"))
     assert (found.verdict, found.verdict_text) == (
         "cannot judge",
         "All 90 scores are equal: they say nothing about membership.",

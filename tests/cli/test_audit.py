@@ -79,7 +79,7 @@ def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
     asked = ("audit", "digits", "--noise", 5, "--records", 50, "--steps", 2, "--clip", 1, "--trials", 0, "--exposure")
     outcome = run(*asked, "--json", "--out", tmp_path)
     assert outcome.code == 0
-    assert outcome.document["schema"] == "deniable/exposure/1"
+    assert outcome.document["schema"] == "deniable/exposure/2"
     assert read_document(tmp_path / "exposure.json") == outcome.document
     assert len((tmp_path / "records.csv").read_text().splitlines()) == 1 + 50
     assert not list(tmp_path.glob(FILE))
@@ -103,7 +103,8 @@ def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
         ("audit digits --belief 2", ["--belief", "got 2"]),
         ("audit digits --noise 1 --trials 0", ["--trials", "got 0"]),
         ("audit digits --noise 1 --trials many", ["--trials", "'many'"]),
-        ("audit digits --noise 1 --lr -1", ["--lr", "got -1"]),
+        ("audit digits --noise 1 --learning-rate -1", ["--learning-rate", "got -1"]),
+        ("audit digits --noise 1 --lr=-1", ["--learning-rate", "got -1"]),
         ("audit digits --noise 1 --clip 0", ["--clip", "got 0"]),
         ("audit digits --noise 1 --seed -1", ["--seed", "got -1"]),
         ("audit digits --noise 1 --confidence 1", ["--confidence", "got 1"]),

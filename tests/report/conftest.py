@@ -13,6 +13,8 @@ import pytest
 pytest.importorskip("torch", reason="runs need the extra 'train'")
 
 from deniable.cli import main
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Epsilon
 from deniable.store import read_document
 
 AUDIT = "audit digits --belief .9 --delta .05 --records 20 --steps 4 --trials 40 --processes 1 --exposure"
@@ -68,7 +70,8 @@ def _verdict(place: Path) -> Path:
 
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
-    return judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3)).save(place / "verdict.json")
+    asked = Asked(Epsilon(2.0, 1e-5), Training(2.0, 0.5, 3, Adjacency.ADD_REMOVE))
+    return judge_scores(scores, asked).save(place / "verdict.json")
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,14 @@ def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Pat
     assert plain(read(place).result)["course"] == course
 
 
+def test_a_document_of_the_last_version_is_read_by_todays_names(runs: dict[str, Path], tmp_path: Path) -> None:
+    text = (runs["audit"] / "audit.json").read_text()
+    old = text.replace("belief_delta", "belief_failure").replace("at_delta", "at_failure").replace("audit/2", "audit/1")
+    assert old != text
+    (tmp_path / "old.json").write_text(old)
+    assert read(tmp_path / "old.json").document == json.loads(text)
+
+
 def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["audit"], tmp_path / "b" / "audit")
     shutil.copytree(runs["compare"], tmp_path / "b" / "compare")
@@ -73,15 +81,15 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "not finished: go on with --resume")
     for text, said in (
         ("", "not a whole JSON document"),
-        ('{"schema": "deniable/audit/1", "inp', "not a whole JSON document"),
+        ('{"schema": "deniable/audit/2", "inp', "not a whole JSON document"),
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
-        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/1"),
+        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
-        ('{"schema": "deniable/audit/2"}', "a newer version"),
+        ('{"schema": "deniable/audit/3"}', "a newer version"),
         ('{"schema": "deniable/audit/0"}', "an older version"),
-        ('{"schema": "deniable/audit/1"}', "input is missing"),
+        ('{"schema": "deniable/audit/2"}', "input is missing"),
     ):
         (tmp_path / "bad.json").write_text(text)
         refused(tmp_path / "bad.json", said)

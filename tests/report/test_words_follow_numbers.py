@@ -22,15 +22,16 @@ from rich.console import Console
 
 from deniable import words as told
 from deniable.audit.campaign import Plan
-from deniable.audit.promise import Promise
+from deniable.audit.ground import least_noise
 from deniable.audit.record import judge
 from deniable.audit.scored import Asked, judge_scores
 from deniable.audit.scores_input import Scores
 from deniable.audit.trials import Trials
 from deniable.cli import trials as text_of_audit
 from deniable.document import explain
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.numbers import percent_at_most
+from deniable.promises import Epsilon, audited_promise
 from deniable.report import given_away, words
 from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
@@ -44,6 +45,7 @@ from deniable.results.shared import Limits
 from deniable.training import TrainingSettings
 
 EPSILONS = (0.01, 0.5, 2.0, 8.0, 50.0)
+ONE_STEP = Training(1.0, 1.0, 1, Adjacency.REPLACE)
 KINDS = {"tight": 1.0, "loose": 0.3, "broken": 4.0, "tied": 1.0, "guessing": 0.0}
 NEVER = re.compile(
     r"hardly a difference|clearly below|% less|could be saved|\d%|at most over|\bnan\b|\binf\b|\bNone\b"
@@ -66,12 +68,12 @@ def _trials(noise: float, kind: str, count: int) -> Trials:
 @cache
 def audited(name: str, bound: float, kind: str, count: int, *, delta: float = 0.01, sensitivity: str = "global") -> Any:
     """An audit's document."""
-    promise = Promise(name, bound, delta)
-    noise = promise.noise(1.0, 1, Adjacency.REPLACE)
-    training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity)  # type: ignore[arg-type]
+    promise = audited_promise({name: bound}, delta)
+    noise = least_noise(promise, delta, ONE_STEP)
+    training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity, adjacency="replace")  # type: ignore[arg-type]
     origin = {"data": "digits", "data_sha256": "0" * 64, "records": 100, "measure": "ssim", "search": "all"}
     source = {"data": "digits", "label": None, "usual_block": True}
-    plan = Plan(promise, training, None, count, 0, origin, source)  # type: ignore[arg-type]
+    plan = Plan(promise, delta, "exact", training, None, count, 0, origin, source)  # type: ignore[arg-type]
     return judge(plan, _trials(noise, kind, count)).replace(seconds=1.0, trials_per_second=1.0)
 
 
@@ -119,7 +121,7 @@ def check_audit(document: Any) -> None:
         assert "guess right" in " ".join(chapter.cautions)
     if chapter.scale is not None and chapter.scale.limit is not None and "stays below" in text:
         assert chapter.scale.bars[-1].end <= chapter.scale.limit
-    assert (document.measured.belief.violation_interval.low > exact.belief_failure) <= (
+    assert (document.measured.belief.violation_interval.low > exact.belief_delta) <= (
         "more often than" in text or document.verdict == "violated"
     )
 
@@ -165,12 +167,12 @@ def test_what_the_sweep_must_find() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
-    noise = Promise("epsilon", epsilon, 1e-5).noise(1.0, 1, Adjacency.REPLACE)
+    noise = least_noise(Epsilon(epsilon, 1e-5), 1e-5, ONE_STEP)
     for count in (20, 1000):
         trials = _trials(noise, kind, count)
         ratio = trials.log_likelihood_ratio[:, 0]
         scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
-        document = judge_scores(scores, Asked(epsilon, 1e-5))
+        document = judge_scores(scores, Asked(Epsilon(epsilon, 1e-5)))
         chapter, bound = verdict_chapter(Run("v", document)), document.measured.epsilon.lower_bound
         text = said(chapter)
         assert not NEVER.search(text), (NEVER.search(text), text)
@@ -186,7 +188,7 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
     for epsilon in (0.0, 0.01, 0.1, 1.0, 3.0, 10.0, 50.0):
         values = {"epsilon": epsilon, "delta": delta, "prior": prior, "fpr": (0.01,)}
         asked = question(values, None)
-        mechanism, given = described(values, delta)
+        mechanism, given = described(values, asked)
         document = explain(mechanism, asked, given)
         scores, text = document["scores"], told.meaning(document)
         assert not NEVER.search(text + told.assessment(document))
@@ -201,8 +203,9 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
 
 
 def test_a_tiny_prior_does_not_end_at_nothing() -> None:
-    mechanism, given = described({"gdp": 5.0}, 1e-5)
-    document = explain(mechanism, question({"prior": 5e-324}, None), given)
+    asked = question({"prior": 5e-324}, None)
+    mechanism, given = described({"gdp": 5.0}, asked)
+    document = explain(mechanism, asked, given)
     assert document["scores"]["belief"] > 5e-324
     assert "may become 0 %" not in told.warning(document)
 
@@ -210,12 +213,13 @@ def test_a_tiny_prior_does_not_end_at_nothing() -> None:
 def test_a_bare_guarantee_is_kept_by_every_release() -> None:
     """The release that reveals all with probability delta, else randomizes, exceeds no told belief too often."""
     epsilon, delta = 1.0, 1e-3
-    mechanism, given = described({"epsilon": epsilon, "delta": delta}, delta)
-    scores = explain(mechanism, question({"delta": delta}, None), given)["scores"]
+    asked = question({"delta": delta}, None)
+    mechanism, given = described({"epsilon": epsilon, "delta": delta}, asked)
+    scores = explain(mechanism, asked, given)["scores"]
     # merging the revealing outcome with one of m x delta gives loss ln((1 + m) / (m e^-epsilon)) with (1 + m) delta
     for merged in np.geomspace(0.01, 100, 50):
         belief = 1 / (1 + merged * np.exp(-epsilon) / (1 + merged))
-        assert (1 + merged) * delta <= scores["belief_failure"] or belief <= scores["belief"] * (1 + 1e-12)
+        assert (1 + merged) * delta <= scores["belief_delta"] or belief <= scores["belief"] * (1 + 1e-12)
 
 
 def attacked(low: float, epsilon: float, differs: bool = False) -> str:

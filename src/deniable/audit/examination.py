@@ -18,7 +18,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from deniable.audit.campaign import Progress, choose_neighbours, named_by
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.audit.ground import check_records, model_source, usual_model
 from deniable.audit.mixing import mixing, refused
@@ -74,7 +74,7 @@ class Examination:
     """All that the trials depend on."""
 
     trainer: Trainer
-    claim: Claim
+    claim: RecipeTraining
     model: ModelFactory
     loss: Loss
     neighbours: Neighbours
@@ -231,7 +231,7 @@ def examine_trainer(
     """
     probability("confidence", confidence, open_ends=True)
     with opened(out, resume) as store:
-        claim = Claim.of(claimed, clip, _adjacency(adjacency), recipe)
+        claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
         neighbours, origin, source, factory = _settled(
             data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
         )
@@ -247,7 +247,7 @@ def examine_trainer(
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
-def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
+def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float) -> str:
     """The call that examines again, with the functions by their names."""
     names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
@@ -345,14 +345,8 @@ class _Kept:
             self._store.save(number, arrays)
 
 
-def _adjacency(named: Adjacency | str) -> Adjacency:
-    if named not in list(Adjacency):
-        raise ValueError(f"adjacency must be one of {', '.join(Adjacency)}, got {str(named)!r}")
-    return Adjacency(named)
-
-
 def _settled(
-    data: Any, model: Any, claim: Claim, *, records: int, seed: int, measure: str | None, label: str | None
+    data: Any, model: Any, claim: RecipeTraining, *, records: int, seed: int, measure: str | None, label: str | None
 ) -> tuple[Neighbours, dict[str, Any], dict[str, Any], ModelFactory]:
     """The neighbours, where they come from (for the record), how they were named (for people), and the model."""
     if isinstance(data, Neighbours):
@@ -379,7 +373,7 @@ def _digest(columns: Columns, index: int) -> str:
     return digest.hexdigest()
 
 
-def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
+def _claim_settings(game: Examination, claim: RecipeTraining) -> dict[str, Any]:
     return {
         "trainer": _named_with_settings(game.trainer),
         "model": named_by(game.model),
@@ -430,7 +424,7 @@ def _check_importable(work: Callable[[int], Examined]) -> None:
         ) from error
 
 
-def _trials(claim: Claim, examined: list[Examined]) -> Trials:
+def _trials(claim: RecipeTraining, examined: list[Examined]) -> Trials:
     """What the observer saw: the first steps, which all trainings took."""
     steps = min(len(one.ratio) for one in examined)
     ratio = np.stack([one.ratio[:steps] for one in examined]).cumsum(1)

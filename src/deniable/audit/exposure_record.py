@@ -14,13 +14,14 @@ from deniable.audit.exposure import Exposure, exposure, rank_correlations
 from deniable.audit.ground import Ground
 from deniable.audit.provenance import exposure_command, now, versions
 from deniable.data import Dataset
-from deniable.document import Question, scores_of
-from deniable.mechanisms import Adjacency
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Question, claimed
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, ExposureResult
 from deniable.results.shared import Provenance, Scores
 
-__all__ = ["exact_scores", "exposed_by", "exposure_alone", "exposure_document"]
+__all__ = ["exposed_by", "exposure_alone", "exposure_document", "scores_of"]
 
 CANDIDATES = 64
 """Records of U \\ D that stand in for x', with replace neighbours."""
@@ -34,14 +35,13 @@ def exposed_by(ground: Ground, progress: Progress | None = None) -> Exposure:
     inside, outside = ground.parts
     replace = ground.training.adjacency is Adjacency.REPLACE
     some = outside.take(_spread(len(outside))) if replace and len(outside) else None
-    return exposure(
-        ground.training, inside, seed=ground.seed, failure=ground.promise.delta, candidates=some, progress=progress
-    )
+    return exposure(ground.training, inside, seed=ground.seed, delta=ground.delta, candidates=some, progress=progress)
 
 
-def exact_scores(ground: Ground) -> Scores:
+def scores_of(ground: Ground) -> Scores:
     """What the noise allows at worst."""
-    return scores_of(ground.mechanism, Question(delta=ground.promise.delta, adjacency=ground.training.adjacency))
+    training = Training.of(ground.training)
+    return exact_scores(training.mechanism, Question(training.adjacency, ground.delta))
 
 
 def exposure_alone(ground: Ground, found: results.Exposure) -> ExposureResult:
@@ -49,12 +49,12 @@ def exposure_alone(ground: Ground, found: results.Exposure) -> ExposureResult:
     promise, training = ground.promise, ground.training
     settings = {field.name: named_by(getattr(training, field.name)) for field in fields(training)}
     settings |= {"data": ground.dataset.name, "data_sha256": ground.dataset.sha256, "records": ground.records}
-    settings |= {promise.name: promise.bound, "delta": promise.delta, "calibration": promise.calibration}
+    settings |= {promise.field.name: promise.bound, "delta": ground.delta, "calibration": ground.calibration}
     settings["seed"] = ground.seed
     return ExposureResult(
         input=convert(settings, AuditInput),
-        claimed=promise.claimed(),
-        exact=exact_scores(ground),
+        claimed=claimed(promise, ground.delta),
+        exact=scores_of(ground),
         exposure=found,
         provenance=Provenance(**ground.source, versions=versions(), command=exposure_command(settings, ground.source)),
         finished=now(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.recipe import Flat
 from deniable.audit.trainer import Seen
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
@@ -68,7 +68,7 @@ class _Part(NamedTuple):
 class Recomputer:
     """Recomputes trainings on D or D'; the columns are the records of both, the differing ones last."""
 
-    def __init__(self, claim: Claim, model: nn.Module, loss: Loss, columns: Columns) -> None:
+    def __init__(self, claim: RecipeTraining, model: nn.Module, loss: Loss, columns: Columns) -> None:
         self.claim, self.model, self.loss, self.columns = claim, model, loss, columns
         self.parameters = trainable(model)
         size = sum(p.numel() for p in self.parameters.values())

@@ -11,22 +11,22 @@ from msgspec import convert
 
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.course import course
-from deniable.audit.evidence import Claimed, Measured, measure
-from deniable.audit.ground import Ground, promised
+from deniable.audit.evidence import Measured, measure
+from deniable.audit.ground import Ground
 from deniable.audit.judgement import verdict
 from deniable.audit.provenance import audit_command, now, versions
 from deniable.audit.watching import watched
 from deniable.checks import whole
-from deniable.document import Question, scores_of
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import AUDITED, Question, claimed
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance
 from deniable.store import Store, opened
-from deniable.training import TrainingSettings
 
 __all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run"]
 
-CLAIMS = ("belief", "advantage", "epsilon", "noise", "delta", "calibration")
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
     "unlike of all; what is said about it holds."
@@ -74,18 +74,19 @@ def planned(
     return Plan.on(grounded(data, **settings), trials, measure)
 
 
-def grounded(data: str | Path | Callable[[], Any], *, records: int | None = None, **settings: Any) -> Ground:
+def grounded(
+    data: str | Path | Callable[[], Any], *, adjacency: Adjacency | str = Adjacency.REPLACE, **settings: Any
+) -> Ground:
     """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
 
-    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of
-    the data if that is less). `delta` is also the belief's
-    failure probability (default 1/records); `calibration` is exact or rdp. Other `settings`: `model`, `label`, `seed`
-    (see `Ground.of`), and those of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity,
-    adjacency, trials_per_block.
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of the data if that
+    is less). `delta` is also how often a belief may be exceeded (default 1/records); `calibration` is exact or rdp;
+    `adjacency` is replace or add-remove. Other `settings`: `model`, `label`, `seed` (see `Ground.of`), and those of
+    `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, trials_per_block.
     """
-    claim = {name: settings.pop(name) for name in CLAIMS if name in settings}
-    promised(records=2 if records is None else records, **claim)  # what is wrong with it is said before the data load
-    return Ground.of(data, lambda size: promised(records=size, **claim), records=records, **settings)
+    given = {name: settings.pop(name, None) for name in AUDITED}
+    claim = {name: bound for name, bound in given.items() if bound is not None}
+    return Ground.of(data, claim, adjacency=adjacency, **settings)
 
 
 def run(
@@ -110,23 +111,15 @@ def run(
 
 def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
     """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
-    training, promise = plan.training, plan.promise
-    exact = scores_of(plan.mechanism, Question(delta=promise.delta, adjacency=training.adjacency))
-    claimed = promise.claimed()
-    bound = claimed.belief or exact.belief
-    shown = measure(
-        trials,
-        delta=promise.delta,
-        belief_bound=bound,
-        rate=training.rate,
-        adjacency=training.adjacency,
-        confidence=confidence,
-        training=_claimed_of(training),
-    )
-    found = verdict(shown, claimed, exact)
+    training = Training.of(plan.training)
+    exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
+    promised = claimed(plan.promise, plan.delta)
+    bound = promised.belief or exact.belief
+    shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
+    found = verdict(shown, promised, exact)
     return AuditResult(
         input=convert(plan.settings, AuditInput),
-        claimed=claimed,
+        claimed=promised,
         exact=exact,
         measured=as_measured(shown),
         verdict=found.name,
@@ -140,10 +133,6 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
     )
 
 
-def _claimed_of(training: TrainingSettings) -> Claimed:
-    return Claimed(training.noise, training.rate, training.steps, training.adjacency)
-
-
 def as_measured(shown: Measured) -> results.Measured:
     """What the trials show, as the result has it."""
     return results.Measured(
@@ -154,7 +143,7 @@ def as_measured(shown: Measured) -> results.Measured:
             bound=shown.belief_bound,
             violation_rate=shown.violations.value,
             violation_interval=Ends(low=shown.violations.low, high=shown.violations.high),
-            at_failure=shown.belief_at_failure.result(),
+            at_delta=shown.belief_at_delta.result(),
             quantiles=shown.quantiles,
         ),
         epsilon=results.EpsilonMeasured(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.course import course
 from deniable.audit.diagnostics import Diagnosis, Report
-from deniable.audit.evidence import Claimed as ClaimedTraining
 from deniable.audit.evidence import measure
 from deniable.audit.judgement import Name, Verdict, verdict
 from deniable.audit.record import as_measured
 from deniable.audit.trials import Trials
-from deniable.document import Question, scores_of
-from deniable.mechanisms import Mechanism
+from deniable.document import exact_scores
+from deniable.mechanisms import Mechanism, Training
+from deniable.promises import Question
+from deniable.promises import claimed as claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
-from deniable.results.shared import Claimed
 
 __all__ = ["judge_training"]
 
@@ -28,7 +26,7 @@ NOTE = (
 
 
 def judge_training(
-    claim: Claim,
+    claim: RecipeTraining,
     claimed: Mechanism,
     trials: Trials | None,
     report: Report,
@@ -38,15 +36,13 @@ def judge_training(
     confidence: float,
 ) -> AuditResult:
     """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
-    exact = scores_of(claimed, Question(delta=delta, adjacency=claim.adjacency))
-    promised = Claimed(belief=None, advantage=None, epsilon=None, delta=delta)
+    exact = exact_scores(claimed, Question(claim.adjacency, delta))
+    promised = claimed_scores(None, delta)
     measured = Measured(trials=0)
     game = None
     if trials is not None:
-        bare = None if claim.schedule else ClaimedTraining(claim.noise, claim.rate, claim.steps, claim.adjacency)
-        settings: dict[str, Any] = {"delta": delta, "belief_bound": exact.belief, "rate": claim.rate}
-        settings["adjacency"] = claim.adjacency
-        shown = measure(trials, **settings, confidence=confidence, training=bare)
+        bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}
+        shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
     judged = _judged(report, game)
     return AuditResult(

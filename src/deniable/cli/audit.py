@@ -17,6 +17,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
+from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
     from deniable.audit.ground import Ground
@@ -32,23 +33,25 @@ EXAMPLES = (
     "deniable audit mnist --epsilon 2 --records 60000 --trials 0 --exposure"
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
-PROMISES = ("belief", "advantage", "epsilon", "noise")
 USUAL_TRIALS = 1000
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
+OLD_NAMES = {"--lr": "--learning-rate"}
+"""Options that had another name, which still works."""
 
 
 class AuditCommand(TyperCommand):
-    """Lets --records stand without a number, which an option of one value cannot."""
+    """Lets --records stand without a number, which an option of one value cannot, and takes old names of options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the missing word behind a bare --records."""
+        """Put the missing word behind a bare --records, and today's names for old ones."""
         return super().parse_args(ctx, list(_completed(args)))
 
 
 def _completed(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
-        yield word
+        name, equals, value = word.partition("=")
+        yield OLD_NAMES.get(name, name) + equals + value
         following = args[place + 1] if place + 1 < len(args) else "--"
         if word == "--records" and following.startswith("--"):
             yield EVERY_RECORD
@@ -58,6 +61,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(options.promised(AUDITED), before="delta")
 def audit(
     context: typer.Context,
     data: Annotated[
@@ -83,12 +87,6 @@ def audit(
     measure: Annotated[
         Text, option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
-    belief: Annotated[
-        Text, option("belief", "R", "Nobody becomes more than R sure, except with probability --delta.", PROMISE)
-    ] = None,
-    advantage: Annotated[Text, option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)] = None,
-    epsilon: Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)] = None,
-    noise: Annotated[Text, option("noise", "Z", "What noise of Z x sensitivity promises.", PROMISE)] = None,
     delta: Annotated[
         Text, option("delta", "D", "Delta, and how often the belief may be exceeded. Default 1/N.", PROMISE)
     ] = None,
@@ -106,7 +104,7 @@ def audit(
     ] = None,
     steps: Annotated[Text, option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
     clip: Annotated[Text, option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,
-    lr: Annotated[Text, option("lr", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
+    learning_rate: Annotated[Text, option("learning-rate", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
     optimizer: Annotated[Text, option("optimizer", "O", "sgd (default) or adam.", TRAINING)] = None,
     rate: Annotated[
         Text, option("rate", "Q", "Each record joins a step with probability Q. Default 1.", TRAINING)
@@ -140,6 +138,7 @@ def audit(
         bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
     ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    **promise: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
     from deniable.results.audit_result import ExposureResult
@@ -183,14 +182,9 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     sources = [texts[name] for name in ("data", "file") if texts[name] is not None]
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
-    given = [f"--{name}" for name in PROMISES if name in values]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise ValueError(f"name the promise: exactly one of --belief, --advantage, --epsilon, --noise, got {found}")
+    audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
     words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
     named = {name: texts[name] for name in words if texts[name] is not None}
-    if "lr" in values:
-        values["learning_rate"] = values.pop("lr")
     return {"data": sources[0], **values, **named}
 
 

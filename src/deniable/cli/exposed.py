@@ -25,7 +25,7 @@ __all__ = ["alone", "exposure_words", "show_alone", "written"]
 def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure:
     """The exposure; its records.csv and picture are in `place`, with labels and images only if asked for."""
     from deniable.audit.exposure import write_records
-    from deniable.audit.exposure_record import exact_scores, exposed_by, exposure_document
+    from deniable.audit.exposure_record import exposed_by, exposure_document, scores_of
     from deniable.report.exposed import exposed_records
 
     inside = ground.parts[0]
@@ -35,7 +35,7 @@ def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure
     table, picture = place / "records.csv", place / "exposed-records.png"
     with patience("Comparing exposure with dissimilarity ..."):
         write_records(exposed, inside.labels if show_records else None, table)
-        possible = exact_scores(ground).advantage
+        possible = scores_of(ground).advantage
         exposed_records(exposed, inside, possible, show_records).savefig(picture, dpi=150)
         found = exposure_document(exposed, inside, table, show_records)
     print(f"records: {table}, picture: {picture}", file=sys.stderr)

@@ -67,7 +67,7 @@ def _scale(document: AuditResult) -> Scale:
     if claimed.epsilon is not None and claimed.belief is None:
         return _epsilon_scale(document, game is not None, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
-    limits = game.belief.at_failure if game else None
+    limits = game.belief.at_delta if game else None
     row = None if limits is None else _row(limits)
     note = f"The belief that is exceeded with probability {words.rarely(document)}; measured with {sure}."
     return promise_scale(axis, claimed.belief, exact.belief, row, note)

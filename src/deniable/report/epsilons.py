@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
@@ -10,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec import structs
 
-from deniable.audit.promise import training_mechanism
 from deniable.audit.region import region
+from deniable.mechanisms import Training
 from deniable.numbers import at_least, at_most, short
 from deniable.report.amounts import figure
 from deniable.report.picture import (
@@ -113,10 +114,10 @@ def _interval(found: Axes, place: int, bound: EpsilonBound, right: float) -> Non
 
 def region_data(document: AuditResult, lower: float | None) -> list[RegionRow]:
     """The region of privacy around an audited training: analyses over the noise, and what was shown at its own."""
-    given, adjacency = document.input, document.input.adjacency
-    levels = [(given.noise * float(factor), None) for factor in FACTORS] + [(given.noise, lower)]
-    rows = [(noise, training_mechanism(noise, given.rate, given.steps), shown) for noise, shown in levels]
-    known = region(rows, document.exact.delta, adjacency)
+    training = Training.of(document.input)
+    levels = [(training.noise * float(factor), None) for factor in FACTORS] + [(training.noise, lower)]
+    rows = [(noise, replace(training, noise=noise).mechanism, shown) for noise, shown in levels]
+    known = region(rows, document.exact.delta, training.adjacency)
     return [row for row in known if isfinite(row.exact)]
 
 

@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from deniable.audit.promise import training_mechanism
 from deniable.bounds.advantage import least_fnr
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Training
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Data, Picture, axes, legend_above
 from deniable.report.words import exceeded
@@ -109,7 +108,7 @@ def _roc(document: AuditResult, roc: Roc) -> Picture:
     promised = document.claimed.epsilon
     data = {
         "measured": {"fpr": roc.fpr, "tpr": roc.tpr},
-        "exact": exact_curve(training_mechanism(given.noise, given.rate, given.steps), given.adjacency),
+        "exact": exact_curve(Training.of(given)),
         "promised": None if promised is None else promised_line(promised, delta),
     }
     told = (
@@ -121,9 +120,9 @@ def _roc(document: AuditResult, roc: Roc) -> Picture:
     return Picture("roc", "What the observer recognised", told + few, f"ROC curve. {told}", data, _draw_roc)
 
 
-def exact_curve(mechanism: Mechanism, adjacency: Adjacency) -> Data:
+def exact_curve(training: Training) -> Data:
     """The trade-off curve of a training: the largest true positive rate at every false one."""
-    fpr, tpr = privacy_loss(mechanism, adjacency).roc(CURVE_POINTS)
+    fpr, tpr = privacy_loss(training.mechanism, training.adjacency).roc(CURVE_POINTS)
     return {"fpr": fpr.tolist(), "tpr": tpr.tolist()}
 
 

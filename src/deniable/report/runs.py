@@ -13,7 +13,7 @@ from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult, Course
 from deniable.results.base import Result, UnreadableError, plain
 from deniable.results.compare_result import CompareResult, LevelResult
-from deniable.results.reading import kind_of, read_result
+from deniable.results.reading import kind_of, read_result, renamed
 from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
 from deniable.store import FILE, kept, verified
@@ -136,7 +136,7 @@ def _document_of(place: Path) -> Path:
 
 
 def _from_file(path: Path, name: str) -> Run:
-    document = _parsed(path)
+    document = renamed(_parsed(path))
     kind = _kind(path, document)
     try:
         result = read_result(document)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from deniable.audit.promise import training_mechanism
+from deniable.mechanisms import Training
 from deniable.numbers import as_given, counted, percent_as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
@@ -79,7 +79,7 @@ def _exact_curve(given: VerdictInput) -> Data | None:
     """Of the claimed training; None where the noise is not named."""
     if given.noise is None or given.adjacency is None:
         return None
-    return exact_curve(training_mechanism(given.noise, given.rate or 1.0, given.steps or 1), given.adjacency)
+    return exact_curve(Training(given.noise, given.rate or 1.0, given.steps or 1, given.adjacency))
 
 
 def _rates(document: VerdictResult) -> Picture:

@@ -69,7 +69,7 @@ def may_exceed(document: AuditResult) -> tuple[float | None, float | None]:
     """How often the belief may be exceeded: as promised, if a belief was; exactly, where the noise just allows it."""
     claimed, exact = document.claimed.belief, document.exact
     kept = claimed is None or exact.belief > claimed - 1e-6
-    return exact.belief_failure if claimed is not None else None, exact.belief_failure if kept else None
+    return exact.belief_delta if claimed is not None else None, exact.belief_delta if kept else None
 
 
 def belief_above(bound: float) -> str:

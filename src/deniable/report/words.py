@@ -10,6 +10,7 @@ from deniable.audit.judgement import DO_NOT_REDUCE
 from deniable.audit.scores_input import Errors
 from deniable.audit.thresholds import Limits
 from deniable.bounds import epsilon_to_belief
+from deniable.mechanisms import Training
 from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, counted, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
@@ -150,7 +151,7 @@ def verdict_limits(document: AuditResult) -> list[tuple[float, float, float]]:
     """(low, high, what the noise allows) of every interval that an audit shows beside its verdict."""
     exact, found = document.exact, document.game
     limits = [(found.advantage.low, found.advantage.high, exact.advantage)]
-    belief = found.belief.at_failure
+    belief = found.belief.at_delta
     if belief is not None:
         limits.append((belief.low, belief.high, exact.belief))
     bound = deciding(document)
@@ -285,7 +286,7 @@ def _promise(document: AuditResult) -> str:
     return (
         f"Noise of {figure(given.noise)} times the sensitivity in each of {counted(given.steps, 'step')}. It "
         f"allows {OBSERVER}, starting from 50 %, to become {_sure(exact.belief)}; the chance of more is at most "
-        f"{chance(exact.belief_failure)}."
+        f"{chance(exact.belief_delta)}."
     )
 
 
@@ -325,7 +326,7 @@ def guessed(advantage: Measured) -> str:
 
 def rarely(document: AuditResult) -> str:
     """How often a promised belief may be exceeded, as a person would write it: 1 %, or 1/60,000 of the records."""
-    failure, records = document.exact.belief_failure, document.input.records
+    failure, records = document.exact.belief_delta, document.input.records
     return f"1/{records:,}" if records > 100 and failure == 1 / records else percent_at_most(failure)
 
 
@@ -354,7 +355,7 @@ def _exceeded_too_often(document: AuditResult) -> Iterator[str]:
         return
     found = document.game
     low = found.belief.violation_interval.low
-    if low > document.exact.belief_failure:
+    if low > document.exact.belief_delta:
         yield (
             f"The belief of {share(found.belief.bound)} was exceeded in at least {share(low)} of the trainings "
             f"({_confidence(document)} confidence), more often than the {rarely(document)} that is allowed."
@@ -391,9 +392,7 @@ def _provable(document: AuditResult) -> float:
     by = deciding(document)
     if by is None or by.name != "mechanism":
         return counted
-    least = min(0.5, 0.7 * given.noise)
-    curve = MechanismCurve(given.rate, given.steps, delta, given.adjacency, least)
-    return max(counted, read(curve, limits).value)
+    return max(counted, read(MechanismCurve.of(Training.of(given), delta), limits).value)
 
 
 def assumptions(document: AuditResult) -> Iterator[tuple[str, str]]:

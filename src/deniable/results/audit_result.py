@@ -75,7 +75,7 @@ class BeliefMeasured(Part, frozen=True, kw_only=True):
     """The belief whose exceeding is counted."""
     violation_rate: float
     violation_interval: Ends
-    at_failure: Limits | None = None
+    at_delta: Limits | None = None
     """The belief that only a share delta of the trainings exceeds."""
     quantiles: dict[str, float] | None = None
 
@@ -209,7 +209,7 @@ class Exposure(Part, frozen=True, kw_only=True):
     note: str
 
 
-class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/1"):
+class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     """An audit of our own training, or the examination of somebody else's (which has diagnostics)."""
 
     kind: ClassVar[str] = "audit"
@@ -238,7 +238,7 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/1"):
         return Game(shown.trials, shown.advantage, shown.belief, shown.epsilon)
 
 
-class ExposureResult(Result, frozen=True, kw_only=True, tag="deniable/exposure/1"):
+class ExposureResult(Result, frozen=True, kw_only=True, tag="deniable/exposure/2"):
     """Who is exposed, without a campaign."""
 
     kind: ClassVar[str] = "exposure"

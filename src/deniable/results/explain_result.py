@@ -39,7 +39,7 @@ class Errors(Part, frozen=True, kw_only=True):
     belief: float | None
 
 
-class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/1"):
+class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2"):
     """What a release means for a person."""
 
     kind: ClassVar[str] = "explain"
@@ -52,7 +52,7 @@ class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/1")
     notes: tuple[str, ...]
 
 
-class ChooseResult(Result, frozen=True, kw_only=True, tag="deniable/choose/1"):
+class ChooseResult(Result, frozen=True, kw_only=True, tag="deniable/choose/2"):
     """The least noise that keeps a promise, and what it means for a person."""
 
     kind: ClassVar[str] = "choose"

@@ -15,7 +15,7 @@ from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "schema_name"]
+__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "renamed", "schema_name"]
 
 RESULTS: dict[str, type[Result]] = {
     result.kind: result
@@ -30,6 +30,7 @@ RESULTS: dict[str, type[Result]] = {
     )
 }
 """By the kind of result that a schema names."""
+_RENAMED = {f"deniable/{kind}/1": f"deniable/{kind}/2" for kind in ("audit", "exposure", "explain", "choose")}
 _MISSING = re.compile(r"missing required field `(\w+)`")
 _WORDS = {
     "int": "a whole number",
@@ -49,11 +50,21 @@ def schema_name(result: type[Result]) -> str:
 
 def read_result(document: Any) -> Result:
     """The result whose JSON values these are; UnreadableError says what is missing, wrong or of another version."""
+    document = renamed(document)
     found = RESULTS[kind_of(document)]
     try:
         return msgspec.convert(document, found)
     except msgspec.ValidationError as unlike:
         raise UnreadableError(_placed(str(unlike))) from unlike
+
+
+def renamed(document: Any) -> Any:
+    """A document as it is written today, where only names were others: in audit/1, delta of a belief was failure."""
+    if not isinstance(document, dict) or document.get("schema") not in _RENAMED:
+        return document
+    text = msgspec.json.encode(document).replace(b'"belief_failure":', b'"belief_delta":')
+    plain = msgspec.json.decode(text.replace(b'"at_failure":', b'"at_delta":'))
+    return {**plain, "schema": _RENAMED[document["schema"]]}
 
 
 def kind_of(document: Any, kinds: Collection[str] = RESULTS) -> str:

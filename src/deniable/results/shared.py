@@ -17,6 +17,7 @@ __all__ = [
     "Provenance",
     "Scores",
     "Spread",
+    "SuccessAt",
     "TprAt",
     "VerdictName",
 ]
@@ -64,19 +65,27 @@ class PpvAt(Part, frozen=True, kw_only=True):
     ppv: float
 
 
+class SuccessAt(Part, frozen=True, kw_only=True):
+    """The largest success of an attack that succeeds with probability `baseline` without the release."""
+
+    baseline: float
+    success: float
+
+
 class Scores(Part, frozen=True, kw_only=True):
     """What a mechanism allows at worst; epsilon is None where it is infinite."""
 
     epsilon: float | None
     delta: float
     belief: float
-    belief_failure: float
+    belief_delta: float
     """How often the belief may be exceeded."""
     prior: float
     advantage: float
     accuracy: float
-    tpr: tuple[TprAt, ...]
-    ppv: tuple[PpvAt, ...]
+    tpr: tuple[TprAt, ...] = ()
+    ppv: tuple[PpvAt, ...] = ()
+    success: tuple[SuccessAt, ...] = ()
 
 
 class Claimed(Part, frozen=True, kw_only=True):

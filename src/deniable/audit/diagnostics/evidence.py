@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.audit.alternatives import VECTORS
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.residuals import STEPWISE, Examined
 from deniable.mechanisms import Adjacency
 
@@ -47,7 +47,7 @@ class Diagnosis:
 class Evidence:
     """All trials; every field of `Examined` gets the trials as its first axis."""
 
-    claim: Claim
+    claim: RecipeTraining
     layers: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     sketched: tuple[int, ...]
@@ -71,7 +71,7 @@ class Evidence:
     @classmethod
     def of(
         cls,
-        claim: Claim,
+        claim: RecipeTraining,
         parameters: dict[str, tuple[int, ...]],
         sketched: list[int],
         members: Array,

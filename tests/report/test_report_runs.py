@@ -85,7 +85,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
-        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/2"),
+        ('{"schema": "deniable/explain/2"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
         ('{"schema": "deniable/audit/3"}', "a newer version"),
         ('{"schema": "deniable/audit/0"}', "an older version"),

@@ -197,7 +197,7 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
         assert shown in text if scores["belief"] < 1 else "certain" in text
         assert text in told.assessment(document)
         weak = told.weakness(scores["advantage"], told._from_even(scores["belief"], prior))
-        often = scores["belief"] < 1 and scores["belief_failure"] > 0.01
+        often = scores["belief"] < 1 and scores["belief_delta"] > 0.01
         assert (told.warning(document) != "") == (weak is not None or often)
         assert told.warning(document) in told.assessment(document)
 
@@ -252,7 +252,7 @@ def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
 def test_a_promise_that_was_not_made_is_not_shown() -> None:
     """Of an advantage no belief is promised; noise of a weaker analysis keeps a belief more often than is allowed."""
     document = audited("advantage", 0.1, "tight", 100)
-    failure = document.exact.belief_failure
+    failure = document.exact.belief_delta
     assert may_exceed(document) == (None, failure)
     claimed = structs.replace(document.claimed, belief=0.9)
     assert may_exceed(document.replace(claimed=claimed)) == (failure, None)

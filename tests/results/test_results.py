@@ -43,7 +43,7 @@ def test_a_result_is_frozen(verdict: VerdictResult) -> None:
         (lambda found: found.update(verdict="fine"), "verdict: invalid enum value 'fine'"),
         (lambda found: found.update(schema="deniable/verdict/2"), "of a newer version of deniable"),
         (lambda found: found.update(schema="deniable/verdict/0"), "of an older version of deniable"),
-        (lambda found: found.update(schema="other/verdict/1"), "wanted is one of deniable/explain/1"),
+        (lambda found: found.update(schema="other/verdict/1"), "wanted is one of deniable/explain/2"),
     ],
 )
 def test_what_is_not_whole_is_refused_with_its_place(verdict: VerdictResult, change: Any, said: str) -> None:

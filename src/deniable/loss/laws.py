@@ -282,8 +282,8 @@ class Law:
         while True:
             still_affordable()
             lasts = first * 1.5 ** np.arange(ahead)
-            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
-            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
+            ahead_of = np.outer(lasts, [1.0, 1.4, 2.5])
+            falls = self.composition.log_height(saddle.c, ahead_of.ravel()).reshape(ahead_of.shape) - saddle.value
             enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
             if enough.any():
                 found = int(enough.argmax())

@@ -265,14 +265,8 @@ class Law:
         return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
     def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
-
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
-        """
-        steps = self.composition.steps
-        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
-        roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
-        return np.asarray(roundoff + self.composition.schedule_error)
+        """Round-off of e^K."""
+        return np.asarray(self.composition.roundoff(saddle, frequencies) + self.composition.schedule_error)
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
@@ -287,7 +281,7 @@ class Law:
             enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
             if enough.any():
                 found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found].max()))
+                return float(lasts[found]), exp(min(float(falls[found].max()), 700.0))  # above 0 by round-off
             first, ahead = 1.5 * float(lasts[-1]), 4
 
 

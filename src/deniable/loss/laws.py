@@ -34,6 +34,7 @@ _TAPER_RADIANS = 110.0  # by which the waves of a tapered line turn over the dis
 _TAPER_EDGE = 5.5  # the taper is erfc(edge * (omega / width - 1)) / 2: within 4e-15 of 1 where it begins
 _TAPER_END = 6.0  # and below 1e-16 where it ends
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -91,7 +92,7 @@ class Line:
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
-            size = np.exp(self.cumulants - self.saddle.value)
+            size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
@@ -270,6 +271,8 @@ class Law:
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
+        if saddle.bend <= _NO_SPREAD:
+            raise UnresolvedError("one loss hides all others")
         first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
         farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))

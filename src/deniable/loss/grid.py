@@ -55,7 +55,6 @@ _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
 _MOST_EXPONENT = 650.0
 _LEFT_OUT_NATS = 60.0  # e^-60 of a sum is left out, far below its round-off
 _ON_GRID = 1e-9  # share of a cell within which an atom counts as lying on its edge
-_BLURRED = 1e-3  # share of a cell from which on the round-off of a loss counts as a move
 _LOSS_ROUNDOFF = 16 * EPS  # relative, of a step's losses
 
 
@@ -225,8 +224,7 @@ def _rises(masses: _Masses, spacing: float) -> tuple[Floats, Floats, float]:
     some = (masses.p > 0) | (masses.q > 0)
     drift = float(np.where(near & some, np.abs(masses.rise - snapped) + masses.doubt, 0.0).max(initial=0.0))
     least, most = np.where(near, snapped, least), np.where(near, snapped, most)
-    blurred = np.where(masses.doubt > _BLURRED * spacing, most - least, 0.0)  # all such mass was moved up
-    drift += max(float((masses.p * blurred).sum()), float((masses.q * blurred).sum()))
+    drift += max(float((mass * (most - least)).sum()) for mass in (masses.p, masses.q))  # mass that was moved up
     return least, most, min(drift, spacing)
 
 

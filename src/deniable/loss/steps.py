@@ -206,7 +206,7 @@ class LaplaceStep(Step):
     def envelope(self, c: float, omega: Floats) -> Floats:
         """Both atoms in phase, and the density, whose share falls like 1 / omega."""
         atoms = np.logaddexp(-c * self.epsilon, (c - 1) * self.epsilon) - log(2)
-        return np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega)))
+        return np.asarray(np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega))))
 
     @property
     def largest(self) -> float:

@@ -177,4 +177,5 @@ def _largest_rate(risk: _Risk, target: Promise) -> tuple[float, float]:
     start = -log(min(1.0, 4 * safe))
     inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION, unit=1.0)
     rate = exp(-inverse) * (1 - _PRECISION)
-    return rate, rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    share = _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    return rate, rate * share if share < 1 else 1 - rate  # nothing is known beyond

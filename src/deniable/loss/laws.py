@@ -34,6 +34,7 @@ _TAPER_RADIANS = 110.0  # by which the waves of a tapered line turn over the dis
 _TAPER_EDGE = 5.5  # the taper is erfc(edge * (omega / width - 1)) / 2: within 4e-15 of 1 where it begins
 _TAPER_END = 6.0  # and below 1e-16 where it ends
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -91,7 +92,7 @@ class Line:
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
-            size = np.exp(self.cumulants - self.saddle.value)
+            size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
@@ -265,29 +266,25 @@ class Law:
         return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
     def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
-
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
-        """
-        steps = self.composition.steps
-        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
-        roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
-        return np.asarray(roundoff + self.composition.schedule_error)
+        """Round-off of e^K."""
+        return np.asarray(self.composition.roundoff(saddle, frequencies) + self.composition.schedule_error)
 
     def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
+        if saddle.bend <= _NO_SPREAD:
+            raise UnresolvedError("one loss hides all others")
         first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
         farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
             still_affordable()
             lasts = first * 1.5 ** np.arange(ahead)
-            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
-            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
+            ahead_of = np.outer(lasts, [1.0, 1.4, 2.5])
+            falls = self.composition.log_height(saddle.c, ahead_of.ravel()).reshape(ahead_of.shape) - saddle.value
             enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
             if enough.any():
                 found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found].max()))
+                return float(lasts[found]), exp(min(float(falls[found].max()), 700.0))  # above 0 by round-off
             first, ahead = 1.5 * float(lasts[-1]), 4
 
 

@@ -13,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.effort import UnresolvedError, spend
+from deniable.loss.effort import UnresolvedError, spend, still_affordable
 
 __all__ = [
     "Nodes",
@@ -139,6 +139,7 @@ def _turned(losses: Numbers, weights: Numbers, omega: Floats, growth: Function) 
     for width in np.unique(widths):
         alike = np.nonzero(widths == width)[0]
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
+            still_affordable()
             sums[block] = _sums(losses, weights, rows[block, 0], rows[alike[0]] - rows[alike[0], 0], growth)
     return sums.ravel()
 

@@ -12,6 +12,7 @@ Error, added on the safe side:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, inf, isnan, pi, sqrt
 
@@ -224,10 +225,9 @@ class Law:
         still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
-        distances = self._distances(k)
-        last, beyond = self._last_frequency(saddle, self._farthest(saddle, period, distances))
+        last, beyond = self._last_frequency(saddle, lambda: self._farthest(k, saddle, period))
         count = last * period / (2 * pi) + 8
-        if _MANY_POINTS < count < inf and distances:
+        if _MANY_POINTS < count < inf and self._distances(k):
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             if not (self.patience and 8 <= count < inf):
@@ -246,14 +246,13 @@ class Law:
         centres = self.composition.centres
         return [] if isnan(sum(centres)) else [max(abs(k - centre), _NEAREST) for centre in dict.fromkeys(centres)]
 
-    @staticmethod
-    def _farthest(saddle: Saddle, period: float, distances: list[float]) -> float:
+    def _farthest(self, k: float, saddle: Saddle, period: float) -> float:
         """A frequency beyond which nothing is asked of a line: it is tapered before, or given up."""
         very_far = _FARTHEST * max(sqrt(2 * TINY / saddle.bend), abs(saddle.c))
+        distances = self._distances(k)
         if not distances:
             return very_far
-        tapered = max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances))
-        return min(very_far, 1.01 * tapered)
+        return min(very_far, 1.01 * max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances)))
 
     def _on_best_panels(
         self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
@@ -306,12 +305,12 @@ class Law:
         roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
         return np.asarray(roundoff + self.composition.schedule_error)
 
-    def _last_frequency(self, saddle: Saddle, farthest: float) -> tuple[float, float]:
+    def _last_frequency(self, saddle: Saddle, find_farthest: Callable[[], float]) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and |e^K|'s largest value beyond.
 
         Half-octave by half-octave, so that few of the exponentials are needed (loss.turns).
         """
-        first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
+        first, ahead, farthest = sqrt(2 * self.tiny / saddle.bend), 2, inf
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
             still_affordable()
@@ -322,7 +321,7 @@ class Law:
             if enough[:ahead].any():
                 found = int(enough.argmax())
                 return float(lasts[found]), exp(float(falls[found : found + _BEYOND + 1].max()))
-            first, ahead = 2 ** (ahead / 2) * first, 10
+            first, ahead, farthest = 2 ** (ahead / 2) * first, 10, find_farthest()
 
 
 def _by_chernoff(known: Known, law: Law, asked: Asked, enough: float) -> Known:

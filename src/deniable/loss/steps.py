@@ -68,6 +68,13 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
+    presence: float = 1.0
+    """Probability that the person takes part."""
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        """Gaussian noise on a sample of the same kind."""
+        raise TypeError(f"{type(self).__name__} is not sampled")
+
     def damped(self, decay: float) -> Step:
         """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
         return self

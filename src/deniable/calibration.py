@@ -374,6 +374,8 @@ def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
 
 def _steps_too_few(risk: _Risk, safe: int) -> float:
     """By how much the steps may be too few, if the numerical errors all fell on one side."""
+    if safe >= MOST_STEPS:  # nobody knows how many more would do
+        return float(safe)
     broken = safe + 1
     while broken <= MOST_STEPS and not risk.breaks(broken):
         broken += max(1, broken // 8)

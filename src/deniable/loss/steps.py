@@ -72,6 +72,13 @@ class Step(Pair):
         """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back."""
         return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
 
+    presence: float = 1.0
+    """Probability that the person takes part."""
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        """Gaussian noise on a sample of the same kind."""
+        raise TypeError(f"{type(self).__name__} is not sampled")
+
     def damped(self, decay: float) -> Step:
         """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
         return self

@@ -204,10 +204,12 @@ class QuantileNorm(Plain):
 class Plateau(Plain):
     """The learning rate falls where the loss on the records does not."""
 
+    lr, least = 1.0, float("inf")
+
     def move(self) -> None:
-        self.rates = self.rates if self.step else [1.0, float("inf")]
-        torch.optim.SGD(self.model.parameters(), lr=self.rates[0]).step()
-        self.rates = [self.rates[0] * (0.3 if self.loss() > self.rates[1] else 1), min(self.loss(), self.rates[1])]
+        torch.optim.SGD(self.model.parameters(), lr=self.lr).step()
+        self.lr *= 0.3 if self.loss() > self.least else 1.0
+        self.least = min(self.loss(), self.least)
 
 
 class Centred(Plain):
@@ -220,30 +222,28 @@ class Centred(Plain):
 
 
 class InParts(Plain):
-    """Gradient accumulation: each step is yielded in two parts; `each`: both have noise, of half the claimed scale."""
+    """Gradient accumulation: each step is yielded in two parts, the noise in the second."""
 
-    each = False
+    scale = 1.0
 
     def train(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
         for step in super().train(records, seed):
             if isinstance(step, Released):
                 yield step
                 continue
-            every, noisy = (
-                torch.arange(RECORDS)[: len(records.labels)],
-                [p.grad.clone() for p in self.model.parameters()],
-            )
+            every = torch.arange(len(records.labels))
+            noisy = [p.grad.clone() for p in self.model.parameters() if p.grad is not None]
             first = [g / step.divisor for g in self.total(self.x[:5], self.y[:5])]
             weights = list(self.model.parameters())
             yield AppliedStep(weights, first, step.divisor, every[:5])
             yield AppliedStep(weights, [g - f for g, f in zip(noisy, first, strict=True)], step.divisor, every[5:])
 
     def noise(self, total: list[Tensor]) -> list[Tensor]:
-        return [(0.5 if self.each else 1.0) * noise for noise in super().noise(total)]
+        return [self.scale * noise for noise in super().noise(total)]
 
 
 class InPartsTooLittle(InParts):
-    each = True
+    scale = 0.5
 
 
 class Moving(Plain):

@@ -7,12 +7,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import torch
 from msgspec import convert
 
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.course import course
 from deniable.audit.evidence import Measured, measure
-from deniable.audit.ground import Ground
+from deniable.audit.ground import CalibratedBy, Ground
 from deniable.audit.judgement import verdict
 from deniable.audit.provenance import audit_command, now, versions
 from deniable.audit.watching import watched
@@ -24,6 +25,7 @@ from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance
 from deniable.store import Store, opened
+from deniable.training.settings import Optimizer, Sensitivity
 
 __all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run"]
 
@@ -45,23 +47,75 @@ BARE = "Epsilon from local sensitivities is left out: it is infinite, since a st
 def audit(
     data: str | Path | Callable[[], Any],
     *,
+    belief: float | None = None,
+    advantage: float | None = None,
+    epsilon: float | None = None,
+    noise: float | None = None,
+    delta: float | None = None,
+    calibration: CalibratedBy = "exact",
+    records: int | None = None,
+    label: str | None = None,
+    measure: str | None = None,
+    model: str | Callable[[], torch.nn.Module] | None = None,
+    steps: int = 30,
+    clip: float = 3.0,
+    learning_rate: float = 0.005,
+    optimizer: Optimizer = "sgd",
+    rate: float = 1.0,
+    sensitivity: Sensitivity = "global",
+    adjacency: Adjacency | str = Adjacency.REPLACE,
+    loss: str | Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = "cross-entropy",
+    trials: int = 1000,
+    trials_per_block: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
-    confidence: float = 0.95,
-    **settings: Any,
 ) -> AuditResult:
     """Play the strongest observer against your own training, many times, and say how close it comes.
 
-    ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
-    finished block is kept in that directory, and `resume` goes on with the campaign there. The result depends on the
-    settings alone but for `seconds`, `trials_per_second` and `finished`. `progress` hears (trials done, trials in all);
-    without it, a bar is shown where standard error is a terminal. Workers are spawned: a script needs
-    ``if __name__ == "__main__":``, or ``processes=1``.
+    ``audit("digits", belief=0.9, delta=0.01, trials=1000)``. The result depends on the settings alone but for
+    `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs ``if __name__ == "__main__":``,
+    or ``processes=1``.
+
+    The promise, exactly one of:
+        belief: Nobody becomes more than so sure, except with probability `delta`.
+        advantage: No attack has TPR - FPR above it.
+        epsilon: The training is (epsilon, delta)-DP.
+        noise: The noise multiplier itself; what it implies is tested.
+    delta: Default 1/records.
+    calibration: How the noise is found: exact, or rdp as in the papers (more noise).
+
+    The data:
+        data: A name, a file, or a function (`deniable.data.load`).
+        records: Of D, drawn at random. Default 100, or half of the data if that is less.
+        label: The label's column of a .csv file.
+        measure: How unlike neighbours are: ssim, euclidean, hamming, manhattan or cosine. Default: by the data.
+
+    The training, DP-SGD or DP-Adam:
+        model: logistic, mlp:64,32, cnn, "module:function", or a function that returns an nn.Module. Default: by the
+            data.
+        rate: The probability of each record to be in a step's batch; 1: full batches.
+        sensitivity: global, or local: an instrument to test the theory, without any privacy.
+        adjacency: replace (sensitivity 2 x clip) or add-remove (clip).
+        loss: cross-entropy, "module:function", or a function of (outputs, targets) to one loss an example.
+
+    The campaign:
+        trials_per_block: Default: what suits the model.
+        out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
+        processes: Workers. Default: one a core.
+        progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
     """
+    given: dict[str, Any] = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
+    training: dict[str, Any] = {"steps": steps, "clip": clip, "learning_rate": learning_rate, "optimizer": optimizer}
+    training |= {"rate": rate, "sensitivity": sensitivity, "loss": loss}
+    training |= {} if trials_per_block is None else {"trials_per_block": trials_per_block}
+    chosen: dict[str, Any] = {"delta": delta, "calibration": calibration, "records": records, "model": model}
+    chosen |= {"label": label, "seed": seed, "adjacency": adjacency, "trials": trials, "measure": measure}
     with opened(out, resume) as store:
-        plan = planned(data, **settings)
+        plan = planned(data, **given, **chosen, **training)
         with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
             return run(plan, store, processes=processes, progress=told, confidence=confidence)[0]
 

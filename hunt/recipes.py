@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from deniable.audit import AppliedStep, Records, Released
+from deniable.examination import AppliedStep, Records, Released
 
 __all__ = [
     "CLASSES",

@@ -16,27 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit, ndtr
 
-from deniable.audit.bound import epsilon_of_mu
-from deniable.audit.estimators import Region
-from deniable.audit.intervals import (
+from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.estimators import Region
+from deniable.evidence.intervals import (
     advantage_interval,
     auc_interval,
     average_precision_interval,
     best_advantage_interval,
     tpr_interval,
 )
-from deniable.audit.judgement import judge_bound
-from deniable.audit.likelihood import (
+from deniable.evidence.likelihood import (
     Moments,
     largest_likelihood_mu,
     largest_separation_mu,
     likelihood_mu,
     separation_mu,
 )
-from deniable.audit.one_run import one_run, one_run_gaussian
-from deniable.audit.scored import Asked
-from deniable.audit.scores_input import Scores
-from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
+from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.score_audit import Asked
+from deniable.evidence.scores import Scores
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
+from deniable.evidence.verdict import judge_bound
 from deniable.promises import Epsilon
 from hunt.find import Find
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import deniable as dn
-from deniable.audit import examine_trainer
+from deniable.results import AuditResult
 from deniable.training import Neighbours
 from hunt.find import Find
 from hunt.recipes import CLASSES, CLIP, FEATURES, RATE, RECORDS, SIGMA, STEPS, VARIANTS, Training, network
@@ -44,17 +42,16 @@ def random_training(seed: int) -> Training:
     return Training(rate, tuple(parts))
 
 
-def examine(training: Training, seed: int, trials: int = TRIALS) -> dict[str, Any]:
-    """The audit's document of one training on random records."""
+def examine(training: Training, seed: int, trials: int = TRIALS) -> AuditResult:
+    """The result of one training on random records."""
     generator = np.random.default_rng(seed)
     records = 1.2 * generator.normal(size=(RECORDS, FEATURES)).astype(np.float32)
     neighbours = Neighbours.of(records, generator.integers(0, CLASSES, RECORDS), int(generator.integers(RECORDS)))
     step = dn.Gaussian(SIGMA) if training.rate == 1 else dn.Gaussian(SIGMA).subsampled(training.rate)
-    document: dict[str, Any] = examine_trainer(
+    return dn.examine(
         neighbours, trainer=training, claimed=step.composed(STEPS), clip=CLIP, adjacency="add-remove", model=network,
         trials=trials, seed=seed % 2**31, processes=1, delta=1e-3,
     )  # fmt: skip
-    return document
 
 
 def _fault(training: Training, seed: int) -> str:

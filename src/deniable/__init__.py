@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable import promises
 from deniable.calibration import Calibration, calibrate
@@ -52,16 +52,47 @@ __all__ += promises.__all__
 __version__ = "0.1.0"
 
 
-_ROOMS = ("adversaries", "audit", "bounds", "comparison", "data", "local", "report", "store", "training")
-"""Modules that are imported when they are first asked for; `audit`, which may be called, and some need torch."""
+_ROOMS = (
+    "adversaries",
+    "bounds",
+    "campaigns",
+    "comparison",
+    "data",
+    "evidence",
+    "examination",
+    "local",
+    "report",
+    "results",
+    "store",
+    "training",
+)
+"""Modules that are imported when they are first asked for; some need torch."""
+_FUNCTIONS = {
+    "attack": ("deniable.comparison.own", "attack_model"),
+    "audit": ("deniable.campaigns.audit", "audit"),
+    "compare": ("deniable.comparison.record", "compare"),
+    "examine": ("deniable.examination.examine", "examine"),
+}
+"""Likewise: what trains and attacks needs torch."""
+
+if TYPE_CHECKING:
+    from deniable.campaigns.audit import audit as audit
+    from deniable.comparison.own import attack_model as attack
+    from deniable.comparison.record import compare as compare
+    from deniable.examination.examine import examine as examine
+
+__all__ += ["attack", "audit", "compare", "examine"]
 
 
 def __getattr__(name: str) -> Any:
-    """`deniable.audit(...)`, `deniable.data` and the other rooms, imported when they are first asked for."""
+    """Rooms, and functions that train, imported when they are first asked for."""
     if name in _ROOMS:
         return import_module(f"deniable.{name}")
+    if name in _FUNCTIONS:
+        room, function = _FUNCTIONS[name]
+        return getattr(import_module(room), function)
     raise AttributeError(f"module 'deniable' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *_ROOMS, *_FUNCTIONS])

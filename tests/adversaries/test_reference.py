@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from deniable.adversaries import Identifiability, LossThreshold, WhiteBox
-from deniable.audit.estimators import Advantage, GaussianCurve, Region, estimate
-from deniable.audit.one_run import one_run, one_run_gaussian
-from deniable.audit.scores_input import Scores
-from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Split
 from deniable.comparison.results import lower_bound
 from deniable.data import Dataset, purchases
+from deniable.evidence.estimators import Advantage, GaussianCurve, Region, estimate
+from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.scores import Scores
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split
 from deniable.training.settings import Neighbours, TrainingSettings
 
 AUDITS = 400

@@ -6,7 +6,9 @@ import pytest
 
 pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 
-from deniable.audit import Plan, Trials, planned, play
+from deniable.campaigns.audit import planned
+from deniable.campaigns.campaign import Plan, play
+from deniable.evidence.trials import Trials
 
 BELIEF, DELTA = 0.9, 0.01
 

@@ -15,7 +15,9 @@ import pytest
 from torch import nn
 
 import deniable as dn
-from deniable.audit import Trials, judge, planned, play
+from deniable.campaigns.audit import judge, planned
+from deniable.campaigns.campaign import play
+from deniable.evidence.trials import Trials
 from deniable.promises import Belief, Epsilon, audited_promise, claimed
 from deniable.results.base import plain
 from deniable.results.reading import schema_name
@@ -43,8 +45,8 @@ def same(first: Trials, second: Trials) -> bool:
 
 def test_dn_audit_is_the_function_before_and_after_its_import() -> None:
     program = (
-        "import deniable as dn, sys; assert 'torch' not in sys.modules; assert callable(dn.audit);"
-        "import deniable.audit; assert callable(dn.audit); assert callable(dn.audit.audit)"
+        "import deniable as dn, sys, inspect; assert 'torch' not in sys.modules; assert inspect.isfunction(dn.audit);"
+        "import deniable.campaigns.audit; assert inspect.isfunction(dn.audit); assert inspect.isfunction(dn.examine)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

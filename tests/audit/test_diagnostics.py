@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from deniable import Adjacency, Gaussian
-from deniable.audit import AppliedStep, Records
-from deniable.audit import examination as room
-from deniable.audit.claim import RecipeTraining
-from deniable.audit.diagnostics import Report
+from deniable.examination import AppliedStep, Records
+from deniable.examination import examine as room
+from deniable.examination.claim import RecipeTraining
+from deniable.examination.diagnostics import Report
 from deniable.training import Neighbours
 from deniable.training.losses import loss_function
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from deniable import Adjacency, Gaussian, GaussianDP, RandomizedResponse, privacy_loss
-from deniable.audit.bound import epsilon_of_mu
-from deniable.audit.credible import credible, epsilon_at_most
-from deniable.audit.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate, read
-from deniable.audit.limits import joint_tails, upper_limit
-from deniable.audit.scores_input import Errors, Scores
-from deniable.audit.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
 from deniable.bounds.advantage import least_epsilon_erlingsson, least_epsilon_from_rates
+from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.credible import credible, epsilon_at_most
+from deniable.evidence.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate, read
+from deniable.evidence.limits import joint_tails, upper_limit
+from deniable.evidence.scores import Errors, Scores
+from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
 
 DELTA = 1e-5
 RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]

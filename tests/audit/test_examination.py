@@ -11,8 +11,8 @@ import torch
 from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
-from deniable.audit import AppliedStep
-from deniable.audit.claim import RecipeTraining
+from deniable.examination import AppliedStep
+from deniable.examination.claim import RecipeTraining
 from deniable.store import StoreError
 from deniable.training import Neighbours
 
@@ -23,7 +23,7 @@ def examined(trainer: Any, rate: float = 1.0, adjacency: str = "add-remove", **s
     noise = dn.Gaussian(3.0 if adjacency == "add-remove" else 1.5)
     claimed = (noise if rate == 1 else noise.subsampled(rate)).composed(STEPS)
     given = {"model": small, "trials": 40, "records": 40, "processes": 1, "data": "digits"}
-    return dn.audit(trainer=trainer, claimed=claimed, clip=1.0, adjacency=adjacency, **(given | settings))
+    return dn.examine(trainer=trainer, claimed=claimed, clip=1.0, adjacency=adjacency, **(given | settings))
 
 
 def failed(document: dict[str, Any]) -> set[str]:
@@ -140,7 +140,7 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
     rate = 1.0 if batch is None else 0.2
     loop = OpacusLoop(optimizer=optimizer, batch=batch, passes=STEPS if batch is None else 2)
     claimed = dn.Gaussian(3.0).composed(STEPS) if batch is None else dn.Gaussian(3.0).subsampled(rate).composed(10)
-    document = dn.audit(
+    document = dn.examine(
         "digits", trainer=loop, model=small, claimed=claimed, clip=1.0, adjacency="zero-out",
         trials=16, records=40, processes=1,
     )  # fmt: skip
@@ -198,7 +198,7 @@ def test_a_flat_vector_a_dictionary_and_a_list_are_the_same_step() -> None:
     model = small()
     named = {f"_module.{name}": p for name, p in model.named_parameters()}
     flat = torch.cat([p.flatten() for p in model.parameters()])
-    from deniable.audit.trainer import seen  # noqa: PLC0415
+    from deniable.examination.trainer import seen  # noqa: PLC0415
 
     parameters = {name: p.detach() for name, p in model.named_parameters()}
     for form in (model, named, flat, list(model.parameters())):

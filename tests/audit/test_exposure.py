@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from deniable.audit import exposure as room
-from deniable.audit.exposure import exposure, rank_correlations, write_records
+from deniable.campaigns import exposure as room
+from deniable.campaigns.exposure import exposure, rank_correlations, write_records
 from deniable.data import load
 from deniable.mechanisms import Gaussian, GaussianDP
 from deniable.scores import privacy_loss

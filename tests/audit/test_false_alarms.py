@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from deniable.audit.bound import epsilon_of_mu
-from deniable.audit.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate
-from deniable.audit.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
-from deniable.audit.one_run import one_run, one_run_gaussian
-from deniable.audit.scores_input import Floats, Scores
-from deniable.audit.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
+from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate
+from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
+from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.scores import Floats, Scores
+from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
 
 AUDITS, CONFIDENCE, BAR, DELTA = 2000, 0.95, 0.065, 1e-5
 RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]

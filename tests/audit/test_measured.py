@@ -10,9 +10,11 @@ import pytest
 from scipy.optimize import brentq
 
 from deniable import Adjacency, Gaussian, GaussianDP, Training, compose, privacy_loss
-from deniable.audit import Plan, Trials, judge, measure, play
-from deniable.audit.evidence import Errors, belief_in_truth, gaussian_epsilon
-from deniable.audit.sensitivity import epsilon_from_sensitivity, largest_shift
+from deniable.campaigns.audit import judge
+from deniable.campaigns.campaign import Plan, play
+from deniable.evidence.measured import Errors, belief_in_truth, gaussian_epsilon, measure
+from deniable.evidence.sensitivity import epsilon_from_sensitivity, largest_shift
+from deniable.evidence.trials import Trials
 
 
 def phi(x: float) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 import deniable as dn
-from deniable.audit import AppliedStep, Records
+from deniable.examination import AppliedStep, Records
 
 STEPS = 6
 
@@ -93,7 +93,7 @@ class Training:
 def examined(trainer: Training, trials: int = 16) -> dict[str, Any]:
     claimed = dn.Gaussian(trainer.sigma).subsampled(trainer.rate).composed(STEPS)
     given = {"model": MODELS[trainer.model], "clip": 1.0, "adjacency": "add-remove", "records": 40}
-    return dn.audit("digits", trainer=trainer, claimed=claimed, trials=trials, processes=1, **given)
+    return dn.examine("digits", trainer=trainer, claimed=claimed, trials=trials, processes=1, **given)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])

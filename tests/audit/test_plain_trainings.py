@@ -14,9 +14,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 import deniable as dn
-from deniable.audit import AppliedStep, Records, Released
-from deniable.audit.examination import _spent, looks
-from deniable.audit.recipe import Recipe
+from deniable.examination import AppliedStep, Records, Released
+from deniable.examination.examine import _spent, looks
+from deniable.examination.recipe import Recipe
 from deniable.training import Neighbours
 
 RECORDS, FEATURES, CLASSES = 24, 10, 4
@@ -271,7 +271,7 @@ def audited(training: Plain, model: Any = net, trials: int = 14, **settings: Any
     neighbours = Neighbours.of(records, generator.integers(0, CLASSES, RECORDS), 7)
     step = dn.Gaussian(NOISE).subsampled(training.rate) if training.rate < 1 else dn.Gaussian(NOISE)
     given = {"clip": CLIP, "adjacency": "add-remove", "model": model, "trials": trials, "processes": 1, "delta": 1e-3}
-    found: dict[str, Any] = dn.audit(neighbours, trainer=training, claimed=step.composed(STEPS), **given, **settings)
+    found: dict[str, Any] = dn.examine(neighbours, trainer=training, claimed=step.composed(STEPS), **given, **settings)
     return found
 
 

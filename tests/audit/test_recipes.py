@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 import deniable as dn
-from deniable.audit import AppliedStep, Records, Released, watch_opacus
-from deniable.audit.claim import RecipeTraining
-from deniable.audit.examination import looks
-from deniable.audit.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
-from deniable.audit.trainer import seen
+from deniable.examination import AppliedStep, Records, Released, watch_opacus
+from deniable.examination.claim import RecipeTraining
+from deniable.examination.examine import looks
+from deniable.examination.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
+from deniable.examination.trainer import seen
 from deniable.training import Neighbours
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -91,7 +91,7 @@ def audited(training: Any, claimed: dn.Mechanism | None = None, **settings: Any)
     neighbours = Neighbours.of(1.2 * generator.normal(size=(20, 8)), generator.integers(0, 3, 20), 4)
     given = {"clip": CLIP, "adjacency": "add-remove", "model": network, "trials": 10, "processes": 1, "delta": 1e-3}
     claimed = claimed or dn.Gaussian(SIGMA).composed(STEPS)
-    found: dict[str, Any] = dn.audit(neighbours, trainer=training, claimed=claimed, **(given | settings))
+    found: dict[str, Any] = dn.examine(neighbours, trainer=training, claimed=claimed, **(given | settings))
     return found
 
 

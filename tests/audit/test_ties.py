@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
-from deniable.audit.curves import FEW_VALUES, RocBand
-from deniable.audit.estimators import MechanismCurve, Region, estimate
-from deniable.audit.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
-from deniable.audit.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
-from deniable.audit.limits import Interval
-from deniable.audit.scored import METHODS, ONE_RUN, Asked, judge_scores
-from deniable.audit.scores_input import Scores
-from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, shift, untied
+from deniable.evidence.estimators import MechanismCurve, Region, estimate
+from deniable.evidence.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
+from deniable.evidence.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
+from deniable.evidence.limits import Interval
+from deniable.evidence.roc_band import FEW_VALUES, RocBand
+from deniable.evidence.score_audit import METHODS, ONE_RUN, Asked, judge_scores
+from deniable.evidence.scores import Scores
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, shift, untied
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from hunt import statistics

@@ -12,7 +12,7 @@ from torch import Tensor
 from trainers import Broken
 
 import deniable as dn
-from deniable.audit import AppliedStep
+from deniable.examination import AppliedStep
 
 STEPS, SIZES = 6, (768, 12, 120, 10)
 
@@ -92,7 +92,7 @@ class Gradient(Noise):
 def examined(trainer: Any, **settings: Any) -> dict[str, Any]:
     claimed = dn.Gaussian(trainer.sigma).composed(STEPS)
     given = {"clip": 1.0, "adjacency": "add-remove", "model": "trainers:small", "trials": 24, "records": 40}
-    return dn.audit("digits", trainer=trainer, claimed=claimed, processes=1, **(given | settings))
+    return dn.examine("digits", trainer=trainer, claimed=claimed, processes=1, **(given | settings))
 
 
 NAMED = [

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from deniable.audit.evidence import Measured, advantage_interval, measure
-from deniable.audit.ground import least_noise
-from deniable.audit.judgement import verdict
-from deniable.audit.limits import interval
-from deniable.audit.scored import Asked, judge_scores
-from deniable.audit.scores_input import Errors, Scores
-from deniable.audit.thresholds import Limits, shift
-from deniable.audit.trials import Trials
+from deniable.campaigns.setup import least_noise
 from deniable.document import exact_scores
+from deniable.evidence.limits import interval
+from deniable.evidence.measured import Measured, advantage_interval, measure
+from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.scores import Errors, Scores
+from deniable.evidence.thresholds import Limits, shift
+from deniable.evidence.trials import Trials
+from deniable.evidence.verdict import verdict
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief, Epsilon, Question, claimed
 from deniable.report import tables, words

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from deniable.audit.bound import epsilon_of_mu
-from deniable.audit.intervals import auc_interval, average_precision_interval, tpr_interval
-from deniable.audit.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
-from deniable.audit.one_run import (
+from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.intervals import auc_interval, average_precision_interval, tpr_interval
+from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
+from deniable.evidence.one_run import (
     epsilon_from_guesses,
     mu_from_guesses,
     one_run,
@@ -20,7 +20,7 @@ from deniable.audit.one_run import (
     right_guesses,
     right_guesses_p,
 )
-from deniable.audit.scores_input import Scores
+from deniable.evidence.scores import Scores
 
 DELTA = 1e-5
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from deniable.audit import AppliedStep, Records, watch_opacus
+from deniable.examination import AppliedStep, Records, watch_opacus
 
 
 def small() -> nn.Module:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.audit.bound import epsilon_of_mu
-from deniable.audit.file import read_scores
-from deniable.audit.origin import settled
-from deniable.audit.scored import Asked
+from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.row_origin import settled
+from deniable.evidence.score_audit import Asked
+from deniable.evidence.scores_file import read_scores
 from deniable.promises import Epsilon
 
 from .conftest import Run

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 
 from deniable.adversaries import LossThreshold, WhiteBox
-from deniable.audit.region import region
+from deniable.campaigns.region import region
 from deniable.comparison import Plan, compare, play
 from deniable.comparison.observers import observers
 from deniable.comparison.play import unit

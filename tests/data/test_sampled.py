@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.audit.campaign import choose_neighbours
+from deniable.campaigns.campaign import choose_neighbours
 from deniable.data import digits, load, most_dissimilar, purchases, sampled, split
 from deniable.data.sampled import likely_dissimilar, too_many_pairs
 from deniable.mechanisms import Adjacency

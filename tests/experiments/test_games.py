@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from deniable.audit import campaign
+from deniable.campaigns import campaign
 from deniable.experiments import games
 from deniable.experiments.games import (
     CASES,

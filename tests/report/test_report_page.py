@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from deniable.audit.course import MOST_POINTS, course
-from deniable.audit.trials import Trials
+from deniable.campaigns.plot_data import MOST_POINTS, course
+from deniable.evidence.trials import Trials
 from deniable.report import read, render
 from deniable.report.page import page
 from deniable.report.runs import Run

@@ -21,14 +21,14 @@ pytest.importorskip("torch", reason="audits need the extra 'train'")
 from rich.console import Console
 
 from deniable import words as told
-from deniable.audit.campaign import Plan
-from deniable.audit.ground import least_noise
-from deniable.audit.record import judge
-from deniable.audit.scored import Asked, judge_scores
-from deniable.audit.scores_input import Scores
-from deniable.audit.trials import Trials
+from deniable.campaigns.audit import judge
+from deniable.campaigns.campaign import Plan
+from deniable.campaigns.setup import least_noise
 from deniable.cli import trials as text_of_audit
 from deniable.document import explain
+from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.scores import Scores
+from deniable.evidence.trials import Trials
 from deniable.mechanisms import Adjacency, Training
 from deniable.numbers import percent_at_most
 from deniable.promises import Epsilon, audited_promise

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from deniable.audit.scored import Asked, judge_scores
-from deniable.audit.scores_input import Scores
+from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.scores import Scores
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result
 
 

@@ -73,7 +73,7 @@ def attack(
 
 
 def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
-    from deniable.audit.provenance import attack_command, versions
+    from deniable.campaigns.provenance import attack_command, versions
     from deniable.comparison.own import attack_model, read_model, read_records
     from deniable.results.base import plain
     from deniable.results.shared import Provenance

@@ -20,7 +20,7 @@ from deniable.cli.waiting import patience
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
-    from deniable.audit.ground import Ground
+    from deniable.campaigns.setup import Ground
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
     from deniable.store import Store
@@ -208,8 +208,8 @@ def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | N
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
-        from deniable.audit.campaign import Plan
-        from deniable.audit.record import run
+        from deniable.campaigns.audit import run
+        from deniable.campaigns.campaign import Plan
         from deniable.cli.exposed import written
 
         trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
@@ -233,7 +233,7 @@ def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
 
 
 def _ground(arguments: dict[str, Any]) -> Ground:
-    from deniable.audit.record import grounded
+    from deniable.campaigns.audit import grounded
 
     return grounded(**arguments)
 

@@ -16,7 +16,7 @@ from deniable.cli.running import bar, print_parts
 from deniable.cli.waiting import patience
 
 if TYPE_CHECKING:
-    from deniable.audit.ground import Ground
+    from deniable.campaigns.setup import Ground
     from deniable.results.audit_result import Exposure, ExposureResult
 
 __all__ = ["alone", "exposure_words", "show_alone", "written"]
@@ -24,8 +24,8 @@ __all__ = ["alone", "exposure_words", "show_alone", "written"]
 
 def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure:
     """The exposure; its records.csv and picture are in `place`, with labels and images only if asked for."""
-    from deniable.audit.exposure import write_records
-    from deniable.audit.exposure_record import exposed_by, exposure_document, scores_of
+    from deniable.campaigns.exposure import write_records
+    from deniable.campaigns.exposure_result import exposed_by, exposure_document, scores_of
     from deniable.report.exposed import exposed_records
 
     inside = ground.parts[0]
@@ -44,7 +44,7 @@ def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure
 
 def alone(ground: Ground, out: str | None, show_records: bool = False) -> ExposureResult:
     """The exposure without a campaign; with `out`, exposure.json is there, too."""
-    from deniable.audit.exposure_record import exposure_alone
+    from deniable.campaigns.exposure_result import exposure_alone
 
     place = Path(out or ".")
     document = exposure_alone(ground, written(ground, place, show_records))

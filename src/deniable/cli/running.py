@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deniable.audit.watching import bar
+from deniable.campaigns.progress import bar
 from deniable.cli.options import told
 from deniable.cli.stopping import Stopped
 

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deniable.audit.scored import INDEPENDENT
 from deniable.cli.running import print_parts
+from deniable.evidence.score_audit import INDEPENDENT
 from deniable.numbers import as_given, at_least, at_most, counted
 from deniable.report import words
 from deniable.report.amounts import figure

@@ -14,7 +14,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
-    from deniable.audit.scored import Asked
+    from deniable.evidence.score_audit import Asked
     from deniable.results.shared import Provenance
     from deniable.results.verdict_result import VerdictInput
 
@@ -93,9 +93,9 @@ def verdict(
 
     try:
         asked = _asked(context.params)
-        from deniable.audit.file import read_rows
-        from deniable.audit.origin import settled
-        from deniable.audit.scored import judge_scores
+        from deniable.evidence.row_origin import settled
+        from deniable.evidence.score_audit import judge_scores
+        from deniable.evidence.scores_file import read_rows
 
         with patience("Reading the scores ..."):
             rows = read_rows(scores)
@@ -120,7 +120,7 @@ def _provenance(given: VerdictInput) -> Provenance:
     from hashlib import sha256
     from pathlib import Path
 
-    from deniable.audit.provenance import verdict_command, versions
+    from deniable.campaigns.provenance import verdict_command, versions
     from deniable.results.base import plain
     from deniable.results.shared import Provenance
 
@@ -129,7 +129,7 @@ def _provenance(given: VerdictInput) -> Provenance:
 
 
 def _asked(texts: Mapping[str, Any]) -> Asked:
-    from deniable.audit.scored import Asked, rule_named
+    from deniable.evidence.score_audit import Asked, rule_named
     from deniable.mechanisms import Adjacency, Training
     from deniable.promises import Epsilon
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from deniable.adversaries import LossThreshold
-from deniable.audit.campaign import Plan
-from deniable.audit.intervals import advantage_interval
-from deniable.audit.limits import Interval
-from deniable.audit.record import planned
-from deniable.audit.scores_input import Errors
+from deniable.campaigns.audit import planned
+from deniable.campaigns.campaign import Plan
 from deniable.comparison.results import Spread, advantages, spread_of
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load
+from deniable.evidence.intervals import advantage_interval
+from deniable.evidence.limits import Interval
+from deniable.evidence.scores import Errors
 from deniable.scores import privacy_loss
 from deniable.training import run_block
 
@@ -50,7 +50,7 @@ def observers(
 ) -> list[Observers]:
     """Play A_DI in `trials` trainings for each epsilon, and A_MI against the models of the first `attacked` of them.
 
-    `settings` are those of `deniable.audit.record.planned`; by default the noise is scaled to the local sensitivity, as
+    `settings` are those of `campaigns.audit.planned`; by default the noise is scaled to the local sensitivity, as
     in 001, an instrument without a privacy guarantee (ERRATA 8), so that A_DI reaches its bound.
     """
     known = {"sensitivity": "local", "delta": 1 / records, **settings}

@@ -16,12 +16,12 @@ from msgspec import convert
 from torch import Tensor, nn
 
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
-from deniable.audit.intervals import average_precision_interval
-from deniable.audit.scores_input import Scores
 from deniable.checks import probability, whole
 from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
+from deniable.evidence.intervals import average_precision_interval
+from deniable.evidence.scores import Scores
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
 from deniable.store import Store, opened

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from deniable.audit.provenance import data_source
+from deniable.campaigns.provenance import data_source
 from deniable.checks import positive, whole
 from deniable.data import Dataset, load, purchases, skewed_purchases
 from deniable.training.reference import reference_settings

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import convert, structs
 
-from deniable.audit.provenance import compare_command, now, versions
-from deniable.audit.region import region
+from deniable.campaigns.provenance import compare_command, now, versions
+from deniable.campaigns.region import region
 from deniable.checks import probability
 from deniable.comparison.plan import Level, Plan
 from deniable.comparison.play import Played, Progress, play

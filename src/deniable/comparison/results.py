@@ -11,10 +11,10 @@ from msgspec import structs
 from scipy.special import stdtrit
 
 from deniable.adversaries import Scored
-from deniable.audit.bound import Bound
-from deniable.audit.estimators import Region, read
-from deniable.audit.scores_input import Errors
-from deniable.audit.thresholds import Limits
+from deniable.evidence.bound import Bound
+from deniable.evidence.estimators import Region, read
+from deniable.evidence.scores import Errors
+from deniable.evidence.thresholds import Limits
 from deniable.results.shared import Curve, EpsilonBound, Spread
 from deniable.tradeoff import advantage, average_precision, chance_level, precision_recall, tpr_at
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from torch import Tensor, nn
 
-from deniable.audit.campaign import Plan
+from deniable.campaigns.campaign import Plan
 from deniable.data import Dataset, split
 from deniable.training import Observation
 from deniable.training.gradients import trainable

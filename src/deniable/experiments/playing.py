@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from deniable.adversaries import LossThreshold
-from deniable.audit.campaign import Plan, Trials, exchanged
-from deniable.audit.evidence import Errors, belief_in_truth
-from deniable.audit.ground import least_noise, usual_model
-from deniable.audit.sensitivity import epsilon_of_shift, largest_shift
 from deniable.bounds.belief import belief_to_epsilon
 from deniable.bounds.concentrated import rho_to_epsilon_classic
 from deniable.bounds.gaussian import advantage_to_epsilon
+from deniable.campaigns.campaign import Plan, Trials, exchanged
+from deniable.campaigns.setup import least_noise, usual_model
 from deniable.comparison.results import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
+from deniable.evidence.measured import Errors, belief_in_truth
+from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
 from deniable.experiments.games import Game
 from deniable.experiments.item import Values
 from deniable.mechanisms import Adjacency, Training

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec import structs
 
-from deniable.audit.region import region
+from deniable.campaigns.region import region
 from deniable.mechanisms import Training
 from deniable.numbers import at_least, at_most, short
 from deniable.report.amounts import figure

@@ -14,7 +14,7 @@ from deniable.results.audit_result import Exposure as ShownExposure
 from deniable.results.audit_result import Histogram
 
 if TYPE_CHECKING:
-    from deniable.audit.exposure import Exposure
+    from deniable.campaigns.exposure import Exposure
     from deniable.data.dataset import Dataset
 
 __all__ = ["exposed_records", "exposure_picture"]

@@ -239,8 +239,8 @@ def _with_trials(run: Run, place: Path) -> Run:
         raise ValueError(f"{place / FILE} holds another campaign than {_document_of(place).name}: run it again")
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
-    from deniable.audit.course import course  # noqa: PLC0415 (only old records need it)
-    from deniable.audit.trials import Trials  # noqa: PLC0415
+    from deniable.campaigns.plot_data import course  # noqa: PLC0415 (only old records need it)
+    from deniable.evidence.trials import Trials  # noqa: PLC0415
 
     try:
         trials = Trials.joined(blocks, run.result.measured.trials)

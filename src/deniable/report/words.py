@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, inf, log
 
-from deniable.audit.estimators import MechanismCurve, Region, read
-from deniable.audit.judgement import DO_NOT_REDUCE
-from deniable.audit.scores_input import Errors
-from deniable.audit.thresholds import Limits
 from deniable.bounds import epsilon_to_belief
+from deniable.evidence.estimators import MechanismCurve, Region, read
+from deniable.evidence.scores import Errors
+from deniable.evidence.thresholds import Limits
+from deniable.evidence.verdict import DO_NOT_REDUCE
 from deniable.mechanisms import Training
 from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, counted, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.audit.campaign import exchanged
 from deniable.bounds.gaussian import noise_for_belief
+from deniable.campaigns.campaign import exchanged
 from deniable.data import Dataset, load, most_dissimilar, split
 from deniable.experiments.d53.training import TESTED
 from deniable.experiments.item import Values

@@ -168,7 +168,7 @@ FIGURE_1 = replace(
 
 
 def _region(run: Run) -> Values:
-    from deniable.audit.region import region
+    from deniable.campaigns.region import region
 
     noises = all_noises()
     found = attacked(run, noises)

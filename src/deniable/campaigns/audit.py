@@ -1,0 +1,233 @@
+"""The audit's JSON document: claimed, exact and measured side by side; and `audit`, which makes it from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from msgspec import convert
+
+from deniable.campaigns.campaign import Plan, Progress, Trials, play
+from deniable.campaigns.plot_data import course
+from deniable.campaigns.progress import watched
+from deniable.campaigns.provenance import audit_command, now, versions
+from deniable.campaigns.setup import CalibratedBy, Ground
+from deniable.checks import whole
+from deniable.document import exact_scores
+from deniable.evidence.measured import Measured, measure
+from deniable.evidence.verdict import verdict
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import AUDITED, Question, claimed
+from deniable.results import audit_result as results
+from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.shared import Ends, Provenance
+from deniable.store import Store, opened
+from deniable.training.settings import Optimizer, Sensitivity
+
+__all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run"]
+
+SAMPLED = (
+    "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
+    "unlike of all; what is said about it holds."
+)
+LOCAL = (
+    "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "
+    "way is NOT private."
+)
+UNDECIDED = (
+    "Epsilon from local sensitivities is left out: with sampled batches and replace neighbours the distance between "
+    "two records' gradients does not decide the loss. Full batches (rate 1) or add-remove neighbours have it."
+)
+BARE = "Epsilon from local sensitivities is left out: it is infinite, since a step went without noise."
+
+
+def audit(
+    data: str | Path | Callable[[], Any],
+    *,
+    belief: float | None = None,
+    advantage: float | None = None,
+    epsilon: float | None = None,
+    noise: float | None = None,
+    delta: float | None = None,
+    calibration: CalibratedBy = "exact",
+    records: int | None = None,
+    label: str | None = None,
+    measure: str | None = None,
+    model: str | Callable[[], torch.nn.Module] | None = None,
+    steps: int = 30,
+    clip: float = 3.0,
+    learning_rate: float = 0.005,
+    optimizer: Optimizer = "sgd",
+    rate: float = 1.0,
+    sensitivity: Sensitivity = "global",
+    adjacency: Adjacency | str = Adjacency.REPLACE,
+    loss: str | Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = "cross-entropy",
+    trials: int = 1000,
+    trials_per_block: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+    out: Path | str | None = None,
+    resume: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Play the strongest observer against your own training, many times, and say how close it comes.
+
+    ``audit("digits", belief=0.9, delta=0.01, trials=1000)``. The result depends on the settings alone but for
+    `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs ``if __name__ == "__main__":``,
+    or ``processes=1``.
+
+    The promise, exactly one of:
+        belief: Nobody becomes more than so sure, except with probability `delta`.
+        advantage: No attack has TPR - FPR above it.
+        epsilon: The training is (epsilon, delta)-DP.
+        noise: The noise multiplier itself; what it implies is tested.
+    delta: Default 1/records.
+    calibration: How the noise is found: exact, or rdp as in the papers (more noise).
+
+    The data:
+        data: A name, a file, or a function (`deniable.data.load`).
+        records: Of D, drawn at random. Default 100, or half of the data if that is less.
+        label: The label's column of a .csv file.
+        measure: How unlike neighbours are: ssim, euclidean, hamming, manhattan or cosine. Default: by the data.
+
+    The training, DP-SGD or DP-Adam:
+        model: logistic, mlp:64,32, cnn, "module:function", or a function that returns an nn.Module. Default: by the
+            data.
+        rate: The probability of each record to be in a step's batch; 1: full batches.
+        sensitivity: global, or local: an instrument to test the theory, without any privacy.
+        adjacency: replace (sensitivity 2 x clip) or add-remove (clip).
+        loss: cross-entropy, "module:function", or a function of (outputs, targets) to one loss an example.
+
+    The campaign:
+        trials_per_block: Default: what suits the model.
+        out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
+        processes: Workers. Default: one a core.
+        progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
+    """
+    given: dict[str, Any] = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
+    training: dict[str, Any] = {"steps": steps, "clip": clip, "learning_rate": learning_rate, "optimizer": optimizer}
+    training |= {"rate": rate, "sensitivity": sensitivity, "loss": loss}
+    training |= {} if trials_per_block is None else {"trials_per_block": trials_per_block}
+    chosen: dict[str, Any] = {"delta": delta, "calibration": calibration, "records": records, "model": model}
+    chosen |= {"label": label, "seed": seed, "adjacency": adjacency, "trials": trials, "measure": measure}
+    with opened(out, resume) as store:
+        plan = planned(data, **given, **chosen, **training)
+        with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
+            return run(plan, store, processes=processes, progress=told, confidence=confidence)[0]
+
+
+def planned(
+    data: str | Path | Callable[[], Any], *, trials: int = 1000, measure: str | None = None, **settings: Any
+) -> Plan:
+    """The campaign for a claim; `settings` are those of `grounded`, `measure` says how unlike neighbours are."""
+    whole("trials", trials)
+    return Plan.on(grounded(data, **settings), trials, measure)
+
+
+def grounded(
+    data: str | Path | Callable[[], Any], *, adjacency: Adjacency | str = Adjacency.REPLACE, **settings: Any
+) -> Ground:
+    """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
+
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of the data if that
+    is less). `delta` is also how often a belief may be exceeded (default 1/records); `calibration` is exact or rdp;
+    `adjacency` is replace or add-remove. Other `settings`: `model`, `label`, `seed` (see `Ground.of`), and those of
+    `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, trials_per_block.
+    """
+    given = {name: settings.pop(name, None) for name in AUDITED}
+    claim = {name: bound for name, bound in given.items() if bound is not None}
+    return Ground.of(data, claim, adjacency=adjacency, **settings)
+
+
+def run(
+    plan: Plan,
+    store: Store | None = None,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    confidence: float = 0.95,
+) -> tuple[AuditResult, Trials]:
+    """Play the plan's trials that `store` lacks, keep them there, and judge all."""
+    started, played = perf_counter(), 0
+    if store is not None:
+        store.begin(plan.settings)
+        played = len(store.finished()) * plan.training.trials_per_block
+    trials = play(plan, store, processes=processes, progress=progress)
+    seconds = perf_counter() - started
+    speed = max(0, len(trials) - played) / seconds
+    found = judge(plan, trials, confidence)
+    return found.replace(seconds=seconds, trials_per_second=speed, finished=now()), trials
+
+
+def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
+    """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
+    training = Training.of(plan.training)
+    exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
+    promised = claimed(plan.promise, plan.delta)
+    bound = promised.belief or exact.belief
+    shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
+    found = verdict(shown, promised, exact)
+    return AuditResult(
+        input=convert(plan.settings, AuditInput),
+        claimed=promised,
+        exact=exact,
+        measured=as_measured(shown),
+        verdict=found.name,
+        closeness=found.closeness,
+        verdict_text=found.text,
+        notes=tuple(_notes(plan, shown, exact.epsilon)),
+        course=course(trials),
+        provenance=Provenance(
+            **plan.source, versions=versions(), command=audit_command(plan.settings, plan.source, confidence)
+        ),
+    )
+
+
+def as_measured(shown: Measured) -> results.Measured:
+    """What the trials show, as the result has it."""
+    return results.Measured(
+        trials=shown.trials,
+        advantage=shown.advantage.result(),
+        belief=results.BeliefMeasured(
+            max=shown.largest_belief,
+            bound=shown.belief_bound,
+            violation_rate=shown.violations.value,
+            violation_interval=Ends(low=shown.violations.low, high=shown.violations.high),
+            at_delta=shown.belief_at_delta.result(),
+            quantiles=shown.quantiles,
+        ),
+        epsilon=results.EpsilonMeasured(
+            sensitivity=shown.epsilon_from_sensitivity,
+            belief=shown.epsilon_from_belief,
+            advantage=shown.epsilon_from_advantage,
+            advantage_theorem_3=shown.epsilon_by_theorem_3,
+            lower_bound=results.FixedBound(
+                value=shown.epsilon_lower_bound,
+                confidence=shown.confidence,
+                method="Clopper-Pearson on both error rates jointly, threshold fixed at belief = prior",
+            ),
+            estimators=tuple(bound.result() for bound in shown.estimators),
+        ),
+    )
+
+
+def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
+    notes = [] if plan.training.differentially_private else [LOCAL]
+    if "usual_model" in plan.source:
+        notes.append(f"The network is {plan.source['usual_model']}, usual for such data; --model names another.")
+    if plan.origin.get("search") == "sampled":
+        notes.append(SAMPLED)
+    real = shown.epsilon_from_sensitivity
+    if real is None:
+        notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
+    elif plan.training.differentially_private and allowed:
+        notes.append(
+            f"Relative to what these records really change, the noise gives epsilon {real:.3g}, "
+            f"{100 * real / allowed:.0f} % of the {allowed:.3g} that it allows in the worst case. Other data may reach "
+            "more."
+        )
+    return notes

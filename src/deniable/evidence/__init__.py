@@ -1,0 +1,7 @@
+"""Evidence: scores of any attack -> limits -> lower bounds on epsilon -> a verdict. NumPy and SciPy alone.
+
+scores, trials (what was measured) | scores_file, row_origin (from a file, and how its rows arose) | limits, thresholds,
+quantile, intervals, roc_band (rates and their limits) | bound, estimators, credible, likelihood, one_run (epsilon) |
+measured, sensitivity (what an audit's trials show) | verdict (violated, consistent, cannot judge) | score_audit
+(`deniable verdict`).
+"""

@@ -1,0 +1,176 @@
+"""What the trials show: beliefs, advantage, how often the promise was exceeded, and epsilon, each with its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from deniable.bounds.gaussian import advantage_to_epsilon
+from deniable.checks import probability
+from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.credible import credible
+from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read
+from deniable.evidence.intervals import advantage_interval
+from deniable.evidence.likelihood import likelihood, separation
+from deniable.evidence.limits import Interval, interval
+from deniable.evidence.quantile import quantile_interval
+from deniable.evidence.scores import Errors, Scores
+from deniable.evidence.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
+from deniable.evidence.thresholds import Limits, shift
+from deniable.evidence.trials import Trials
+from deniable.mechanisms import Training
+from deniable.scores import beliefs
+
+__all__ = [
+    "Errors",
+    "Measured",
+    "advantage_interval",
+    "belief_in_truth",
+    "epsilon_lower_bound",
+    "gaussian_epsilon",
+    "measure",
+]
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the trials of one campaign show; None where a figure is infinite or undefined."""
+
+    trials: int
+    confidence: float
+    advantage: Interval
+    largest_belief: float
+    belief_bound: float
+    """The belief whose exceeding is counted."""
+    violations: Interval
+    belief_at_delta: Interval
+    """The belief in the truth that only a share delta of the trials exceeds: what a promised belief is a bound on."""
+    quantiles: dict[str, float]
+    epsilon_from_sensitivity: float | None
+    """Exact loss of the noise really added, relative to the local sensitivities: see `epsilon_from_sensitivity`."""
+    epsilon_from_belief: float | None
+    """ln(b / (1 - b)) of the largest belief b (001 Eq. 5; ERRATA 2): no statement of confidence."""
+    epsilon_from_advantage: float | None
+    """Of the Gaussian release with the measured advantage: an estimate, no statement of confidence."""
+    epsilon_by_theorem_3: float | None
+    """Inverse of 001 Theorem 3 with the factor 2 it lacks (ERRATA 1): an estimate under the classic calibration."""
+    epsilon_lower_bound: float
+    """Guarantee: above the true epsilon with probability at most 1 - confidence."""
+    estimators: tuple[Bound, ...] = ()
+    """Every estimator's bound, at the threshold belief = prior where it needs one."""
+    noise: float | None = None
+    """The noise multiplier that is claimed."""
+
+    def bound(self, name: str) -> Bound | None:
+        """The bound of the estimator with this name, if a verdict may rest on it."""
+        return next((bound for bound in self.estimators if bound.method == name and bound.decides), None)
+
+    @property
+    def largest_bound(self) -> float:
+        """Of those that follow from the two error rates, which hold together."""
+        curve = self.bound("mechanism")
+        return max(self.epsilon_lower_bound, curve.value if curve else 0.0)
+
+    def tells(self, scores: Scores) -> bool:
+        """Whether scores like these would be told from guessing, at this confidence."""
+        return Limits.of(scores.errors(0.0), self.confidence).lower(shift) > 0
+
+
+def measure(
+    trials: Trials,
+    training: Training,
+    *,
+    delta: float,
+    belief_bound: float,
+    scheduled: bool = False,
+    confidence: float = 0.95,
+) -> Measured:
+    """Everything the trials of `training` show, at the campaign's delta and for the belief not to be exceeded.
+
+    Where its noise is `scheduled`, another one in each step, the estimator that needs the noise is left out.
+    """
+    probability("confidence", confidence, open_ends=True)
+    errors, signed = Errors.of(trials), _loss_of_truth(trials)
+    sure = belief_in_truth(trials)
+    advantage = advantage_interval(errors, confidence)
+    return Measured(
+        trials=len(trials),
+        confidence=confidence,
+        advantage=advantage,
+        largest_belief=float(sure.max()),
+        belief_bound=belief_bound,
+        violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
+        belief_at_delta=quantile_interval(sure, min(1 - delta, 1 - 2**-53), confidence),
+        quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
+        epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, training.rate, training.adjacency),
+        epsilon_from_belief=max(0.0, float(signed.max())),
+        epsilon_from_advantage=gaussian_epsilon(advantage.value, delta),
+        epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
+        epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
+        estimators=tuple(_estimators(trials, delta, confidence, training, scheduled)),
+        noise=None if scheduled else training.noise,
+    )
+
+
+def _estimators(
+    trials: Trials, delta: float, confidence: float, training: Training, scheduled: bool
+) -> Iterator[Bound]:
+    """Those at the fixed threshold share the limits on its two error rates, so that all of them are right together."""
+    errors = Errors.of(trials)
+    limits = Limits.of(errors, confidence)
+    yield read(Region(delta), limits)
+    yield read(Advantage(delta), limits)
+    sampled = training.rate < 1
+    if not scheduled:
+        yield read(MechanismCurve.of(training, delta), limits)
+    yield _unless(sampled, read(GaussianCurve(delta), limits))
+    yield credible(errors, delta, confidence)
+    final = trials.log_likelihood_ratio[:, -1]
+    if errors.positives and errors.negatives and np.isfinite(final).all():
+        scores = Scores.of(final, trials.trained_on_d)
+        for estimator in (separation, likelihood):
+            yield _unless(sampled, estimator(scores, delta, confidence))
+
+
+def _unless(sampled: bool, bound: Bound) -> Bound:
+    """A Gaussian estimator says nothing about sampled training, whose curve is another one."""
+    if not sampled:
+        return bound
+    against = Assumption("every record is in every batch: the training claims to sample", False)
+    return replace(bound, value=0.0, upper=inf, assumptions=(*bound.assumptions, against))
+
+
+def belief_in_truth(trials: Trials) -> NDArray[np.float64]:
+    """Each trial's final belief in the data set that was trained on."""
+    return beliefs(_loss_of_truth(trials))
+
+
+def _loss_of_truth(trials: Trials) -> NDArray[np.float64]:
+    return np.where(trials.trained_on_d, 1.0, -1.0) * trials.log_likelihood_ratio[:, -1]
+
+
+def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> float:
+    """A sound lower bound on epsilon at `delta`, from both error rates (ERRATA 11 and 15).
+
+    (epsilon, delta)-DP demands 1 - delta - FNR <= e^epsilon FPR, and the same with the rates exchanged. Both rates are
+    replaced by Clopper and Pearson's upper limits, which hold together with `confidence` (`joint_tails`). The
+    observer's threshold was fixed before the trials.
+    """
+    return Region(delta).bound(Limits.of(errors, confidence)).value
+
+
+def gaussian_epsilon(advantage: float, delta: float) -> float | None:
+    """Epsilon of the Gaussian release with this advantage: mu = 2 Phi^-1((advantage + 1) / 2)."""
+    mu = 2 * float(ndtri((min(max(advantage, 0.0), 1.0) + 1) / 2))
+    return epsilon_of_shift(mu, delta) if mu < inf else None
+
+
+def _theorem_3(advantage: float, delta: float) -> float | None:
+    return advantage_to_epsilon(max(advantage, 0.0), delta) if advantage < 1 else None

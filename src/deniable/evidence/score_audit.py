@@ -1,0 +1,301 @@
+"""`deniable verdict`: somebody else's scores against a claim, as one JSON document.
+
+The verdict rests on one estimator with one rule, named before the scores are seen (`method`, `rule`); by default the
+exact trade-off curve where the noise is named, else the (epsilon, delta) region. The others are shown beside it.
+
+How the rows arose decides which estimators are sound: many independent trainings, one row each, or the canaries of one
+training, whose scores share its randomness (`rows_from`). Every bound carries the assumption that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from deniable.bounds.advantage import kairouz_advantage
+from deniable.checks import one_of, probability
+from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.credible import credible
+from deniable.evidence.estimators import (
+    Advantage,
+    Estimator,
+    GaussianCurve,
+    MechanismCurve,
+    Region,
+    estimate,
+)
+from deniable.evidence.intervals import (
+    advantage_interval,
+    auc_interval,
+    average_precision_interval,
+    best_advantage_interval,
+    tpr_interval,
+)
+from deniable.evidence.likelihood import likelihood, separation
+from deniable.evidence.limits import Interval
+from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.scores import Scores
+from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
+from deniable.evidence.verdict import Verdict, judge_bound, trials_to_decide
+from deniable.mechanisms import Training
+from deniable.numbers import as_given
+from deniable.promises import Epsilon
+from deniable.results.verdict_result import (
+    Achieved,
+    BoundsOnEpsilon,
+    ExactScores,
+    TprLimits,
+    VerdictClaim,
+    VerdictInput,
+    VerdictResult,
+)
+from deniable.scores import privacy_loss
+
+__all__ = ["FPRS", "METHODS", "Asked", "judge_scores"]
+
+FPRS = (0.001, 0.01, 0.1)
+METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
+"""Estimators that a verdict may rest on."""
+ONE_RUN = ("one-run", "one-run-gaussian")
+"""Those of them that are sound for the canaries of one training; the others take a training for each row."""
+ORIGINS = ("trainings", "one-run")
+INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
+NOT_STATED = (
+    "This takes each row for a training of its own, which was not stated: say --from trainings, or, for the canaries "
+    "of one training, --from one-run."
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a claim is to be examined: all that must be settled before the scores are seen."""
+
+    claim: Epsilon
+    training: Training | None = None
+    """The training that is claimed, if its noise is known."""
+    method: str | None = None
+    rule: Rule | None = None
+    confidence: float = 0.95
+    rows_from: str | None = None
+    """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
+
+    def __post_init__(self) -> None:
+        probability("confidence", self.confidence, open_ends=True)
+        if self.method is not None:
+            one_of("method", self.method, METHODS)
+        if self.rows_from is not None:
+            one_of("from", self.rows_from, ORIGINS)
+        if self.rows_from == "one-run" and self.method not in (None, *ONE_RUN):
+            raise ValueError(
+                f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "
+                f"{' or '.join(ONE_RUN)}"
+            )
+        if self.method == "mechanism" and self.training is None:
+            raise ValueError(
+                "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
+            )
+
+    @property
+    def primary(self) -> str:
+        """The estimator that the verdict rests on."""
+        if self.method is not None:
+            return self.method
+        if self.rows_from == "one-run":
+            return "one-run-gaussian" if self.training is not None and self.training.rate == 1 else "one-run"
+        return "mechanism" if self.training is not None else "region"
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether the rows are taken for the canaries of one training."""
+        return self.primary in ONE_RUN
+
+    @property
+    def thresholds(self) -> Rule:
+        return self.rule or Bonferroni()
+
+    @property
+    def delta(self) -> float:
+        return self.claim.delta
+
+    @property
+    def largest_advantage(self) -> float:
+        """Of the training, where it is named; else the largest under the guarantee."""
+        if self.training is None:
+            return kairouz_advantage(self.claim.bound, self.delta)
+        return float(privacy_loss(self.training.mechanism, self.training.adjacency).advantage())
+
+    def estimator(self, name: str) -> Callable[[Scores], Bound]:
+        """Scores to a bound with all that it assumes, by the estimator's name."""
+        if name in ONE_RUN:
+            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
+        found = self._of_trainings(name)
+        return lambda scores: _assuming(INDEPENDENT, found(scores))
+
+    def _of_trainings(self, name: str) -> Callable[[Scores], Bound]:
+        if name in _WHOLE:
+            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
+        reading = self.reading(name)
+        return lambda scores: estimate(reading, scores, self.thresholds, self.confidence)
+
+    def reading(self, name: str) -> Estimator:
+        """The estimator of this name that reads limits on the error rates."""
+        if name == "mechanism" and self.training is not None:
+            return MechanismCurve.of(self.training, self.delta)
+        readings: dict[str, Callable[[float], Estimator]] = {
+            "region": Region,
+            "gaussian": GaussianCurve,
+            "advantage": Advantage,
+        }
+        return readings[name](self.delta)
+
+
+_WHOLE: dict[str, Callable[[Scores, float, float], Bound]] = {
+    "separation": separation,
+    "likelihood": likelihood,
+    "one-run": one_run,
+    "one-run-gaussian": one_run_gaussian,
+}
+"""Estimators that need no threshold."""
+
+
+def _assuming(assumption: Assumption, bound: Bound) -> Bound:
+    return replace(bound, assumptions=(assumption, *bound.assumptions))
+
+
+def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
+    """The document: claimed and measured side by side, and the verdict of the primary estimator."""
+    bounds = list(_bounds(scores, asked))
+    claim, primary = asked.claim, bounds[0]
+    achieved = _achieved(scores, asked, bounds)
+    unit = "canaries" if asked.of_one_run else "trials"
+    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked), unit)
+    if scores.values.size == 1:
+        found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
+    if asked.rows_from is None and not asked.of_one_run:
+        found = replace(found, text=f"{found.text} {NOT_STATED}")
+    return VerdictResult(
+        input=_input(asked),
+        claimed=VerdictClaim(
+            epsilon=claim.bound, delta=claim.delta, noise=None if asked.training is None else asked.training.noise
+        ),
+        exact=_exact(asked),
+        measured=achieved,
+        verdict=found.name,
+        closeness=found.closeness,
+        verdict_text=found.text,
+        notes=tuple(_notes(achieved, asked, found)),
+    )
+
+
+def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
+    """The primary estimator's first, then those that go with rows of this kind."""
+    yield asked.estimator(asked.primary)(scores)
+    if asked.of_one_run:
+        yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
+        return
+    shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.training is not None else []), "separation"]
+    for name in shown:
+        if name != asked.primary:
+            yield asked.estimator(name)(scores)
+    if isinstance(asked.thresholds, Fixed):
+        bound = credible(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
+        yield _assuming(INDEPENDENT, bound)
+
+
+def _needed(asked: Asked) -> int | None:
+    """How many rows would let an observer as strong as the claim allows be told from guessing."""
+    threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
+    if asked.primary in _WHOLE:
+        whole_scores = asked.estimator(asked.primary)
+        return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
+    # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
+    strength = asked.reading("gaussian" if asked.primary == "mechanism" else asked.primary).strength
+
+    def shows(ideal: Scores) -> bool:
+        return asked.thresholds.limits(ideal, strength, asked.confidence).lower(strength) > 0
+
+    return trials_to_decide(shows, asked.largest_advantage, threshold)
+
+
+def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
+    """What the attack achieved; the first bound is the one on which the verdict rests."""
+    rates = ((fpr, tpr_interval(scores, fpr, asked.confidence)) for fpr in FPRS)
+    shown = tuple(bound.result() for bound in bounds)
+    return Achieved(
+        trials=len(scores),
+        members=scores.members.size,
+        others=scores.others.size,
+        advantage=_advantage(scores, asked).result(),
+        auc=auc_interval(scores, asked.confidence).result(),
+        average_precision=average_precision_interval(scores, asked.confidence).result(),
+        tpr=tuple(TprLimits(fpr=fpr, value=float(r.value), low=float(r.low), high=float(r.high)) for fpr, r in rates),
+        epsilon=BoundsOnEpsilon(lower_bound=shown[0], estimators=shown),
+    )
+
+
+def _advantage(scores: Scores, asked: Asked) -> Interval:
+    """At the fixed threshold, or at the best of all."""
+    rule = asked.thresholds
+    if isinstance(rule, Fixed):
+        return advantage_interval(scores.errors(rule.threshold), asked.confidence)
+    return best_advantage_interval(scores, rule, asked.confidence)
+
+
+def _exact(asked: Asked) -> ExactScores | None:
+    if asked.training is None:
+        return None
+    loss = privacy_loss(asked.training.mechanism, asked.training.adjacency)
+    epsilon = float(loss.epsilon(asked.delta))
+    return ExactScores(epsilon=epsilon if isfinite(epsilon) else None, advantage=float(loss.advantage()))
+
+
+def _input(asked: Asked) -> VerdictInput:
+    training, rule = asked.training, asked.thresholds
+    return VerdictInput(
+        claimed_epsilon=asked.claim.bound,
+        delta=asked.delta,
+        noise=None if training is None else training.noise,
+        rate=None if training is None else training.rate,
+        steps=None if training is None else training.steps,
+        adjacency=None if training is None else training.adjacency,
+        rows_from="one-run" if asked.of_one_run else asked.rows_from,
+        method=asked.primary,
+        rule="abstention" if asked.of_one_run else rule.name,
+        threshold=rule.threshold if isinstance(rule, Fixed) else None,
+        confidence=asked.confidence,
+    )
+
+
+def _notes(measured: Achieved, asked: Asked, found: Verdict) -> Iterator[str]:
+    yield from _too_little_noise(asked)
+    if measured.auc.high < 0.5:
+        yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
+    yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
+    if asked.of_one_run:
+        yield "The limits of advantage, AUC, average precision and TPR take the canaries for independent."
+    if found.name == "consistent":
+        yield "Consistent is no proof: a stronger attack may show more."
+
+
+def _too_little_noise(asked: Asked) -> Iterator[str]:
+    """A claim that its own noise refutes, whatever the scores are."""
+    exact = _exact(asked)
+    if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
+        return
+    epsilon = "infinite" if exact.epsilon is None else f"{exact.epsilon:.3g}"
+    if epsilon == f"{asked.claim.bound:.3g}":
+        epsilon = f"{exact.epsilon:.6g}"
+    claimed = as_given(asked.claim.bound)
+    yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."
+
+
+def rule_named(name: str | None, threshold: float | None) -> Rule | None:
+    """The rule of this name; a threshold names the fixed one."""
+    if name is not None:
+        one_of("rule", name, tuple(RULES))
+    if threshold is not None:
+        if name not in (None, "fixed"):
+            raise ValueError(f"a threshold goes with rule 'fixed', got {name!r}")
+        return Fixed(threshold)
+    return None if name is None else RULES[name]()

@@ -1,0 +1,194 @@
+"""The verdict: whether the trials contradict the claim, and if not, what the observer showed. In words.
+
+Error. *Violated* is wrong with probability at most 1 - confidence. For an audit's own trials it rests on all
+estimators that read the two error rates at one threshold fixed in advance: they follow from one event, so that using
+several costs nothing. For scores from elsewhere it rests on one estimator and rule, named before the scores are seen.
+All others are shown and decide nothing.
+
+Closeness is a statement about one quantity, the advantage of an audit's own observer at belief = prior: *loose* if its
+interval ends below what the noise allows, *tight* if it reaches that and begins above half of it; either is wrong with
+probability at most 1 - confidence. Scores from elsewhere get none: what another threshold or attack would show is not
+known from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from deniable.evidence.bound import Bound
+from deniable.evidence.scores import Scores
+from deniable.numbers import as_given, at_least, at_most, counted, percent_at_most
+from deniable.promises import Epsilon
+from deniable.results.shared import Claimed
+from deniable.results.shared import Scores as ExactScores
+
+if TYPE_CHECKING:
+    from deniable.evidence.measured import Measured
+
+__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
+
+Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
+Closeness = Literal["tight", "loose"]
+DO_NOT_REDUCE = "Do not reduce the noise because of this: another data set or attack may reach more."
+MOST_TRIALS = 2**20
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`violated` is wrong with probability at most 1 - confidence; `consistent` never proves that a claim holds.
+
+    `other recipe`, of somebody else's training, is another training than is claimed, but no less private.
+    """
+
+    name: Name
+    text: str
+    closeness: Closeness | None = None
+    """Of a consistent audit: whether the interval of the observer's advantage reaches what the noise allows."""
+
+
+def judge_bound(
+    bound: Bound, claim: Epsilon, trials: int, needed: Callable[[], int | None], unit: str = "trials"
+) -> Verdict:
+    """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked.
+
+    `unit` is what a row of the scores is called: trials, or the canaries of one training.
+    """
+    if not bound.decides:
+        return Verdict("cannot judge", " ".join(_undecided(bound)))
+    sure = f"(confidence {bound.confidence:.4g})"
+    if bound.value > claim.bound:
+        least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
+        what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
+        return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
+    if bound.value > 0:
+        proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
+        text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
+        return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
+    nothing = f"By {bound.method}, {trials:,} {unit} prove no epsilon above 0 at delta {as_given(claim.delta)}"
+    return Verdict("cannot judge", f"{nothing}. {_wanted(needed(), trials, unit)}")
+
+
+def _reach(bound: Bound, claim: Epsilon) -> Iterator[str]:
+    """What the attack falls short of, where that is known; it limits the attack alone."""
+    if bound.upper < claim.bound:
+        where = "with this threshold" if bound.rule == "fixed" else "at any threshold"
+        most = f"The most that this attack could show {where} is {at_most(bound.upper)}"
+        yield f"{most}, which is no limit on the true epsilon. {DO_NOT_REDUCE}"
+
+
+def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshold: float = 0.0) -> int | None:
+    """How many trials, half of each kind, let an observer with this advantage be told from guessing; None: too many."""
+    if advantage <= 0:
+        return None
+    each = 4
+    while each <= MOST_TRIALS and not shows(ideal_scores(advantage, each, threshold)):
+        each *= 2
+    if each > MOST_TRIALS:
+        return None
+    low, high = each // 2, each
+    while high - low > max(1, high // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(ideal_scores(advantage, middle, threshold)) else (middle, high)
+    return 2 * high
+
+
+def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
+    """Evenly spaced Gaussian scores of an observer with this advantage, whose best threshold is `threshold`."""
+    mu = 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+    even = ndtri((np.arange(each) + 0.5) / each) * mu  # variance mu^2, as that of log-likelihood ratios
+    return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
+
+
+def _undecided(bound: Bound) -> Iterator[str]:
+    if bound.kind == "credible":
+        yield "A credible interval is no statement of confidence: no verdict rests on it."
+    for assumption in bound.assumptions:
+        if assumption.holds is False:
+            yield f"No verdict rests on this estimator: the scores speak against what it assumes, {assumption.text}."
+
+
+def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
+    if needed is None:
+        return f"No practical number of {unit} would, so small is what the claim allows."
+    if needed <= trials:
+        enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
+        return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or {stronger}."
+    return f"About {needed:,} would, for an observer as strong as the claim allows; or use {stronger}."
+
+
+def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict:
+    """Compare the sound lower limits of an audit's trials with the promise and with the scores of the claimed noise.
+
+    All limits hold together: they follow from the same two limits on the error rates, those of the advantage being
+    the wider ones, so several comparisons cost no confidence.
+    """
+    broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
+    if broken:
+        return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
+    if measured.violations.low > exact.belief_delta:
+        return Verdict("cannot judge", _too_often(measured, exact))
+    if measured.advantage.high < exact.advantage:
+        short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
+        return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
+    curve = measured.bound("mechanism")
+    if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
+        return Verdict("cannot judge", _nothing(measured, exact.advantage))
+    tight = measured.advantage.low >= exact.advantage / 2
+    how = "agrees with" if tight else "is too little known to be compared with"
+    found = f"{_advantage(measured)} {how} the {exact.advantage:.3g} that theory predicts"
+    return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
+
+
+def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> list[str]:
+    found = (
+        ("advantage", measured.advantage.low, limits.advantage),
+        ("epsilon", measured.largest_bound, limits.epsilon),
+    )
+    return [
+        f"The training's {name} is above {at_least(low) if low < inf else 'any value'}, more than the "
+        f"{limit:.4g} that {what}"
+        for name, low, limit in found
+        if limit is not None and low > limit
+    ]
+
+
+def _exceeded(measured: Measured, exact: ExactScores) -> str:
+    """How often the belief was exceeded, beside how often it may be."""
+    often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact.belief_delta))
+    return (
+        f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
+        f"of {counted(measured.trials, 'training')}; {allowed} is allowed."
+    )
+
+
+def _too_often(measured: Measured, exact: ExactScores) -> str:
+    """The belief is exceeded too often, though the error rates, on which *violated* rests, do not prove it."""
+    belief, often = percent_at_most(measured.belief_bound, 4), f"{100 * measured.violations.low:.3g} %"
+    return (
+        f"The observer exceeded a belief of {belief} in at least {often} of the trainings (confidence "
+        f"{measured.confidence:.4g}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
+        "do not prove a violation. Do not rely on the promise before more trials decide."
+    )
+
+
+def _advantage(measured: Measured) -> str:
+    value, low, high = measured.advantage
+    return f"Its advantage ({value:.2g}, {100 * measured.confidence:.4g} % interval {low:.2g} to {high:.2g})"
+
+
+_MORE_UNLIKE = "data of which one record changes more"  # no attack is stronger than an audit's observer
+
+
+def _nothing(measured: Measured, possible: float) -> str:
+    needed = trials_to_decide(measured.tells, possible)
+    wanted = _wanted(needed, measured.trials, stronger=_MORE_UNLIKE)
+    return (
+        f"{counted(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
+        f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
+    )

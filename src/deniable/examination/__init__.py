@@ -1,0 +1,25 @@
+"""Examination of somebody else's training: does it do what it claims, and if not, why?
+
+recipe, claim (what is claimed) | trainer (what a training yields) | adapters (Opacus) | recomputed, updates,
+alternatives, post_processing (what it did) | residuals (one trial's statistics) | twins (the same seed, one record
+exchanged) | diagnostics (the causes) | batch_mixing (models without per-example gradients) | examine, examine_result
+(`deniable.examine`).
+"""
+
+from __future__ import annotations
+
+from deniable.examination.adapters import watch_opacus
+from deniable.examination.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
+from deniable.examination.trainer import AppliedStep, Records, Released
+
+__all__ = [
+    "Adaptive",
+    "AppliedStep",
+    "AutoS",
+    "Normalised",
+    "PerLayer",
+    "Recipe",
+    "Records",
+    "Released",
+    "watch_opacus",
+]

@@ -1,0 +1,115 @@
+"""The document of somebody else's training: the game's figures, the diagnostics, and the verdict of both together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deniable.campaigns.audit import as_measured
+from deniable.campaigns.plot_data import course
+from deniable.document import exact_scores
+from deniable.evidence.measured import measure
+from deniable.evidence.trials import Trials
+from deniable.evidence.verdict import Name, Verdict, verdict
+from deniable.examination.claim import RecipeTraining
+from deniable.examination.diagnostics import Diagnosis, Report
+from deniable.mechanisms import Mechanism, Training
+from deniable.promises import Question
+from deniable.promises import claimed as claimed_scores
+from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
+
+__all__ = ["judge_training"]
+
+NOTE = (
+    "The diagnostics speak about the trainings that were run: this data, this model, and clipping only as far as "
+    "gradients reached it."
+)
+
+
+def judge_training(
+    claim: RecipeTraining,
+    claimed: Mechanism,
+    trials: Trials | None,
+    report: Report,
+    given: AuditInput,
+    *,
+    delta: float,
+    confidence: float,
+) -> AuditResult:
+    """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
+    exact = exact_scores(claimed, Question(claim.adjacency, delta))
+    promised = claimed_scores(None, delta)
+    measured = Measured(trials=0)
+    game = None
+    if trials is not None:
+        bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}
+        shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
+        measured, game = as_measured(shown), verdict(shown, promised, exact)
+    judged = _judged(report, game)
+    return AuditResult(
+        input=given,
+        claimed=promised,
+        exact=exact,
+        measured=measured,
+        verdict=judged.name,
+        closeness=judged.closeness,
+        verdict_text=judged.text,
+        diagnostics=_shown(report),
+        notes=(NOTE,),
+        course=None if trials is None else course(trials),
+    )
+
+
+def _judged(report: Report, game: Verdict | None) -> Verdict:
+    """The game's verdict, unless a diagnostic failed; passed diagnostics decide where the game could not."""
+    violated = game is not None and game.name == "violated"
+    unseen = [f"Not examined, since it was not shown: {'; '.join(report.unseen)}."] if report.unseen else []
+    if report.findings:
+        found = "; ".join(f"{finding.sentence} ({_p(finding)})" for finding in report.findings)
+        rate = f"A training as claimed fails any diagnostic with probability at most {report.false_alarms:.2g}."
+        parts = [f"{found[0].upper()}{found[1:]}.", *([rate] if report.false_alarms else [])]
+        parts += [game.text] if game is not None and violated else []
+        return Verdict(_word(report, violated), " ".join([*parts, *unseen]))
+    if game is None or violated:
+        return game or Verdict("cannot judge", "Nothing was trained.")
+    passed = sum(test.checked for test in report.tests)
+    noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
+    text = " ".join([f"All {passed} diagnostics that apply pass; {noise}. {game.text}", *unseen])
+    return Verdict("consistent", text, game.closeness)
+
+
+def _word(report: Report, violated: bool) -> Name:
+    """Less private, as private, or not to be told."""
+    if violated or any(finding.weakens for finding in report.findings):
+        return "violated"
+    return "cannot judge" if any(finding.weakens is None for finding in report.findings) else "other recipe"
+
+
+def _p(finding: Diagnosis) -> str:
+    return f"{finding.name}, p < 1e-12" if finding.p_value < 1e-12 else f"{finding.name}, p = {finding.p_value:.1g}"
+
+
+def _shown(report: Report) -> Diagnostics:
+    named = {finding.name: finding for finding in report.findings}
+    return Diagnostics(
+        cause=report.findings[0].sentence if report.findings else None,
+        false_alarm_rate=report.false_alarms,
+        level=report.level,
+        noise_ratio=float(report.noise_ratio) if np.isfinite(report.noise_ratio) else None,
+        not_examined=tuple(report.unseen),
+        findings=tuple(_test(finding, report) for finding in report.findings),
+        tests=tuple(_test(named.get(test.name, test), report) for test in report.tests),
+    )
+
+
+def _test(test: Diagnosis, report: Report) -> Test:
+    passed = bool(test.p_value >= report.level) if report.false_alarms else False
+    return Test(
+        name=test.name,
+        p_value=float(test.p_value),
+        passed=passed,
+        checked=test.checked,
+        observed=test.observed,
+        expected=test.expected,
+        weakens_privacy=None if passed else test.weakens,
+        sentence=None if passed else test.sentence,
+    )

@@ -1,0 +1,275 @@
+"""One training of somebody else: what the observer learns from it, and what is left over as noise.
+
+The auditor knows which data set was trained on, so it knows the clean clipped sum of every step. Applied minus clean,
+divided by the claimed standard deviation, must be independent standard normal numbers, given everything before the
+step. Everything here is a statistic of these numbers with a known law under the claim; `diagnostics`
+judges them over all trials.
+
+*Towards.* The residual's component along a direction that is known before the noise is drawn (the clean sum, what
+clipping took away, the previous step's gradient, each record's gradient) is standard normal under the claim, and far
+from it if the training uses another gradient.
+
+*Noise.* Those gradient directions are then exchanged for fresh normal numbers of the auditor's own. Under the claim the
+result is again independent standard normal; if the training sums the wrong gradients it is the noise alone. So errors
+of the gradient and errors of the noise show in different places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deniable.examination.alternatives import VECTORS, free_noise, products
+from deniable.examination.recomputed import Recomputed, Recomputer, flat
+from deniable.examination.trainer import Seen
+from deniable.examination.updates import ending, followed_rule, next_weights, rates_of_any_rule
+from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
+
+__all__ = ["DIRECTIONS", "STEPWISE", "Examined", "examine_trial", "sketch_sizes"]
+
+Array = NDArray[np.float64]
+DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
+ROUNDING, SMOOTHING = 2e-6, 1e-6
+"""float32, relative to the batch's clipped gradients; and what many add to a norm before dividing by it."""
+NEGLIGIBLE = 1e-4
+"""A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What one trial gave; rows are steps."""
+
+    trained_on_d: NDArray[np.bool_]
+    ratio: Array
+    """ln p(step | D) / p(step | D') under the claim."""
+    sensitivity: Array
+    squares: Array
+    """(steps, layers) sum of squared noise; chi-square with a layer's size as degrees of freedom."""
+    plain: Array
+    """(steps, layers) the same of the residual as it is."""
+    sums: Array
+    """(steps, layers, 3) squared standardised sums of all, by rows, by columns; chi-square."""
+    adjacent: Array
+    """(steps, layers) sum of products of adjacent numbers."""
+    totals: Array
+    """(steps, layers) standardised sum of a layer's noise."""
+    sketch: NDArray[np.float32]
+    """(steps, some coordinates) noise: the first ones of each layer."""
+    raw: NDArray[np.float32]
+    """Some numbers of the residual as they are."""
+    inner: Array
+    """(steps, directions) inner products of the residual with each of `DIRECTIONS`; nan where it does not exist."""
+    length: Array
+    """(steps, directions) their lengths."""
+    records: Array
+    """(6, watched) of each record in the batch: sum of the components along its gradient, their number, and the mean
+    of the multiple of its gradient that is too much; the same outside the batch."""
+    batch: NDArray[np.uint8]
+    """(steps, columns) how often each record was in the batch."""
+    divisor: Array
+    """(steps,) what the noisy sum was divided by."""
+    clipped: Array
+    """(steps,) share of the batch that clipping shortened."""
+    allowance: Array
+    """(steps,) the largest component that rounding may cause."""
+    alternatives: Array
+    """(steps, vectors, vectors) inner products of `VECTORS`, in claimed variances; no rows if not looked for."""
+    fresh: Array
+    """(steps, 2) sum of squares and number of the auditor's own numbers in the noise."""
+    free: Array
+    """(first steps, 2) noise outside the span of all gradients, see `free_noise`; no rows if not looked for."""
+    rule: NDArray[np.int64]
+    """The `Rule` that the weights follow."""
+    taken: NDArray[np.int64]
+    """How many steps the training took."""
+    losses: Array
+    """(steps,) the records' mean loss at each step's weights."""
+    last_loss: Array
+    """The same after the last step: at the final weights, or where the rule leads; nan if neither is known."""
+    right: Array
+    """(steps,) the share of the records that each step's weights label rightly."""
+    last_right: Array
+    """The same after the last step."""
+    clip: Array
+    """(steps,) the clipping norm."""
+    length_applied: Array
+    """(steps,) the length of the noisy sum, in claimed standard deviations."""
+    coarse: Array
+    """The share of numbers in the noisy sums that are zero, or come again, where the clean ones are not zero."""
+    ending: NDArray[np.int64]
+    """The `Ending` of the training, and the step whose weights are the final ones (-1: none)."""
+    rates: Array
+    """(steps,) the learning rate of each move; nan where it is not known."""
+    shares: Array
+    """(steps,) the share of each move in final weights that are a combination; nan where they are none."""
+
+
+STEPWISE = (
+    *("ratio", "sensitivity", "squares", "plain", "sums", "adjacent", "totals", "sketch", "inner", "length", "batch"),
+    *("divisor", "clipped", "allowance", "fresh", "losses", "right", "clip", "length_applied", "shares", "rates"),
+)
+"""The fields whose first axis is the steps."""
+
+
+def examine_trial(
+    recomputer: Recomputer,
+    seen: Seen,
+    members: NDArray[np.int64],
+    on_d: bool,
+    own: torch.Generator,
+    *,
+    look: bool,
+    sketch: list[int],
+    raw: int,
+) -> Examined:
+    """All statistics of one trial; `own` draws the auditor's numbers, `look` tries other explanations as well.
+
+    `sketch` and `raw` tell how many numbers of the noise and of the residual are kept.
+    """
+    claim, found = recomputer.claim, recomputer.recompute(seen, members)
+    differing = recomputer.columns.differing
+    seen_of_pair = found.onto[:, found.onto.shape[1] - differing :], found.include[:, -differing:]
+    directions = _directions(seen, found)
+    noise, fresh = _exchanged(found.residual, directions[:3], own)
+    used, rule = found.include.sum(1).double(), followed_rule(seen, found)
+    final = seen.final if seen.final is not None else next_weights(seen)
+    scores = recomputer.mean_scores(seen.weights, members)
+    after = [np.nan, np.nan] if final is None else recomputer.mean_scores([f[None] for f in final], members)[0]
+    kind, step, shares = ending(recomputer, seen, found, members)
+    return Examined(
+        trained_on_d=np.array(on_d),
+        ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
+        sensitivity=local_sensitivity(found.gram).numpy(),
+        inner=torch.stack([_inner(found.residual, d) for d in directions], 1).numpy(),
+        length=torch.stack([_inner(d, d).sqrt() for d in directions], 1).numpy(),
+        records=_by_record(found),
+        batch=found.include.numpy().astype(np.uint8),
+        divisor=np.array(seen.divisors),
+        clipped=(((found.norms > found.clip[:, None]) * found.include).sum(1) / used.clamp(min=1)).numpy(),
+        allowance=(used * (ROUNDING * found.clip + SMOOTHING) / found.sigma).numpy(),
+        alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),
+        free=free_noise(recomputer, seen, found) if look else np.empty((0, 2)),
+        raw=_some(found.residual, raw),
+        rule=np.array(rule, dtype=np.int64),
+        fresh=fresh.numpy(),
+        plain=torch.stack(
+            [part.double().square().sum(1) for part in torch.split(found.residual, _sizes(recomputer), 1)], 1
+        ).numpy(),
+        taken=np.array(len(seen), dtype=np.int64),
+        losses=scores[:, 0],
+        last_loss=np.array(after[0]),
+        right=scores[:, 1],
+        last_right=np.array(after[1]),
+        clip=found.clip.numpy(),
+        length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
+        coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
+        ending=np.array([kind, step], dtype=np.int64),
+        rates=rates_of_any_rule(seen),
+        shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
+        **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
+    )
+
+
+def _sizes(recomputer: Recomputer) -> list[int]:
+    return [p.numel() for p in recomputer.parameters.values()]
+
+
+def _coarse(applied: Tensor, clean: Tensor) -> float:
+    numbers = applied[clean.abs() > NEGLIGIBLE * clean.abs().max()][:2000]
+    return 1 - len(torch.unique(numbers.abs())) / len(numbers) if len(numbers) else 0.0
+
+
+def _inner(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sum(1, dtype=torch.float64)
+
+
+def _directions(seen: Seen, found: Recomputed) -> list[Tensor]:
+    """`DIRECTIONS`, each (steps, weights); nan where there is none."""
+    clean, applied = found.clean, torch.cat([v.flatten(1) for v in seen.sums], 1)
+    nothing = torch.full_like(clean[:1], torch.nan)
+    least = NEGLIGIBLE * (_inner(clean, clean).sqrt() + found.clip)
+    named = [clean, found.whole - clean, found.everybody - clean]
+    kept = [torch.where((_inner(d, d).sqrt() > least).unsqueeze(1), d, torch.nan) for d in named]
+    return [*kept, torch.cat([nothing, applied[:-1]]), torch.cat([nothing, clean[:-1]])]
+
+
+def _exchanged(residual: Tensor, directions: list[Tensor], own: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The residual with its components along the directions exchanged for fresh standard normal ones.
+
+    Guarantee: standard normal if the residual is, since the directions are known before it is drawn. Also returns,
+    for every step, the squares of the fresh numbers and how many they are.
+    """
+    noise, used = residual.double(), torch.zeros(len(residual), 2, dtype=torch.float64)
+    basis: list[Tensor] = []
+    for direction in directions:
+        # twice, since the directions may be nearly parallel
+        unit = _orthogonal(_orthogonal(torch.nan_to_num(direction.double()), basis), basis)
+        basis.append(unit)
+        there = (unit != 0).any(1, keepdim=True).double()
+        fresh = torch.randn(len(unit), 1, generator=own, dtype=torch.float64) * there
+        noise = noise + (fresh - (noise * unit).sum(1, keepdim=True)) * unit
+        used += torch.cat([fresh.square(), there], 1)
+    return noise, used
+
+
+def _orthogonal(direction: Tensor, basis: list[Tensor]) -> Tensor:
+    before = direction.norm(dim=1, keepdim=True)
+    for unit in basis:
+        direction = direction - (direction * unit).sum(1, keepdim=True) * unit
+    length = direction.norm(dim=1, keepdim=True)
+    return torch.where(length > 1e-6 * before, direction / length, 0.0)
+
+
+def _by_record(found: Recomputed) -> Array:
+    watched, clip = found.onto.shape[1], found.clip.unsqueeze(1)
+    lengths = torch.minimum(found.norms[:, -watched:].double(), clip)
+    long = lengths > NEGLIGIBLE * clip
+    sigma = float(found.sigma.mean())
+    inside = found.include[:, -watched:] > 0
+    rows = []
+    for side in (inside & long, ~inside & long):
+        components, number = torch.where(side, found.onto / lengths, 0.0).sum(0), side.sum(0)
+        excess = torch.where(side, found.onto, 0.0).sum(0) / torch.where(side, lengths, 0.0).square().sum(0)
+        rows += [components, number.double(), sigma * excess]
+    return torch.stack(rows).numpy()
+
+
+def _some(residual: Tensor, number: int) -> NDArray[np.float32]:
+    """Evenly from all steps and weights; an odd stride, so that no other weight is always left out."""
+    every = residual.flatten()
+    return every[:: max(1, len(every) // number) | 1][:number].numpy().astype(np.float32)
+
+
+def sketch_sizes(sizes: list[int], budget: int) -> list[int]:
+    """How many coordinates of each layer are kept, about `budget` in all: small layers whole, large ones equally."""
+    kept = [0] * len(sizes)
+    for place, layer in enumerate(np.argsort(sizes)):
+        kept[layer] = min(sizes[layer], max(1, (budget - sum(kept)) // (len(sizes) - place)))
+    return kept
+
+
+def _noise(noise: Tensor, shapes: list[tuple[int, ...]], sketch: list[int]) -> dict[str, NDArray[Any]]:
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    parts = torch.split(noise, sizes, 1)
+    rows = [shape[0] if len(shape) > 1 else 1 for shape in shapes]
+    tables = [part.reshape(len(part), number, -1) for part, number in zip(parts, rows, strict=True)]
+    kept = zip(parts, sketch, strict=True)
+    return {
+        "squares": torch.stack([part.square().sum(1) for part in parts], 1).numpy(),
+        "sums": torch.stack([_sums(table) for table in tables], 1).numpy(),
+        "adjacent": torch.stack([(part[:, 1:] * part[:, :-1]).sum(1) for part in parts], 1).numpy(),
+        "totals": torch.stack([part.sum(1) / part.shape[1] ** 0.5 for part in parts], 1).numpy(),
+        "sketch": torch.cat([part[:, :number].float() for part, number in kept], 1).numpy(),
+    }
+
+
+def _sums(table: Tensor) -> Tensor:
+    """Squared sums of all numbers, of each row and of each column, each in its standard deviation."""
+    rows, columns = table.shape[1:]
+    everything = table.sum((1, 2)).square() / (rows * columns)
+    return torch.stack([everything, table.sum(2).square().sum(1) / columns, table.sum(1).square().sum(1) / rows], 1)

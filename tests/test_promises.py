@@ -19,6 +19,7 @@ EXAMPLES = {
     "accuracy": dn.Accuracy(0.8, 0.3),
     "tpr": dn.TruePositiveRate(0.2, 0.01),
     "ppv": dn.PositivePredictiveValue(0.7, 0.01, 0.3),
+    "success": dn.Success(0.05, 1e-3),
     "epsilon": dn.Epsilon(1.5, 1e-5),
 }
 LOSS = dn.privacy_loss(dn.Gaussian(2.0))

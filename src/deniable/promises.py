@@ -28,6 +28,7 @@ __all__ = [
     "Noise",
     "PositivePredictiveValue",
     "Promise",
+    "Success",
     "TruePositiveRate",
 ]
 
@@ -40,6 +41,7 @@ class Question:
     delta: float = 1e-5
     prior: float = 0.5
     fpr: tuple[float, ...] = (1e-3, 1e-2)
+    baseline: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, Any], adjacency: Adjacency) -> Self:
@@ -81,10 +83,27 @@ PARAMETERS: dict[str, Field] = {
         ).on_page(
             "False positive rate", "Others that an attack accuses wrongly.", (0, 1), (0.01, 20), 0.01, **_PERCENT
         ),
+        Field(
+            "baseline",
+            "P",
+            "What an attack reaches without the release: one over the candidates, the share of people that a "
+            "description fits, or the best guess of an attribute; repeatable.",
+            "probability",
+            repeatable=True,
+        ).on_page("Success without the release", "Among N candidates 1/N.", (0, 1), (0.0001, 50), 0.001, **_PERCENT),
     )
 }
 """At what scores are asked, in the order of `Question`."""
-SPELLINGS: dict[str, Field] = {}
+SPELLINGS: dict[str, Field] = {
+    "candidates": Field(
+        "candidates",
+        "N",
+        "{baseline} 1/N: one of N candidates is guessed.",
+        "whole",
+        (2, 1e12),
+        gives=("baseline", lambda people: 1 / people),
+    ).on_page("Candidates", "", (2, 10**9)),
+}
 """Other ways to give a parameter, as one over a number of people."""
 
 
@@ -358,6 +377,34 @@ class PositivePredictiveValue(_OfCurve):
 
 
 @dataclass(frozen=True)
+class Success(_OfCurve):
+    """No attack succeeds more often than `bound` that succeeds with `baseline` without the release.
+
+    Singling out, re-identification, attribute inference or reconstruction; see `PrivacyLoss.success`.
+    """
+
+    field = Field(
+        "success",
+        "S",
+        "No singling out, re-identification, inference, reconstruction above S, at {baseline}.",
+        "share",
+    ).on_page(
+        "Success of any attack", "At the success without the release below.", stops=(0.02, 99), usual=0.05, **_PERCENT
+    )
+    kind = "a success (singling out, re-identification, ...)"
+    label = "Singled out, re-identified, inferred or reconstructed, from {baseline}"
+    sentence = (
+        "no attack that succeeds with a chance of {baseline} without the release (singling out, re-identification, "
+        "attribute inference, reconstruction) succeeds with more than {bound}"
+    )
+    baseline: float
+
+    @property
+    def floor(self) -> tuple[float, str]:
+        return self.baseline, "the success without the release"
+
+
+@dataclass(frozen=True)
 class Epsilon(Promise):
     """The release is (bound, delta)-DP."""
 
@@ -395,7 +442,7 @@ class Noise(Promise):
 
 SCORES: dict[str, type[Promise]] = {
     entry.field.name: entry
-    for entry in (Belief, Advantage, Accuracy, TruePositiveRate, PositivePredictiveValue, Epsilon)
+    for entry in (Belief, Advantage, Accuracy, TruePositiveRate, PositivePredictiveValue, Success, Epsilon)
 }
 """Every score by its name, in the order in which they are shown."""
 AUDITED: dict[str, type[Promise]] = {entry.field.name: entry for entry in (Belief, Advantage, Epsilon, Noise)}

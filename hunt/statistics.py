@@ -287,7 +287,7 @@ def _of_verdict(
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
     asked = Asked(Epsilon(attack.epsilon(1e-5) + 0.02, 1e-5), confidence=confidence, rule=RULES[generator.integers(4)])
-    claim = asked.claim()
+    claim = asked.claim
 
     def ends(scores: Scores) -> Ends:
         bound = asked.estimator(asked.primary)(scores)

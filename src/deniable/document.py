@@ -16,6 +16,7 @@ from deniable.calibration import calibrate
 from deniable.loss.values import Upper
 from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
+from deniable.numbers import as_given
 from deniable.promises import SCORES, Promise, Question
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -191,8 +192,8 @@ def _infinite(epsilon: float, question: Question) -> list[str]:
     if isfinite(epsilon):
         return []
     if getattr(epsilon, "error", 0.0) > 0:
-        return [f"No finite epsilon was found at delta {question.delta:g}: it is too small for this method."]
-    return [f"Epsilon is infinite: no finite one holds at delta {question.delta:g}."]
+        return [f"No finite epsilon was found at delta {as_given(question.delta)}: it is too small for this method."]
+    return [f"Epsilon is infinite: no finite one holds at delta {as_given(question.delta)}."]
 
 
 def _of_guarantee(mechanism: Mechanism) -> list[str]:
@@ -200,9 +201,9 @@ def _of_guarantee(mechanism: Mechanism) -> list[str]:
     match mechanism:
         case ApproximateDP(_, delta) if delta > 0:
             return [
-                "The belief holds for every release with this guarantee. Textbooks read a smaller one off epsilon and "
-                f"delta ({TEXTBOOK}); it is right only where the privacy loss exceeds epsilon with probability at most "
-                "delta, which this guarantee does not promise."
+                "The belief holds for every release with this guarantee. The one that textbooks read off epsilon and "
+                f"delta ({TEXTBOOK}) may be too low: it is right only where the privacy loss exceeds epsilon with "
+                "probability at most delta, which this guarantee does not promise."
             ]
         case GaussianDP() | TotalVariation():
             return ["The belief holds for every release with this guarantee; of a known mechanism it may be lower."]

@@ -232,8 +232,8 @@ def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
         "delta": delta,
         "rarely": chance(rare),
         "chance_of_more": f" (chance of more: {chance(rare)})" if rare else "",
-        "starter": "" if prior == 0.5 else f" who starts at {percent_as_given(prior)}",
-        "members": "" if prior == 0.5 else f" where {percent_as_given(prior)} are members",
+        "starter": f" who starts at {percent_as_given(prior)}",
+        "members": f" where {percent_as_given(prior)} are members",
     }
 
 

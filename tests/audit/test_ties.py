@@ -140,6 +140,29 @@ def test_both_ends_of_what_is_achieved(attack: Attack, sizes: tuple[int, int]) -
         holds(Statement(name, lambda scores, find=find: find(scores)[1:], low, high, 0.025), attack, sizes, 150)  # type: ignore[misc]
 
 
+def beside(members: tuple[float, ...], others: tuple[float, ...], gap: float) -> Attack:
+    """Two uniform densities of 100 bins each, `gap` bins apart; the shares of a class in the lower and upper one."""
+    values = np.concatenate([np.arange(100.0), np.arange(100.0) + 100 + gap])
+    member, other = (np.repeat(shares, 100) / 100 for shares in (members, others))
+    return Attack("beside", values, member, other, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("attack", "sizes"),
+    [
+        (beside((0.98, 0.02), (1.0, 0.0), 5), (50, 950)),  # few members stand out: the upper end missed in 16 %
+        (beside((0.06, 0.94), (1.0, 0.0), 5), (50, 50)),
+        (beside((0.0, 1.0), (0.98, 0.02), 5), (50, 50)),
+        (beside((0.0, 1.0), (0.94, 0.06), 5), (50, 950)),
+    ],
+)
+def test_ends_where_few_scores_stand_out(attack: Attack, sizes: tuple[int, int]) -> None:
+    auc, precision = attack.auc(), attack.average_precision(*sizes)
+    holds(Statement("auc", lambda scores: auc_interval(scores)[1:], auc, auc, 0.03), attack, sizes, 400)
+    ends = Statement("precision", lambda scores: average_precision_interval(scores)[1:], precision, precision, 0.03)
+    holds(ends, attack, sizes, 400)
+
+
 def test_the_advantage_is_the_one_reached() -> None:
     generator = np.random.default_rng(6)
     for attack in (RESPONSES, FEW):

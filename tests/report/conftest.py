@@ -15,6 +15,7 @@ pytest.importorskip("torch", reason="runs need the extra 'train'")
 from deniable.cli import main
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
+from deniable.store import read_document
 
 AUDIT = "audit digits --belief .9 --delta .05 --records 20 --steps 4 --trials 40 --processes 1 --exposure"
 COMPARE = (
@@ -86,7 +87,7 @@ def joint(runs: dict[str, Path]) -> str:
 def documents(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
     """The runs' documents, to be changed at will."""
     files = {kind: path if path.suffix else path / f"{kind}.json" for kind, path in runs.items()}
-    return {kind: json.loads(file.read_text()) for kind, file in files.items()}
+    return {kind: read_document(file) for kind, file in files.items()}
 
 
 @pytest.fixture

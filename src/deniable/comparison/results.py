@@ -41,7 +41,7 @@ SURE = 0.99
 class Spread:
     """The mean over repeats, its two-sided confidence limits (Student's t) and the standard deviation of one repeat.
 
-    Of a single repeat nothing is known of the spread: the limits are None.
+    Where all repeats are equal, or there is one, too little is known of the spread: the limits are None.
     """
 
     mean: float
@@ -52,13 +52,26 @@ class Spread:
 
 
 def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
-    """Mean, limits and deviation of one value a repeat."""
+    """Mean, limits and deviation of one value a repeat.
+
+    Student's limits miss too often where values are skewed, as accuracies near 1 are (in 13 % of simulations at worst).
+    So either end is the farther one of those with and without its farthest value once more.
+    """
     mean, count = float(np.mean(values)), len(values)
     if count == 1:
         return Spread(mean, None, None, None, tuple(values))
     deviation = float(np.std(values, ddof=1))
-    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * deviation / sqrt(count)
-    return Spread(mean, mean - reach, mean + reach, deviation, tuple(values))
+    if min(values) == max(values):
+        return Spread(mean, None, None, 0.0, tuple(values))
+    low = min(_students(values, confidence, -1), _students([*values, min(values)], confidence, -1))
+    high = max(_students(values, confidence, 1), _students([*values, max(values)], confidence, 1))
+    return Spread(mean, low, high, deviation, tuple(values))
+
+
+def _students(values: Sequence[float], confidence: float, sign: int) -> float:
+    """Student's limit of the mean, below it or above."""
+    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return float(np.mean(values)) + sign * reach
 
 
 def precisions(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:

@@ -12,7 +12,7 @@ from deniable.document import Document
 from deniable.mechanisms import Adjacency
 from deniable.report import given_away, words
 from deniable.report.shape import ATTACK, AUDIT, COMPARE, MEASURED, NUMBER, VERDICT, check
-from deniable.store import FILE, kept
+from deniable.store import FILE, kept, verified
 
 __all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "listed", "outcome", "places", "read", "title"]
 
@@ -152,9 +152,10 @@ def _parsed(path: Path) -> Any:
         raise ValueError(f"it holds {constant}")
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
+        return verified(document) if isinstance(document, dict) else document
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a whole JSON document ({error}): write it again") from error
+        raise ValueError(f"{path} is not a whole JSON document, or damaged ({error}): write it again") from error
 
 
 def _moderate(digits: str) -> int:

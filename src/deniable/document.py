@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from msgspec import convert
+
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import calibrate
@@ -18,6 +20,7 @@ from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVaria
 from deniable.methods import calibrate_by
 from deniable.numbers import as_given
 from deniable.promises import SCORES, Promise, Question
+from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = [
@@ -91,10 +94,10 @@ def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Docu
     }
 
 
-def exact_scores(mechanism: Mechanism, question: Question) -> Document:
+def exact_scores(mechanism: Mechanism, question: Question) -> Scores:
     """Every score of `mechanism`, as `explain` tells them."""
     loss = privacy_loss(mechanism, question.adjacency)
-    return _scores(_single(loss, question), _belief(mechanism, loss, question), loss, question)
+    return convert(_scores(_single(loss, question), _belief(mechanism, loss, question), loss, question), Scores)
 
 
 def _single(loss: PrivacyLoss, question: Question) -> dict[str, Upper]:

@@ -18,6 +18,7 @@ from deniable.fields import Field
 from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency
 from deniable.numbers import as_given, at_most, chance, percent_as_given, percent_at_most
+from deniable.results.shared import Claimed
 from deniable.scores import PrivacyLoss
 
 __all__ = [
@@ -460,10 +461,10 @@ def audited_promise(claim: Mapping[str, float], delta: float) -> Promise:
     return entry(entry.field.check(bound), **({"delta": delta} if "delta" in entry.asked_at() else {}))
 
 
-def claimed(promise: Promise | None, delta: float) -> dict[str, float | None]:
+def claimed(promise: Promise | None, delta: float) -> Claimed:
     """The scores that an audit's trials are held against; None where nothing is promised."""
     implied = {} if promise is None else promise.implied
-    return {name: implied.get(name) for name in AUDITED if name != "noise"} | {"delta": delta}
+    return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 
 
 def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SCORES) -> Promise:

@@ -78,7 +78,7 @@ def test_fixed_threshold_by_hand() -> None:
     assert mu > apart + 0.1  # what limits for each rate by itself would give
     assert privacy_loss(GaussianDP(mu)).delta(found.value) == pytest.approx(DELTA, rel=1e-6)
     assert found.value < found.upper
-    assert found.document()["confidence"] == 0.95
+    assert found.result().confidence == 0.95
     assert estimate(Advantage(DELTA), scores, Fixed()).value < estimate(Region(DELTA), scores, Fixed()).value
 
 
@@ -304,7 +304,7 @@ def test_credible_decides_nothing_and_says_why() -> None:
     found = [credible(Errors(k, 100, 100 - k, 100), DELTA) for k in range(40, 61)]
     assert all(bound.value > 0 for bound in found)
     assert not any(bound.decides for bound in found)
-    assert found[0].document()["credible"] == 0.95
+    assert found[0].result().credible == 0.95
     assert "confidence" not in found[0].document()
 
 

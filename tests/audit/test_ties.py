@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
@@ -90,9 +89,9 @@ def test_a_broken_claim_about_hard_labels_is_violated() -> None:
     """Epsilon 1, claimed 0.8, 5000 + 5000: the default passed it. And a tight claim is seldom called violated."""
     generator = np.random.default_rng(2)
     drawn = [RESPONSES.draw(5000, 5000, generator) for _ in range(20)]
-    assert all(judge_scores(scores, Asked(Epsilon(0.8, DELTA)))["verdict"] == "violated" for scores in drawn)
-    assert sum(judge_scores(scores, Asked(Epsilon(1.0, DELTA)))["verdict"] == "violated" for scores in drawn) <= 4
-    assert judge_scores(drawn[0], Asked(Epsilon(1.5, DELTA)))["measured"]["epsilon"]["lower_bound"]["upper"] < 1.2
+    assert all(judge_scores(scores, Asked(Epsilon(0.8, DELTA))).verdict == "violated" for scores in drawn)
+    assert sum(judge_scores(scores, Asked(Epsilon(1.0, DELTA))).verdict == "violated" for scores in drawn) <= 4
+    assert judge_scores(drawn[0], Asked(Epsilon(1.5, DELTA))).measured.epsilon.lower_bound.upper < 1.2
 
 
 def test_no_upper_end_is_stated_where_another_threshold_may_show_more() -> None:
@@ -210,22 +209,22 @@ def test_every_bound_says_what_it_assumes() -> None:
     scores = canaries(600, 2.0)
     for method in METHODS[:2] + METHODS[3:]:
         document = judge_scores(scores, Asked(Epsilon(20.0, DELTA), method=method))
-        assert ("which was not stated" in document["verdict_text"]) == (method not in ONE_RUN)
-        for bound in document["measured"]["epsilon"]["estimators"]:
-            texts = " ".join(one["text"] for one in bound["assumptions"])
+        assert ("which was not stated" in document.verdict_text) == (method not in ONE_RUN)
+        for bound in document.measured.epsilon.estimators:
+            texts = " ".join(one.text for one in bound.assumptions)
             assert "own fair coin" in texts if method in ONE_RUN else "a training of its own" in texts
     stated = judge_scores(scores, Asked(Epsilon(20.0, DELTA), rows_from="trainings"))
-    assert "not stated" not in stated["verdict_text"]
+    assert "not stated" not in stated.verdict_text
 
 
 def test_canaries_of_one_run_get_estimators_and_words_of_their_own() -> None:
     document = judge_scores(canaries(100, 0.0), Asked(Epsilon(1.0, DELTA), rows_from="one-run"))
-    names = [bound["name"] for bound in document["measured"]["epsilon"]["estimators"]]
-    assert (document["input"]["method"], names) == ("one-run", list(ONE_RUN))
-    assert document["input"]["rule"] == "abstention"
-    assert document["verdict"] == "cannot judge"
-    assert "canaries" in document["verdict_text"]
-    assert "trials" not in document["verdict_text"]
+    names = [bound.name for bound in document.measured.epsilon.estimators]
+    assert (document.input.method, names) == ("one-run", list(ONE_RUN))
+    assert document.input.rule == "abstention"
+    assert document.verdict == "cannot judge"
+    assert "canaries" in document.verdict_text
+    assert "trials" not in document.verdict_text
     assert (
         Asked(Epsilon(1.0, DELTA), Training(4.0, 1.0, 1, Adjacency.ADD_REMOVE), rows_from="one-run").primary
         == "one-run-gaussian"
@@ -238,8 +237,8 @@ def test_canaries_of_one_run_get_estimators_and_words_of_their_own() -> None:
 
 def test_unfair_coins_are_noticed() -> None:
     document = judge_scores(canaries(1000, 5.0, fair=0.05), Asked(Epsilon(0.1, DELTA), rows_from="one-run"))
-    assert document["verdict"] == "cannot judge"
-    assert "fair coin" in document["verdict_text"]
+    assert document.verdict == "cannot judge"
+    assert "fair coin" in document.verdict_text
 
 
 def test_tight_claims_are_not_called_loose() -> None:
@@ -248,8 +247,8 @@ def test_tight_claims_are_not_called_loose() -> None:
     for _ in range(10):
         scores = Scores(generator.normal(0.5, 1, 500), generator.normal(-0.5, 1, 500))
         document = judge_scores(scores, Asked(Epsilon(4.3776, DELTA), rows_from="trainings"))
-        assert (document["verdict"], document["closeness"]) == ("consistent", None)
-        assert "loose" not in json.dumps(document)
+        assert (document.verdict, document.closeness) == ("consistent", None)
+        assert "loose" not in document.to_json()
 
 
 EXTREMES = {
@@ -273,10 +272,10 @@ def test_extremes_get_a_document(scores: Scores) -> None:
     ]
     for asked in settings:
         document = judge_scores(scores, asked)
-        json.dumps(document, allow_nan=False)
-        assert document["verdict"] in ("violated", "consistent", "cannot judge")
-        for figure in (document["measured"][name] for name in ("advantage", "auc", "average_precision")):
-            assert figure["low"] <= figure["value"] <= figure["high"]
+        document.to_json()
+        assert document.verdict in ("violated", "consistent", "cannot judge")
+        for figure in (document.measured[name] for name in ("advantage", "auc", "average_precision")):
+            assert figure.low <= figure.value <= figure.high
 
 
 # -- the hunt finds what is broken

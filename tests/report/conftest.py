@@ -70,9 +70,8 @@ def _verdict(place: Path) -> Path:
 
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
-    document = judge_scores(scores, Asked(Epsilon(2.0, 1e-5), Training(2.0, 0.5, 3, Adjacency.ADD_REMOVE)))
-    (place / "verdict.json").write_text(json.dumps(document))
-    return place / "verdict.json"
+    asked = Asked(Epsilon(2.0, 1e-5), Training(2.0, 0.5, 3, Adjacency.ADD_REMOVE))
+    return judge_scores(scores, asked).save(place / "verdict.json")
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +96,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
     monkeypatch.setattr("deniable.report.audited.region_data", lambda document, lower: [])
     for room in ("observed", "scored"):
-        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda given: line)
+        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda *given: line)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 from deniable.report import found, read, render
 from deniable.report.page import CHAPTERS
+from deniable.results.base import plain
 from deniable.store import FILE, Store, StoreError, read_document, write_document
 
 Write = Callable[[dict[str, Any]], Path]
@@ -26,7 +27,7 @@ def test_a_run_is_read_from_its_folder_or_its_document(runs: dict[str, Path], ki
     assert run.kind == kind
     if runs[kind].is_dir():
         alone = read(runs[kind] / f"{kind}.json")
-        assert alone.document == run.document
+        assert alone.result == run.result
 
 
 def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Pat
     document = read_document(place / "audit.json")
     course = document.pop("course")
     write_document(place / "audit.json", document)
-    assert read(place).document["course"] == course
+    assert plain(read(place).result)["course"] == course
 
 
 def test_a_document_of_the_last_version_is_read_by_todays_names(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -80,15 +81,15 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "not finished: go on with --resume")
     for text, said in (
         ("", "not a whole JSON document"),
-        ('{"schema": "deniable/audit/1", "inp', "not a whole JSON document"),
+        ('{"schema": "deniable/audit/2", "inp', "not a whole JSON document"),
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
-        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/2"),
+        ('{"schema": "deniable/explain/2"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
         ('{"schema": "deniable/audit/3"}', "a newer version"),
         ('{"schema": "deniable/audit/0"}', "an older version"),
-        ('{"schema": "deniable/audit/1"}', "input is missing"),
+        ('{"schema": "deniable/audit/2"}', "input is missing"),
     ):
         (tmp_path / "bad.json").write_text(text)
         refused(tmp_path / "bad.json", said)

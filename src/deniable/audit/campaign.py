@@ -78,7 +78,7 @@ class Plan:
         training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
         promise = {self.promise.field.name: self.promise.bound, "delta": self.delta}
         chosen = {"calibration": self.calibration, "trials": self.trials, "seed": self.seed}
-        return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
+        return {**self.origin, **training, **promise, **chosen, "torch": str(torch.__version__)}
 
 
 def play(

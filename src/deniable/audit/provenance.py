@@ -153,4 +153,4 @@ def _literal(value: Any) -> str:
 
 
 def _program(call: str) -> str:
-    return shlex.join(["python", "-c", f"import json, deniable as dn; print(json.dumps({call}))"])
+    return shlex.join(["python", "-c", f"import deniable as dn; print({call}.to_json())"])

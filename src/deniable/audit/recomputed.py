@@ -162,14 +162,16 @@ class Recomputer:
         generic.load(records[None], labels[None])
         return generic.gradients_of(slice(0, len(records)))
 
-    def mean_losses(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(steps,) the mean loss of the records that were trained on."""
+    def mean_scores(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(steps, 2) mean loss of the records that were trained on, and the share of them with the right label."""
         records, labels = self.columns.records[members], self.columns.labels[members]
         names, found = list(self.parameters), []
         with torch.no_grad():
             for step in range(len(weights[0])):
                 values = dict(zip(names, (w[step] for w in weights), strict=True))
-                found.append(float(self.loss(functional_call(self.model, values, (records,)), labels).mean()))
+                told = functional_call(self.model, values, (records,))
+                right = (told.argmax(-1) == labels).float().mean() if told.dim() == labels.dim() + 1 else torch.nan
+                found.append([float(self.loss(told, labels).mean()), float(right)])
         return np.array(found)
 
     def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:

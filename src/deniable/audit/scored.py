@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
 
 from deniable.audit.bound import Assumption, Bound
 from deniable.audit.credible import credible
@@ -42,11 +41,19 @@ from deniable.checks import one_of, probability
 from deniable.mechanisms import Training
 from deniable.numbers import as_given
 from deniable.promises import Epsilon
+from deniable.results.verdict_result import (
+    Achieved,
+    BoundsOnEpsilon,
+    ExactScores,
+    TprLimits,
+    VerdictClaim,
+    VerdictInput,
+    VerdictResult,
+)
 from deniable.scores import privacy_loss
 
-__all__ = ["FPRS", "METHODS", "SCHEMA", "Asked", "judge_scores"]
+__all__ = ["FPRS", "METHODS", "Asked", "judge_scores"]
 
-SCHEMA = "deniable/verdict/1"
 FPRS = (0.001, 0.01, 0.1)
 METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
 """Estimators that a verdict may rest on."""
@@ -156,38 +163,29 @@ def _assuming(assumption: Assumption, bound: Bound) -> Bound:
     return replace(bound, assumptions=(assumption, *bound.assumptions))
 
 
-def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
+def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     """The document: claimed and measured side by side, and the verdict of the primary estimator."""
     bounds = list(_bounds(scores, asked))
     claim, primary = asked.claim, bounds[0]
-    achieved = _achieved(scores, asked)
+    achieved = _achieved(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
     found = judge_bound(primary, claim, len(scores), lambda: _needed(asked), unit)
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
         found = replace(found, text=f"{found.text} {NOT_STATED}")
-    return {
-        "schema": SCHEMA,
-        "input": _input(asked),
-        "claimed": {
-            "epsilon": claim.bound,
-            "delta": claim.delta,
-            "noise": None if asked.training is None else asked.training.noise,
-        },
-        "exact": _exact(asked),
-        "measured": {
-            "trials": len(scores),
-            "members": scores.members.size,
-            "others": scores.others.size,
-            **achieved,
-            "epsilon": {"lower_bound": primary.document(), "estimators": [bound.document() for bound in bounds]},
-        },
-        "verdict": found.name,
-        "closeness": found.closeness,
-        "verdict_text": found.text,
-        "notes": list(_notes(achieved, asked, found)),
-    }
+    return VerdictResult(
+        input=_input(asked),
+        claimed=VerdictClaim(
+            epsilon=claim.bound, delta=claim.delta, noise=None if asked.training is None else asked.training.noise
+        ),
+        exact=_exact(asked),
+        measured=achieved,
+        verdict=found.name,
+        closeness=found.closeness,
+        verdict_text=found.text,
+        notes=tuple(_notes(achieved, asked, found)),
+    )
 
 
 def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
@@ -220,13 +218,20 @@ def _needed(asked: Asked) -> int | None:
     return trials_to_decide(shows, asked.largest_advantage, threshold)
 
 
-def _achieved(scores: Scores, asked: Asked) -> dict[str, Any]:
-    return {
-        "advantage": _interval(_advantage(scores, asked)),
-        "auc": _interval(auc_interval(scores, asked.confidence)),
-        "average_precision": _interval(average_precision_interval(scores, asked.confidence)),
-        "tpr": [{"fpr": fpr, **_interval(tpr_interval(scores, fpr, asked.confidence))} for fpr in FPRS],
-    }
+def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
+    """What the attack achieved; the first bound is the one on which the verdict rests."""
+    rates = ((fpr, tpr_interval(scores, fpr, asked.confidence)) for fpr in FPRS)
+    shown = tuple(bound.result() for bound in bounds)
+    return Achieved(
+        trials=len(scores),
+        members=scores.members.size,
+        others=scores.others.size,
+        advantage=_advantage(scores, asked).result(),
+        auc=auc_interval(scores, asked.confidence).result(),
+        average_precision=average_precision_interval(scores, asked.confidence).result(),
+        tpr=tuple(TprLimits(fpr=fpr, value=float(r.value), low=float(r.low), high=float(r.high)) for fpr, r in rates),
+        epsilon=BoundsOnEpsilon(lower_bound=shown[0], estimators=shown),
+    )
 
 
 def _advantage(scores: Scores, asked: Asked) -> Interval:
@@ -237,38 +242,34 @@ def _advantage(scores: Scores, asked: Asked) -> Interval:
     return best_advantage_interval(scores, rule, asked.confidence)
 
 
-def _interval(found: Interval) -> dict[str, float]:
-    return {name: float(value) for name, value in found._asdict().items()}
-
-
-def _exact(asked: Asked) -> dict[str, Any] | None:
+def _exact(asked: Asked) -> ExactScores | None:
     if asked.training is None:
         return None
     loss = privacy_loss(asked.training.mechanism, asked.training.adjacency)
     epsilon = float(loss.epsilon(asked.delta))
-    return {"epsilon": epsilon if isfinite(epsilon) else None, "advantage": float(loss.advantage())}
+    return ExactScores(epsilon=epsilon if isfinite(epsilon) else None, advantage=float(loss.advantage()))
 
 
-def _input(asked: Asked) -> dict[str, Any]:
-    names = ("noise", "rate", "steps", "adjacency")
-    training = {} if asked.training is None else {name: getattr(asked.training, name) for name in names}
-    rule = asked.thresholds
-    threshold = {"threshold": rule.threshold} if isinstance(rule, Fixed) else {}
-    return {
-        "claimed_epsilon": asked.claim.bound,
-        "delta": asked.delta,
-        **training,
-        "from": "one-run" if asked.of_one_run else asked.rows_from,
-        "method": asked.primary,
-        "rule": "abstention" if asked.of_one_run else rule.name,
-        **threshold,
-        "confidence": asked.confidence,
-    }
+def _input(asked: Asked) -> VerdictInput:
+    training, rule = asked.training, asked.thresholds
+    return VerdictInput(
+        claimed_epsilon=asked.claim.bound,
+        delta=asked.delta,
+        noise=None if training is None else training.noise,
+        rate=None if training is None else training.rate,
+        steps=None if training is None else training.steps,
+        adjacency=None if training is None else training.adjacency,
+        rows_from="one-run" if asked.of_one_run else asked.rows_from,
+        method=asked.primary,
+        rule="abstention" if asked.of_one_run else rule.name,
+        threshold=rule.threshold if isinstance(rule, Fixed) else None,
+        confidence=asked.confidence,
+    )
 
 
-def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[str]:
+def _notes(measured: Achieved, asked: Asked, found: Verdict) -> Iterator[str]:
     yield from _too_little_noise(asked)
-    if measured["auc"]["high"] < 0.5:
+    if measured.auc.high < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
     yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
     if asked.of_one_run:
@@ -280,11 +281,11 @@ def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[s
 def _too_little_noise(asked: Asked) -> Iterator[str]:
     """A claim that its own noise refutes, whatever the scores are."""
     exact = _exact(asked)
-    if exact is None or (exact["epsilon"] is not None and exact["epsilon"] <= asked.claim.bound * (1 + 1e-9)):
+    if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
         return
-    epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
+    epsilon = "infinite" if exact.epsilon is None else f"{exact.epsilon:.3g}"
     if epsilon == f"{asked.claim.bound:.3g}":
-        epsilon = f"{exact['epsilon']:.6g}"
+        epsilon = f"{exact.epsilon:.6g}"
     claimed = as_given(asked.claim.bound)
     yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."
 

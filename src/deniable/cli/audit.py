@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from msgspec import structs
 from typer.core import TyperCommand
 
 from deniable.cli import options
@@ -21,6 +21,8 @@ from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
     from deniable.audit.ground import Ground
+    from deniable.results.audit_result import AuditResult, ExposureResult
+    from deniable.results.shared import Provenance
     from deniable.store import Store
 
 __all__ = ["EXAMPLES", "AuditCommand", "audit"]
@@ -139,6 +141,8 @@ def audit(
     **promise: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
+    from deniable.results.audit_result import ExposureResult
+
     with refusals("audit"):
         texts = dict(context.params)
         if records == EVERY_RECORD:
@@ -150,21 +154,26 @@ def audit(
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
         shown = Exposed(Path(out or "."), show_records) if exposure else None
-        document = (
+        result = (
             _exposure_alone(arguments, out, resume, show_records) if only else _campaign(arguments, out, resume, shown)
         )
-        unwritten = None if only else write_report(document, out)
+        unwritten = None if isinstance(result, ExposureResult) else write_report(result, out)
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(result.to_json())
     else:
-        from deniable.cli.exposed import show_alone
-        from deniable.cli.trials import show
-
-        if only:
-            show_alone(document)
-        else:
-            show(document, estimators)
+        _show(result, estimators)
     refuse_late(unwritten)
+
+
+def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
+    from deniable.cli.exposed import show_alone
+    from deniable.cli.trials import show
+    from deniable.results.audit_result import AuditResult
+
+    if isinstance(result, AuditResult):
+        show(result, every_estimator)
+    else:
+        show_alone(result)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +195,7 @@ class Exposed(NamedTuple):
     show_records: bool
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> dict[str, Any]:
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
@@ -195,7 +204,7 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed:
         return _played(arguments, store, exposed)
 
 
-def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> dict[str, Any]:
+def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
@@ -208,12 +217,19 @@ def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | N
         plan = Plan.on(ground, trials, measure, progress)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    found = {} if exposed is None else {"exposure": written(ground, *exposed)}
+    found = None if exposed is None else written(ground, *exposed)
     with bar("Playing the first block", "Trials", "trials/s") as progress:
-        document = run(plan, store, progress=progress, **running)[0] | found
-    if found:
-        document["provenance"]["command"] += " --exposure" + (" --show-records" if exposed and exposed[1] else "")
-    return document
+        result = run(plan, store, progress=progress, **running)[0]
+    return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
+    """The command that plays the same again, with the exposure's options."""
+    source = result.provenance
+    if source is None or source.command is None:
+        return source
+    more = " --exposure" + (" --show-records" if exposed.show_records else "")
+    return structs.replace(source, command=source.command + more)
 
 
 def _ground(arguments: dict[str, Any]) -> Ground:
@@ -222,7 +238,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
     return grounded(**arguments)
 
 
-def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> dict[str, Any]:
+def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
     unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,8 @@ from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.audit.scored import Asked
+    from deniable.results.shared import Provenance
+    from deniable.results.verdict_result import VerdictInput
 
 __all__ = ["EXAMPLES", "verdict"]
 
@@ -99,28 +100,32 @@ def verdict(
         with patience("Reading the scores ..."):
             rows = read_rows(scores)
             found = settled(rows.score, rows.member, rows.run, asked)
-            document = judge_scores(found.scores, found.asked)
+            result = judge_scores(found.scores, found.asked)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(options.told(refused)) from refused
-    document["input"] = {"scores": scores, **document["input"]}
-    document["notes"] = [*filter(None, [found.inferred]), *document["notes"]]
-    document["provenance"] = _provenance(document["input"])
+    from msgspec import structs
+
+    given = structs.replace(result.input, scores=scores)
+    notes = (*filter(None, [found.inferred]), *result.notes)
+    result = result.replace(input=given, notes=notes, provenance=_provenance(given))
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(result.to_json())
         return
     from deniable.cli.scored import show
 
-    show(document, every_estimator=estimators)
+    show(result, every_estimator=estimators)
 
 
-def _provenance(given: Mapping[str, Any]) -> dict[str, Any]:
+def _provenance(given: VerdictInput) -> Provenance:
     from hashlib import sha256
     from pathlib import Path
 
     from deniable.audit.provenance import verdict_command, versions
+    from deniable.results.base import plain
+    from deniable.results.shared import Provenance
 
-    content = Path(given["scores"]).read_bytes()
-    return {"sha256": sha256(content).hexdigest(), "versions": versions(), "command": verdict_command(given)}
+    content = Path(given.scores or "").read_bytes()
+    return Provenance(sha256=sha256(content).hexdigest(), versions=versions(), command=verdict_command(plain(given)))
 
 
 def _asked(texts: Mapping[str, Any]) -> Asked:

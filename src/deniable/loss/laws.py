@@ -12,6 +12,7 @@ Error, added on the safe side:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, inf, isnan, pi, sqrt
 
@@ -21,9 +22,12 @@ from scipy.special import erfc
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.effort import UnresolvedError, spend, still_affordable
 from deniable.loss.panels import graded, growing_panels, unresolved, unresolved_where_smooth
-from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
+from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 
-__all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
+__all__ = ["GOOD", "LOOKS", "NULL_TAIL", "STICK", "TAIL", "Law"]
+
+Asked = tuple[float, Weight]  # a functional at k
+Known = tuple[float, float]  # a value and its error
 
 GOOD = 1e-7  # relative error with which nobody looks for a better answer
 _AS_GOOD = 1e-10  # and with which a line that was drawn for another question serves as well as one of its own
@@ -33,7 +37,13 @@ _MANY_POINTS = 2**13  # from there on a tapered line is cheaper
 _TAPER_RADIANS = 110.0  # by which the waves of a tapered line turn over the distance of k from the centre
 _TAPER_EDGE = 5.5  # the taper is erfc(edge * (omega / width - 1)) / 2: within 4e-15 of 1 where it begins
 _TAPER_END = 6.0  # and below 1e-16 where it ends
+_TAPER_SPAN = _TAPER_RADIANS * (1 + _TAPER_END / _TAPER_EDGE)  # radians over which a tapered line is drawn
+_ROUNDOFF = 1e-9  # more than that of K on the real axis
+_ALIKE = 0.01  # of the losses' spread, or of the distance from their centre, by which questions may differ
+_NEAREST = 1e-300  # distance of k from the centre
+_BEYOND = 3  # half-octaves beyond the last frequency at which e^K is looked at
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -91,7 +101,7 @@ class Line:
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
-            size = np.exp(self.cumulants - self.saddle.value)
+            size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
@@ -133,6 +143,11 @@ class Law:
     patience: int
     """How many costly lines may be drawn, where there is no other way."""
     lines: dict[float, Line] = field(default_factory=dict)
+
+    def mass_bound(self, weight: Weight) -> Known:
+        """Any functional lies between 0 and the mass."""
+        mass = exp(min(self.composition.saddle(weight.shift).value + _ROUNDOFF, 0.0))
+        return mass / 2, mass / 2
 
     def known(self, k: float, weight: Weight) -> tuple[float, float]:
         """The functional and its error as far as Chernoff's bounds tell: nearly nothing, or nearly all there is."""
@@ -195,20 +210,25 @@ class Law:
         line = self.lines.get(saddle.c)
         if line is not None:
             value, error = line.integral(k, weight)
-            if error <= close * abs(value) or line.drawn_for == (k, weight):
+            if error <= close * abs(value) or self._is_alike(line.drawn_for, (k, weight)):
                 return line
         line = self._draw(k, weight, saddle, region)
         self.lines[line.saddle.c] = line
         return line
+
+    def _is_alike(self, one: tuple[float, Weight], other: tuple[float, Weight]) -> bool:
+        """Whether a line for one question would be much the same for the other."""
+        room = min([self.composition.scale, *self._distances(one[0])])
+        return one == other or (one[1] is other[1] and abs(one[0] - other[0]) < _ALIKE * room)
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
         still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
-        last, beyond = self._last_frequency(saddle)
+        last, beyond = self._last_frequency(saddle, lambda: self._farthest(k, saddle, period))
         count = last * period / (2 * pi) + 8
-        if _MANY_POINTS < count < inf and not isnan(sum(self.composition.centres)):
+        if _MANY_POINTS < count < inf and self._distances(k):
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             if not (self.patience and 8 <= count < inf):
@@ -222,12 +242,25 @@ class Law:
         noises = self._noises(saddle, frequencies)
         return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
 
+    def _distances(self, k: float) -> list[float]:
+        """Of k from the guesses at the losses' centre; none where there is no such guess."""
+        centres = self.composition.centres
+        return [] if isnan(sum(centres)) else [max(abs(k - centre), _NEAREST) for centre in dict.fromkeys(centres)]
+
+    def _farthest(self, k: float, saddle: Saddle, period: float) -> float:
+        """A frequency beyond which nothing is asked of a line: it is tapered before, or given up."""
+        very_far = _FARTHEST * max(sqrt(2 * TINY / saddle.bend), abs(saddle.c))
+        distances = self._distances(k)
+        if not distances:
+            return very_far
+        return min(very_far, 1.01 * max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances)))
+
     def _on_best_panels(
         self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
     ) -> Line:
         """On growing panels for the first of the guesses at the centre that serves, or the better one of them."""
         lines: list[tuple[float, int, Line]] = []
-        for distance in dict.fromkeys(abs(asked[0] - centre) for centre in self.composition.centres):
+        for distance in self._distances(asked[0]):
             line = self._on_growing_panels(asked, saddle, first, (*ends, distance))
             value, error = self._along(line, *asked)
             if error <= GOOD * abs(value):
@@ -240,9 +273,8 @@ class Law:
     ) -> Line:
         """A line on panels that grow with the frequency, tapered where e^K is still alive far out (see above)."""
         last, beyond, distance = ends
-        width = _TAPER_RADIANS / max(distance, 1e-300)
-        end = min(last, width * (1 + _TAPER_END / _TAPER_EDGE))
-        points, weights = growing_panels(first, end, min(_PANEL_RADIANS / max(distance, 1e-300), end))
+        width, end = _TAPER_RADIANS / distance, min(last, _TAPER_SPAN / distance)
+        points, weights = growing_panels(first, end, min(_PANEL_RADIANS / distance, end))
         taper, half = np.ones(points.size), None
         if end < last:
             taper, half = (0.5 * erfc(_TAPER_EDGE * (points / size - 1)) for size in (width, width / 2))
@@ -265,38 +297,50 @@ class Law:
         return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
     def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
+        """Round-off of e^K."""
+        return np.asarray(self.composition.roundoff(saddle, frequencies) + self.composition.schedule_error)
 
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
+    def _last_frequency(self, saddle: Saddle, find_farthest: Callable[[], float]) -> tuple[float, float]:
+        """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and |e^K|'s largest value beyond.
+
+        Half-octave by half-octave, so that few of the exponentials are needed (loss.turns).
         """
-        steps = self.composition.steps
-        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
-        roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
-        return np.asarray(roundoff + self.composition.schedule_error)
-
-    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
-        first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
-        farthest = _FARTHEST * max(first, abs(saddle.c))
+        if saddle.bend <= _NO_SPREAD:
+            raise UnresolvedError("one loss hides all others")
+        first, ahead, farthest = sqrt(2 * self.tiny / saddle.bend), 2, inf
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
             still_affordable()
-            lasts = first * 1.5 ** np.arange(ahead)
-            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
-            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
-            enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
-            if enough.any():
+            halves = np.arange(ahead + _BEYOND)
+            lasts = first * np.ldexp(np.where(halves % 2, sqrt(2), 1.0), halves // 2)
+            falls = self.composition.log_height(saddle.c, lasts) - saddle.value
+            enough = (falls <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
+            if enough[:ahead].any():
                 found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found].max()))
-            first, ahead = 1.5 * float(lasts[-1]), 4
+                return float(lasts[found]), exp(min(float(falls[found : found + _BEYOND + 1].max()), 700.0))
+            first, ahead, farthest = 2 ** (ahead / 2) * first, 10, find_farthest()
 
 
-def better_known(
-    known: tuple[float, float], law: Law, asked: tuple[float, Weight], close: float, enough: float
-) -> tuple[float, float]:
+def _by_chernoff(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return law.known(*asked)
+
+
+def _by_any_line(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return _better_known(known, law, asked, inf, enough)
+
+
+def _by_good_line(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return _better_known(known, law, asked, GOOD, enough)
+
+
+def _better_known(known: Known, law: Law, asked: Asked, close: float, enough: float) -> Known:
     """What is known of the functional, or its value where that says more and can be had; its error may be `enough`."""
     try:
         found = law.value(*asked, close, enough)
     except UnresolvedError:
         return known
     return found if found[1] < known[1] else known
+
+
+LOOKS = _by_chernoff, _by_any_line, _by_good_line
+"""Ways to know more of a functional of a law than its `mass_bound`, each dearer than the one before."""

@@ -257,7 +257,7 @@ class Training:
         names = [field.name for field in fields(Training)]
         if isinstance(described, Mapping):
             return Training(**{name: described[name] for name in names if name in described})
-        return Training(**{name: getattr(described, name) for name in names})
+        return Training(**{name: getattr(described, name) for name in names if hasattr(described, name)})
 
     @property
     def mechanism(self) -> Mechanism:

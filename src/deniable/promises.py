@@ -158,19 +158,19 @@ class Promise(ABC):
         return -1.0, "nothing is less"
 
     @classmethod
-    def asked_at(cls) -> tuple[str, ...]:
+    def parameter_names(cls) -> tuple[str, ...]:
         """The names of the score's parameters."""
         return tuple(attribute.name for attribute in fields(cls)[1:])
 
     @classmethod
-    def repeated(cls) -> str | None:
+    def list_parameter(cls) -> str | None:
         """The parameter that may be asked at several values; None where the score has one value."""
-        return next((name for name in cls.asked_at() if PARAMETERS[name].repeatable), None)
+        return next((name for name in cls.parameter_names() if PARAMETERS[name].repeatable), None)
 
     @property
     def parameters(self) -> dict[str, float]:
         """At what the score is asked."""
-        return {name: getattr(self, name) for name in self.asked_at()}
+        return {name: getattr(self, name) for name in self.parameter_names()}
 
     @property
     def backwards(self) -> bool:
@@ -202,11 +202,11 @@ class Promise(ABC):
         return risk.least if isinstance(risk, Upper) else risk
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         """The scores that are promised with it, by name."""
         return {self.field.name: self.bound}
 
-    def told(self, about: str, delta: str) -> str:
+    def say(self, about: str, delta: str) -> str:
         """What is promised, in words: `about` is what an observer wants to know, `delta` is delta as it was given."""
         bound = percent_as_given(self.bound) if self.field.kind == "share" else as_given(self.bound)
         return self.sentence.format(bound=bound, about=about, **_words(self.parameters, delta))
@@ -217,7 +217,7 @@ class Promise(ABC):
         return cls.label.format(**_words(parameters, delta))
 
     @classmethod
-    def rounded(cls, value: float | None) -> str:
+    def format_score(cls, value: float | None) -> str:
         """A score as people read it, rounded to the safe side; None is infinite."""
         if value is None:
             return "infinite"
@@ -276,7 +276,7 @@ class Belief(Promise):
         return loss.exceedance(self.loss_bound)
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         """A loss that exceeds epsilon with probability at most delta is (epsilon, delta)-DP, but not vice versa."""
         return {"belief": self.bound, "epsilon": self.loss_bound}
 
@@ -437,7 +437,7 @@ class Noise(Promise):
         return self.bound
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         return {}
 
 
@@ -458,18 +458,18 @@ def audited_promise(claim: Mapping[str, float], delta: float) -> Promise:
         raise RefusedError(f"name the promise: exactly one of {names}, got {found.replace(', ', ' and ') or 'none'}")
     ((name, bound),) = claim.items()
     entry = AUDITED[name]
-    return entry(entry.field.check(bound), **({"delta": delta} if "delta" in entry.asked_at() else {}))
+    return entry(entry.field.check(bound), **({"delta": delta} if "delta" in entry.parameter_names() else {}))
 
 
-def claimed(promise: Promise | None, delta: float) -> Claimed:
+def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
     """The scores that an audit's trials are held against; None where nothing is promised."""
-    implied = {} if promise is None else promise.implied
+    implied = {} if promise is None else promise.implied_scores
     return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 
 
 def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SCORES) -> Promise:
     """The promise that a document's input holds; of several parameters the first is meant."""
     name = next(name for name in among if name in given)
-    asked = {at: given[at] for at in among[name].asked_at() if at in given}
+    asked = {at: given[at] for at in among[name].parameter_names() if at in given}
     first = {at: value[0] if isinstance(value, list | tuple) else value for at, value in asked.items()}
     return among[name](given[name], **first)

@@ -19,7 +19,7 @@ from deniable.audit.watching import watched
 from deniable.checks import whole
 from deniable.document import exact_scores
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import AUDITED, Question, claimed
+from deniable.promises import AUDITED, Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance
@@ -113,7 +113,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
     """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
     training = Training.of(plan.training)
     exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
-    promised = claimed(plan.promise, plan.delta)
+    promised = claimed_scores(plan.promise, plan.delta)
     bound = promised.belief or exact.belief
     shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
     found = verdict(shown, promised, exact)

@@ -13,8 +13,7 @@ from deniable.audit.record import as_measured
 from deniable.audit.trials import Trials
 from deniable.document import exact_scores
 from deniable.mechanisms import Mechanism, Training
-from deniable.promises import Question
-from deniable.promises import claimed as claimed_scores
+from deniable.promises import Question, claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
 
 __all__ = ["judge_training"]

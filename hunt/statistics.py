@@ -299,8 +299,8 @@ def _of_verdict(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
-    asked = Asked(Epsilon(attack.epsilon(1e-5), 1e-5), confidence=confidence, rule=RULES[generator.integers(4)])
-    claim = asked.claim()
+    claim = Epsilon(attack.epsilon(1e-5), 1e-5)
+    asked = Asked(claim, confidence=confidence, rule=RULES[generator.integers(4)])
 
     def ends(scores: Scores) -> Ends:
         bound = asked.estimator(asked.primary)(scores)

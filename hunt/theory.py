@@ -85,7 +85,7 @@ def _answered(call: str, work: Callable[[], Work], longest: float) -> tuple[Work
 
 def _refused(found: Find) -> bool:
     """Whether the checks refused the parameters, or no noise keeps the promise, and said so."""
-    return found.says.startswith("ValueError") and any(word in found.says for word in _REFUSALS)
+    return found.says.startswith(("ValueError", "RefusedError")) and any(word in found.says for word in _REFUSALS)
 
 
 def check(case: Case, truth: Truth | None = None, longest: float = LONGEST_CPU_SECONDS) -> Find | None:

@@ -18,6 +18,7 @@ TARGETS = [
     dn.TruePositiveRate(1e-4, fpr=1e-5),
     dn.TruePositiveRate(0.3, fpr=0.1),
     dn.PositivePredictiveValue(0.5, fpr=1e-3, prior=0.1),
+    dn.Success(0.02, baseline=1e-3),
     dn.Epsilon(1.0, delta=1e-5),
 ]
 ONE_OF_EACH = list({type(target): target for target in TARGETS}.values())
@@ -147,6 +148,8 @@ def test_round_trip_of_a_training():
         (lambda: dn.TruePositiveRate(0.01, fpr=0.0), "fpr"),
         (lambda: dn.PositivePredictiveValue(0.1, fpr=0.01, prior=0.1), "ppv"),
         (lambda: dn.PositivePredictiveValue(0.2, fpr=0.01, prior=1.5), "prior"),
+        (lambda: dn.Success(0.01, baseline=0.02), "success"),
+        (lambda: dn.Success(0.01, baseline=0.0), "baseline"),
         (lambda: dn.Epsilon(-1.0, 1e-5), "epsilon"),
         (lambda: dn.Epsilon(1.0, 0.0), "delta"),
     ],

@@ -10,8 +10,9 @@ import pytest
 
 import deniable as dn
 from deniable.checks import RefusedError
-from deniable.promises import AUDITED, PARAMETERS, SCORES, Question, audited_promise, claimed, promise_in
+from deniable.promises import AUDITED, PARAMETERS, SCORES, Question, audited_promise, claimed_scores, promise_in
 from deniable.requests import promised
+from deniable.results.shared import Scores
 
 EXAMPLES = {
     "belief": dn.Belief(0.75, 1e-5, 0.3),
@@ -19,6 +20,7 @@ EXAMPLES = {
     "accuracy": dn.Accuracy(0.8, 0.3),
     "tpr": dn.TruePositiveRate(0.2, 0.01),
     "ppv": dn.PositivePredictiveValue(0.7, 0.01, 0.3),
+    "success": dn.Success(0.05, 1e-3),
     "epsilon": dn.Epsilon(1.5, 1e-5),
 }
 LOSS = dn.privacy_loss(dn.Gaussian(2.0))
@@ -36,10 +38,10 @@ def test_an_entry_is_whole(name: str) -> None:
     assert entry.field.name == name
     assert entry.field.slider is not None
     assert entry.__name__ in dn.__all__
-    assert tuple(signature(getattr(dn.PrivacyLoss, name)).parameters)[1:] == entry.asked_at()
-    assert set(entry.asked_at()) <= PARAMETERS.keys() <= {attribute.name for attribute in fields(Question)}
+    assert tuple(signature(getattr(dn.PrivacyLoss, name)).parameters)[1:] == entry.parameter_names()
+    assert set(entry.parameter_names()) <= PARAMETERS.keys() <= {attribute.name for attribute in fields(Question)}
     assert promise.score(LOSS) == getattr(LOSS, name)(**promise.parameters)
-    for text in (promise.told("of it", "1e-5"), entry.row(promise.parameters, "1e-5"), entry.field.told(str)):
+    for text in (promise.say("of it", "1e-5"), entry.row(promise.parameters, "1e-5"), entry.field.help_text(str)):
         assert text
         assert "{" not in text
 
@@ -62,12 +64,17 @@ def test_a_promise_is_read_back_from_what_people_gave_and_from_json(name: str) -
     assert promise_in({name: promise.bound, **question.document()}) == promise
 
 
+def test_typed_results_have_every_score() -> None:
+    """The one other place that spells the scores, since its readers are typed."""
+    assert set(Scores.__struct_fields__) == {*SCORES, "delta", "prior", "belief_delta"}
+
+
 def test_what_an_audit_holds_a_training_to() -> None:
     for name in AUDITED:
         promise = audited_promise({name: 0.9}, 0.01)
         assert promise_in({name: 0.9, "delta": 0.01}, AUDITED) == promise
-        assert claimed(promise, 0.01)["delta"] == 0.01
-    assert claimed(dn.Noise(2.0), 0.1) == claimed(None, 0.1)
+        assert claimed_scores(promise, 0.01).delta == 0.01
+    assert claimed_scores(dn.Noise(2.0), 0.1) == claimed_scores(None, 0.1)
     noisy = dn.calibrate(dn.Gaussian, dn.Noise(2.0))
     assert (noisy.value, noisy.error, noisy.achieved) == (2.0, 0.0, 2.0)
 
@@ -79,7 +86,7 @@ def test_a_refusal_carries_its_parts_and_is_spelled_by_whoever_tells_it() -> Non
     assert (refused.field, refused.value) == ("belief", 75)
     assert (refused.expected, refused.hint) == ("a number strictly between 0 and 1", "did you mean 0.75?")
     assert str(refused) == "belief must be a number strictly between 0 and 1, got 75: did you mean 0.75?"
-    assert refused.spelled(lambda name: f"--{name}").startswith("--belief must be")
+    assert refused.phrase(lambda name: f"--{name}").startswith("--belief must be")
 
 
 def test_neighbours_must_be_named_where_they_matter_and_only_there() -> None:

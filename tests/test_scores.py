@@ -286,3 +286,28 @@ def test_posterior():
 def test_a_refused_question_names_its_argument(ask, named):
     with pytest.raises(ValueError, match=f"^{named} must be"):
         ask(dn.privacy_loss(dn.Gaussian(1.0)))
+
+
+# Gaussian releases at delta 1e-5 by their mu: success at baselines 1/10, 1/100, 1/1000 and 1e-6 (to the digits given)
+@pytest.mark.parametrize(
+    ("mu", "advantage", "successes"),
+    [
+        (0.2681, 0.1066, ("0.1554", "0.01978", "0.002385", "3.64e-6")),
+        (0.9249, 0.3563, ("0.3607", "0.08054", "0.01518", "6.45e-5")),
+        (1.6660, 0.5952, ("0.6497", "0.2545", "0.07719", "0.00101")),
+    ],
+)
+def test_success_of_re_identification(mu, advantage, successes):
+    loss = dn.privacy_loss(dn.GaussianDP(mu))
+    for baseline, printed in zip((0.1, 0.01, 1e-3, 1e-6), successes, strict=True):
+        assert loss.success(baseline) == pytest.approx(float(printed), rel=3e-3)
+        assert loss.success(baseline) == loss.tpr(baseline) >= baseline
+    assert loss.advantage() == pytest.approx(advantage, abs=2e-4)
+    worst = (1 - loss.advantage()) / 2  # where the gain over the baseline is the advantage
+    assert loss.success(worst) - worst == pytest.approx(loss.advantage(), abs=1e-9)
+    assert all(loss.success(baseline) - baseline <= loss.advantage() + 1e-12 for baseline in (0.01, 0.2, 0.5, 0.9))
+
+
+def test_one_of_wyomings_people_in_the_census():
+    """US Census 2020, state level: mu 1.4143, one of 582,328 people."""
+    assert dn.privacy_loss(dn.GaussianDP(1.4143)).success(1 / 582_328) == pytest.approx(6.2e-4, rel=0.01)

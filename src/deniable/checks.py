@@ -43,12 +43,12 @@ class RefusedError(ValueError):
         super().__init__(text, field, value, expected, hint)  # all of them, so that it can be sent between processes
         self.text, self.field, self.value, self.expected, self.hint = text, field, value, expected, hint
 
-    def spelled(self, spell: Callable[[str], str]) -> str:
+    def phrase(self, spell: Callable[[str], str]) -> str:
         """The sentence, with every field's name spelled by `spell`."""
         return spell_names(f"{self.text}: {self.hint}" if self.hint else self.text, spell)
 
     def __str__(self) -> str:
-        return self.spelled(str)
+        return self.phrase(str)
 
 
 def spell_names(text: str, spell: Callable[[str], str]) -> str:

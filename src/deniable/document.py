@@ -102,12 +102,14 @@ def exact_scores(mechanism: Mechanism, question: Question) -> Scores:
 
 def _single(loss: PrivacyLoss, question: Question) -> dict[str, Upper]:
     """The scores that have one value, but for the belief, which may be another for a bare guarantee."""
-    asked = {name: score for name, score in reversed(SCORES.items()) if score.repeated() is None and name != "belief"}
+    asked = {
+        name: score for name, score in reversed(SCORES.items()) if score.list_parameter() is None and name != "belief"
+    }
     return {name: score.ask(loss, **_parameters(score, question)) for name, score in asked.items()}
 
 
 def _parameters(score: type[Promise], question: Question) -> dict[str, Any]:
-    return {name: getattr(question, name) for name in score.asked_at()}
+    return {name: getattr(question, name) for name in score.parameter_names()}
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, que
     """Every score of the table at the question's parameters; one with many values is a list."""
     scores: Document = {"delta": question.delta, "prior": question.prior}
     for name, score in SCORES.items():
-        at, listed = _parameters(score, question), score.repeated()
+        at, listed = _parameters(score, question), score.list_parameter()
         if name == "belief":
             scores |= {"belief": belief.value, "belief_delta": belief.delta}
         elif listed is None:

@@ -72,6 +72,6 @@ class Field:
             raise refuse(self.name, value, f"from {self.limits[0]:g} to {self.limits[1]:g}")
         return number
 
-    def told(self, spell: Callable[[str], str]) -> str:
+    def help_text(self, spell: Callable[[str], str]) -> str:
         """`text` with the names of other fields spelled by `spell`."""
         return spell_names(self.text, spell)

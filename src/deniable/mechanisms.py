@@ -152,7 +152,7 @@ class ApproximateDP(Mechanism):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        loss_size("epsilon", self.epsilon, zero=True)
+        positive("epsilon", self.epsilon, zero=True)  # weaker analyses state any number
         probability("delta", self.delta)
 
 
@@ -257,7 +257,7 @@ class Training:
         names = [field.name for field in fields(Training)]
         if isinstance(described, Mapping):
             return Training(**{name: described[name] for name in names if name in described})
-        return Training(**{name: getattr(described, name) for name in names})
+        return Training(**{name: getattr(described, name) for name in names if hasattr(described, name)})
 
     @property
     def mechanism(self) -> Mechanism:

@@ -29,6 +29,7 @@ __all__ = [
     "Noise",
     "PositivePredictiveValue",
     "Promise",
+    "Success",
     "TruePositiveRate",
 ]
 
@@ -41,6 +42,7 @@ class Question:
     delta: float = 1e-5
     prior: float = 0.5
     fpr: tuple[float, ...] = (1e-3, 1e-2)
+    baseline: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, Any], adjacency: Adjacency) -> Self:
@@ -82,10 +84,27 @@ PARAMETERS: dict[str, Field] = {
         ).on_page(
             "False positive rate", "Others that an attack accuses wrongly.", (0, 1), (0.01, 20), 0.01, **_PERCENT
         ),
+        Field(
+            "baseline",
+            "P",
+            "What an attack reaches without the release: one over the candidates, the share of people that a "
+            "description fits, or the best guess of an attribute; repeatable.",
+            "probability",
+            repeatable=True,
+        ).on_page("Success without the release", "Among N candidates 1/N.", (0, 1), (0.0001, 50), 0.001, **_PERCENT),
     )
 }
 """At what scores are asked, in the order of `Question`."""
-SPELLINGS: dict[str, Field] = {}
+SPELLINGS: dict[str, Field] = {
+    "candidates": Field(
+        "candidates",
+        "N",
+        "{baseline} 1/N: one of N candidates is guessed.",
+        "whole",
+        (2, 1e12),
+        gives=("baseline", lambda people: 1 / people),
+    ).on_page("Candidates", "", (2, 10**9)),
+}
 """Other ways to give a parameter, as one over a number of people."""
 
 
@@ -139,19 +158,19 @@ class Promise(ABC):
         return -1.0, "nothing is less"
 
     @classmethod
-    def asked_at(cls) -> tuple[str, ...]:
+    def parameter_names(cls) -> tuple[str, ...]:
         """The names of the score's parameters."""
         return tuple(attribute.name for attribute in fields(cls)[1:])
 
     @classmethod
-    def repeated(cls) -> str | None:
+    def list_parameter(cls) -> str | None:
         """The parameter that may be asked at several values; None where the score has one value."""
-        return next((name for name in cls.asked_at() if PARAMETERS[name].repeatable), None)
+        return next((name for name in cls.parameter_names() if PARAMETERS[name].repeatable), None)
 
     @property
     def parameters(self) -> dict[str, float]:
         """At what the score is asked."""
-        return {name: getattr(self, name) for name in self.asked_at()}
+        return {name: getattr(self, name) for name in self.parameter_names()}
 
     @property
     def backwards(self) -> bool:
@@ -183,11 +202,11 @@ class Promise(ABC):
         return risk.least if isinstance(risk, Upper) else risk
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         """The scores that are promised with it, by name."""
         return {self.field.name: self.bound}
 
-    def told(self, about: str, delta: str) -> str:
+    def say(self, about: str, delta: str) -> str:
         """What is promised, in words: `about` is what an observer wants to know, `delta` is delta as it was given."""
         bound = percent_as_given(self.bound) if self.field.kind == "share" else as_given(self.bound)
         return self.sentence.format(bound=bound, about=about, **_words(self.parameters, delta))
@@ -198,7 +217,7 @@ class Promise(ABC):
         return cls.label.format(**_words(parameters, delta))
 
     @classmethod
-    def rounded(cls, value: float | None) -> str:
+    def format_score(cls, value: float | None) -> str:
         """A score as people read it, rounded to the safe side; None is infinite."""
         if value is None:
             return "infinite"
@@ -214,8 +233,8 @@ def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
         "delta": delta,
         "rarely": chance(rare),
         "chance_of_more": f" (chance of more: {chance(rare)})" if rare else "",
-        "starter": "" if prior == 0.5 else f" who starts at {percent_as_given(prior)}",
-        "members": "" if prior == 0.5 else f" where {percent_as_given(prior)} are members",
+        "starter": f" who starts at {percent_as_given(prior)}",
+        "members": f" where {percent_as_given(prior)} are members",
     }
 
 
@@ -257,7 +276,7 @@ class Belief(Promise):
         return loss.exceedance(self.loss_bound)
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         """A loss that exceeds epsilon with probability at most delta is (epsilon, delta)-DP, but not vice versa."""
         return {"belief": self.bound, "epsilon": self.loss_bound}
 
@@ -359,6 +378,34 @@ class PositivePredictiveValue(_OfCurve):
 
 
 @dataclass(frozen=True)
+class Success(_OfCurve):
+    """No attack succeeds more often than `bound` that succeeds with `baseline` without the release.
+
+    Singling out, re-identification, attribute inference or reconstruction; see `PrivacyLoss.success`.
+    """
+
+    field = Field(
+        "success",
+        "S",
+        "No singling out, re-identification, inference, reconstruction above S, at {baseline}.",
+        "share",
+    ).on_page(
+        "Success of any attack", "At the success without the release below.", stops=(0.02, 99), usual=0.05, **_PERCENT
+    )
+    kind = "a success (singling out, re-identification, ...)"
+    label = "Singled out, re-identified, inferred or reconstructed, from {baseline}"
+    sentence = (
+        "no attack that succeeds with a chance of {baseline} without the release (singling out, re-identification, "
+        "attribute inference, reconstruction) succeeds with more than {bound}"
+    )
+    baseline: float
+
+    @property
+    def floor(self) -> tuple[float, str]:
+        return self.baseline, "the success without the release"
+
+
+@dataclass(frozen=True)
 class Epsilon(Promise):
     """The release is (bound, delta)-DP."""
 
@@ -390,13 +437,13 @@ class Noise(Promise):
         return self.bound
 
     @property
-    def implied(self) -> dict[str, float]:
+    def implied_scores(self) -> dict[str, float]:
         return {}
 
 
 SCORES: dict[str, type[Promise]] = {
     entry.field.name: entry
-    for entry in (Belief, Advantage, Accuracy, TruePositiveRate, PositivePredictiveValue, Epsilon)
+    for entry in (Belief, Advantage, Accuracy, TruePositiveRate, PositivePredictiveValue, Success, Epsilon)
 }
 """Every score by its name, in the order in which they are shown."""
 AUDITED: dict[str, type[Promise]] = {entry.field.name: entry for entry in (Belief, Advantage, Epsilon, Noise)}
@@ -411,18 +458,18 @@ def audited_promise(claim: Mapping[str, float], delta: float) -> Promise:
         raise RefusedError(f"name the promise: exactly one of {names}, got {found.replace(', ', ' and ') or 'none'}")
     ((name, bound),) = claim.items()
     entry = AUDITED[name]
-    return entry(entry.field.check(bound), **({"delta": delta} if "delta" in entry.asked_at() else {}))
+    return entry(entry.field.check(bound), **({"delta": delta} if "delta" in entry.parameter_names() else {}))
 
 
-def claimed(promise: Promise | None, delta: float) -> Claimed:
+def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
     """The scores that an audit's trials are held against; None where nothing is promised."""
-    implied = {} if promise is None else promise.implied
+    implied = {} if promise is None else promise.implied_scores
     return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 
 
 def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SCORES) -> Promise:
     """The promise that a document's input holds; of several parameters the first is meant."""
     name = next(name for name in among if name in given)
-    asked = {at: given[at] for at in among[name].asked_at() if at in given}
+    asked = {at: given[at] for at in among[name].parameter_names() if at in given}
     first = {at: value[0] if isinstance(value, list | tuple) else value for at, value in asked.items()}
     return among[name](given[name], **first)

@@ -194,7 +194,7 @@ def trained(values: Values, asked: Question, mechanism: str | None = None) -> tu
 def promised(values: Values, asked: Question) -> Promise:
     """The promise that `choose` was asked to keep; `RefusedError` names the field where no noise can keep it."""
     name = _only(SCORES, values, "the promise")
-    at = {needed: getattr(asked, needed) for needed in SCORES[name].asked_at()}
+    at = {needed: getattr(asked, needed) for needed in SCORES[name].parameter_names()}
     for needed in (one for one in at if PARAMETERS[one].repeatable):
         if needed not in values:
             raise RefusedError(f"{{{needed}}} is missing: {{{name}}} needs it", needed)

@@ -25,7 +25,7 @@ _NAMES = {
 def figures(document: Document) -> dict[str, str]:
     """The figures that stand out."""
     noise = {"noise": chosen(document)} if "noise" in document else {}
-    return noise | {name: SCORES[name].rounded(value) for name, value in _single(document)}
+    return noise | {name: SCORES[name].format_score(value) for name, value in _single(document)}
 
 
 def _single(document: Document) -> Iterator[tuple[str, float | None]]:
@@ -42,8 +42,8 @@ def score_rows(document: Document) -> Iterator[tuple[str, str]]:
         own_delta = {"delta": scores.get(f"{name}_delta", scores["delta"])}
         listed = found if isinstance(found, list) else [scores | own_delta]
         for row in listed:
-            at = {parameter: row[parameter] for parameter in score.asked_at()}
-            yield score.row(at, delta), score.rounded(row[name])
+            at = {parameter: row[parameter] for parameter in score.parameter_names()}
+            yield score.row(at, delta), score.format_score(row[name])
         if name == "belief":
             yield from _other_beliefs(document)
 
@@ -73,12 +73,12 @@ def _price(method: Document) -> tuple[bool, float]:
 def analysis_rows(document: Document) -> Iterator[dict[str, str]]:
     """What weaker analyses say of the same release, where more than a bare guarantee is known."""
     scores = document["scores"]
-    exact = {"epsilon": Epsilon.rounded(scores["epsilon"]), "advantage": percent_at_most(scores["advantage"])}
+    exact = {"epsilon": Epsilon.format_score(scores["epsilon"]), "advantage": percent_at_most(scores["advantage"])}
     yield {"name": "exact", "label": _NAMES["exact"], **exact}
     for name, bound in _analysed(document):
         if "why" not in bound:
             advantage = percent_at_most(bound["advantage"]) if "advantage" in bound else ""
-            epsilon = Epsilon.rounded(bound["epsilon"]) if "epsilon" in bound else ""
+            epsilon = Epsilon.format_score(bound["epsilon"]) if "epsilon" in bound else ""
             yield {"name": name, "label": _NAMES[name] + _mark(bound), "epsilon": epsilon, "advantage": advantage}
 
 

@@ -212,6 +212,16 @@ class PrivacyLoss:
         tpr = self.tpr(fpr)
         return Upper.between(*(_share_of_members(rate, fpr, prior) for rate in (max(tpr.least, 0.0), tpr)))
 
+    def success(self, baseline: float) -> Upper:
+        """Largest probability to succeed of any attack that succeeds with `baseline` without the release.
+
+        The trade-off curve at the baseline (Kulynych et al. 2025; for reconstruction also Hayes et al. 2023 and
+        Kaissis et al. 2023). The baseline is 1/N for re-identification among N candidates, the weight of the predicate
+        for singling out, the best guess without the release for an attribute, and for reconstruction the chance that
+        the prior's best guess is close enough.
+        """
+        return self.tpr(probability("baseline", baseline))
+
     @ends_in_time
     def quantile(self, p: float) -> Upper:
         """Smallest t with P(L <= t) >= p."""

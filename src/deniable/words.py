@@ -188,7 +188,7 @@ def promise_kept(document: Document) -> str:
     if _is_least(document):
         what = f"Even {what[0].lower()}{what[1:]} (less noise is not tried)"
     about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
-    return f"{what} keeps your promise: {promise_in(document['input']).told(about, delta_as_given(document))}."
+    return f"{what} keeps your promise: {promise_in(document['input']).say(about, delta_as_given(document))}."
 
 
 def engineering(document: Document) -> str:

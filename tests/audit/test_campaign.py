@@ -18,7 +18,7 @@ import deniable as dn
 from deniable.campaigns.audit import judge, planned
 from deniable.campaigns.campaign import play
 from deniable.evidence.trials import Trials
-from deniable.promises import Belief, Epsilon, audited_promise, claimed
+from deniable.promises import Belief, Epsilon, audited_promise, claimed_scores
 from deniable.results.base import plain
 from deniable.results.reading import schema_name
 from deniable.store import FILE, Store, StoreError
@@ -204,8 +204,8 @@ def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_promises_say_what_they_imply() -> None:
-    assert claimed(Belief(0.9, 0.01), 0.01).epsilon == pytest.approx(np.log(9))
-    assert claimed(Epsilon(2.0, 0.01), 0.01).belief is None
+    assert claimed_scores(Belief(0.9, 0.01), 0.01).epsilon == pytest.approx(np.log(9))
+    assert claimed_scores(Epsilon(2.0, 0.01), 0.01).belief is None
     with pytest.raises(
         ValueError, match="name the promise: exactly one of belief, advantage, epsilon, noise, got hope"
     ):

@@ -274,7 +274,7 @@ def test_extremes_get_a_document(scores: Scores) -> None:
         document = judge_scores(scores, asked)
         document.to_json()
         assert document.verdict in ("violated", "consistent", "cannot judge")
-        for figure in (document.measured[name] for name in ("advantage", "auc", "average_precision")):
+        for figure in (getattr(document.measured, name) for name in ("advantage", "auc", "average_precision")):
             assert figure.low <= figure.value <= figure.high
 
 

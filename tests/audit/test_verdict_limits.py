@@ -20,13 +20,13 @@ from deniable.evidence.thresholds import Limits, shift
 from deniable.evidence.trials import Trials
 from deniable.evidence.verdict import verdict
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import Belief, Epsilon, Question, claimed
+from deniable.promises import Belief, Epsilon, Question, claimed_scores
 from deniable.report import tables, words
 
 STEPS, DELTA = 20, 0.01
 NOISE = least_noise(Belief(0.9, DELTA), DELTA, Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
 TRAINING = Training(NOISE, 1.0, STEPS, Adjacency.REPLACE)
-CLAIMED = claimed(Belief(0.9, DELTA), DELTA)
+CLAIMED = claimed_scores(Belief(0.9, DELTA), DELTA)
 EXACT = exact_scores(TRAINING.mechanism, Question(Adjacency.REPLACE, DELTA))
 MU = 2 * float(ndtri((1 + EXACT.advantage) / 2))
 

@@ -162,6 +162,8 @@ PROMISES: dict[str, dn.Promise] = {
     "--accuracy .92 --prior .1": dn.Accuracy(0.92, 0.1),
     "--tpr .01 --fpr .001": dn.TruePositiveRate(0.01, 0.001),
     "--ppv .5 --fpr .001 --prior .1": dn.PositivePredictiveValue(0.5, 0.001, 0.1),
+    "--success .02 --baseline .001": dn.Success(0.02, 1e-3),
+    "--success .02 --candidates 1000": dn.Success(0.02, 1e-3),
     "--epsilon 1": dn.Epsilon(1.0, 1e-5),
 }
 

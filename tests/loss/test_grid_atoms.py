@@ -21,7 +21,9 @@ import deniable as dn
 def test_an_atom_on_an_edge_is_in_exactly_one_cell(rate: float, epsilon: float, steps: int, backwards: bool) -> None:
     """The attack that accuses where every step's loss is near its largest is a lower bound without any grid."""
     step = dn.Laplace(1 / epsilon).subsampled(rate)
-    single, whole = (dn.privacy_loss(mechanism).pair for mechanism in (step, step.composed(steps)))
+    single, whole = (
+        dn.privacy_loss(mechanism, adjacency="add-remove").pair for mechanism in (step, step.composed(steps))
+    )
     if backwards:
         single, whole = single.reversed(), whole.reversed()
     t = 0.95 * single.largest_finite

@@ -262,7 +262,7 @@ def test_no_epsilon_at_a_large_delta_is_not_called_guessing() -> None:
     """Scores whose advantage is surely above 0 may prove no epsilon at a delta of 0.3."""
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(1, 1, 50), generator.normal(0, 1, 950))
-    document = judge_scores(scores, Asked(1.0, 0.3))
+    document = judge_scores(scores, Asked(Epsilon(1.0, 0.3)))
     assert document.verdict == "cannot judge"
     assert document.measured.advantage.low > 0
     assert "guessing" not in document.verdict_text

@@ -11,6 +11,8 @@ import pytest
 
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.evidence.scores import Scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Epsilon
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result
 
 
@@ -18,7 +20,7 @@ from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schem
 def verdict() -> VerdictResult:
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
-    return judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3))
+    return judge_scores(scores, Asked(Epsilon(2.0, 1e-5), Training(2.0, 0.5, 3, Adjacency.ADD_REMOVE)))
 
 
 def test_a_result_is_the_same_after_json_and_back(verdict: VerdictResult) -> None:

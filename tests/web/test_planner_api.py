@@ -34,7 +34,8 @@ EXPLAINED: list[dict[str, Any]] = [
     {"gdp": 0.5, "fpr": [0.001, 0.05, 0.5]},
     {"noise": 1.1, **TRAINING},
     {"noise": 2.0, "rate": 0.01, "steps": 500, "adjacency": "replace"},
-    {"laplace": 0.7},
+    {"laplace": 0.7, "baseline": [0.001, 0.1]},
+    {"gdp": 1.2, "candidates": 582328},
     {"randomized_response": 1.5, "categories": 12, "features": 20},
 ]
 CHOSEN: list[dict[str, Any]] = [
@@ -43,6 +44,7 @@ CHOSEN: list[dict[str, Any]] = [
     {"accuracy": 0.93, "prior": 0.1, **TRAINING},
     {"tpr": 0.05, "fpr": [0.01], "steps": 10},
     {"ppv": 0.2, "fpr": [0.01], "prior": 1 / 11, "steps": 10},
+    {"success": 0.05, "baseline": [0.001], "steps": 10},
     {"epsilon": 3.0, **TRAINING},
     {"belief": 0.8, "mechanism": "laplace"},
     {"advantage": 0.3, "mechanism": "randomized-response", "categories": 5, "features": 3},
@@ -91,7 +93,8 @@ def _by_python(lines: str, scores: dict[str, Any]) -> dict[str, Any]:
     }
     lists = {
         name: [{**row, name: float(value)} for row, value in zip(scores[name], found[name], strict=True)]
-        for name in ("tpr", "ppv")
+        for name in ("tpr", "ppv", "success")
+        if name in scores
     }
     return {**scores, **flat, **lists}
 

@@ -20,7 +20,7 @@ from deniable.document import exact_scores
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import AUDITED, Question, claimed
+from deniable.promises import AUDITED, Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance
@@ -167,7 +167,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
     """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
     training = Training.of(plan.training)
     exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
-    promised = claimed(plan.promise, plan.delta)
+    promised = claimed_scores(plan.promise, plan.delta)
     bound = promised.belief or exact.belief
     shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
     found = verdict(shown, promised, exact)

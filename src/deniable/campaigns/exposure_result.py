@@ -16,7 +16,7 @@ from deniable.campaigns.setup import Ground
 from deniable.data import Dataset
 from deniable.document import exact_scores
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import Question, claimed
+from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, ExposureResult
 from deniable.results.shared import Provenance, Scores
@@ -53,7 +53,7 @@ def exposure_alone(ground: Ground, found: results.Exposure) -> ExposureResult:
     settings["seed"] = ground.seed
     return ExposureResult(
         input=convert(settings, AuditInput),
-        claimed=claimed(promise, ground.delta),
+        claimed=claimed_scores(promise, ground.delta),
         exact=scores_of(ground),
         exposure=found,
         provenance=Provenance(**ground.source, versions=versions(), command=exposure_command(settings, ground.source)),

@@ -107,7 +107,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ValueError as refused:
-        raise typer.TyperException(options.told(refused)) from refused
+        raise typer.TyperException(options.refusal_text(refused)) from refused
 
 
 def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:

@@ -61,7 +61,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
-@options.taking(options.promised(AUDITED), before="delta")
+@options.taking(options.promise_options(AUDITED), before="delta")
 def audit(
     context: typer.Context,
     data: Annotated[

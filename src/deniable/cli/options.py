@@ -18,7 +18,17 @@ from deniable.fields import Field
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
-__all__ = ["Text", "field_option", "named", "option", "promised", "read", "spelled", "taking", "told"]
+__all__ = [
+    "Text",
+    "field_option",
+    "option",
+    "option_name",
+    "promise_options",
+    "read",
+    "refusal_text",
+    "taking",
+    "word_option",
+]
 
 RELEASE = "What was released (exactly one)"
 TRAINING = "The training: --records --batch --epochs, or --rate --steps"
@@ -28,7 +38,7 @@ QUESTION = "What to answer"
 Text = str | None
 
 
-def spelled(name: str) -> str:
+def option_name(name: str) -> str:
     """A field's name as an option."""
     return f"--{name.replace('_', '-')}"
 
@@ -40,12 +50,12 @@ def option(name: str, letter: str, text: str, panel: str) -> Any:
 
 def field_option(field: Field, panel: str, text: str | None = None) -> Parameter:
     """The option of a field, as a parameter of its command; `text` where a command has something else to say of it."""
-    made = option(spelled(field.name)[2:], field.letter, text or field.told(spelled), panel)
+    made = option(option_name(field.name)[2:], field.letter, text or field.help_text(option_name), panel)
     kind: Any = Annotated[list[str] | None, made] if field.repeatable else Annotated[Text, made]
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
-def named(name: str, letter: str, text: str, panel: str) -> Parameter:
+def word_option(name: str, letter: str, text: str, panel: str) -> Parameter:
     """An option that takes a word."""
     kind = Annotated[Text, option(name, letter, text, panel)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -75,14 +85,14 @@ def _released() -> Iterator[Parameter]:
             yield field_option(replace(field, text=field.text + default), RELEASE)
 
 
-def promised(scores: Mapping[str, Any] = SCORES) -> Iterator[Parameter]:
+def promise_options(scores: Mapping[str, Any] = SCORES) -> Iterator[Parameter]:
     """Every promise of a table."""
     return (field_option(score.field, PROMISE) for score in scores.values())
 
 
 _ASKED = [
     *(field_option(field, QUESTION) for field in (PARAMETERS | SPELLINGS).values()),
-    named(
+    word_option(
         "adjacency",
         "A",
         "Neighbours: add-remove (default; sensitivity C, the clipping norm), replace (2C) or zero-out (C).",
@@ -91,9 +101,9 @@ _ASKED = [
 ]
 EXPLAIN = [*_released(), *_ASKED]
 CHOOSE = [
-    *promised(),
+    *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
-    named(
+    word_option(
         "mechanism",
         "M",
         "In place of a training: laplace (noise is its scale) or randomized-response (1 / epsilon of an answer).",
@@ -153,8 +163,8 @@ def _parsed(text: str) -> Any:
 _WORDS = {"adjacency", "attack", "calibration", "mechanism", "optimizer", "sensitivity"}
 
 
-def told(refused: Exception) -> str:
-    """A refusal in one sentence, with fields spelled as options."""
+def refusal_text(refused: Exception) -> str:
+    """A refusal in one sentence, with fields option_name as options."""
     if not isinstance(refused, RefusedError):
         return str(refused)
-    return refused.spelled(lambda name: spelled(name) if name in FIELDS or name in _WORDS else name)
+    return refused.phrase(lambda name: option_name(name) if name in FIELDS or name in _WORDS else name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from deniable.campaigns.progress import bar
-from deniable.cli.options import told
+from deniable.cli.options import refusal_text
 from deniable.cli.stopping import Stopped
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def refusals(command: str) -> Iterator[None]:
         ours = f"{command} needs {missing.name}: pip install 'deniable[train]'"
         raise typer.TyperException(ours if missing.name in _OURS else str(missing)) from missing
     except (ValueError, OSError, FloatingPointError) as refused:
-        raise typer.TyperException(told(refused)) from refused
+        raise typer.TyperException(refusal_text(refused)) from refused
     except RuntimeError as died:
         if "allocate memory" in str(died):  # as torch says it
             raise MemoryError from died

@@ -102,7 +102,7 @@ def verdict(
             found = settled(rows.score, rows.member, rows.run, asked)
             result = judge_scores(found.scores, found.asked)
     except (ValueError, OSError) as refused:
-        raise typer.TyperException(options.told(refused)) from refused
+        raise typer.TyperException(options.refusal_text(refused)) from refused
     from msgspec import structs
 
     given = structs.replace(result.input, scores=scores)

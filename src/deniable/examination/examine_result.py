@@ -13,8 +13,7 @@ from deniable.evidence.verdict import Name, Verdict, verdict
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.mechanisms import Mechanism, Training
-from deniable.promises import Question
-from deniable.promises import claimed as claimed_scores
+from deniable.promises import Question, claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
 
 __all__ = ["judge_training"]

@@ -47,8 +47,8 @@ def python(what: str, document: Document) -> str:
 def _scores(given: Document, belief_delta: float, bare: bool) -> Iterator[str]:
     yield "scores = {"
     for name, score in sorted(SCORES.items(), key=lambda item: item[0] != "epsilon"):  # asked first, as by `explain`
-        at = {parameter: given.get(parameter, []) for parameter in score.asked_at()}
-        listed = score.repeated()
+        at = {parameter: given.get(parameter, []) for parameter in score.parameter_names()}
+        listed = score.list_parameter()
         call = f"loss.{name}({', '.join(one if one == listed else repr(at[one]) for one in at)})"
         if name == "belief" and bare:
             call = f"any_release_belief(loss.epsilon, {belief_delta!r}, {given['prior']!r})"

@@ -40,7 +40,7 @@ Attributes = dict[str, Any]
 def _quick(field: Field) -> tuple[Any, None]:
     """A field within the range that is quick, as an attribute that may be left out."""
     assert field.slider is not None
-    (low, high), text = field.slider.quick, f"{field.letter}: {field.told(str)}"
+    (low, high), text = field.slider.quick, f"{field.letter}: {field.help_text(str)}"
     if field.kind == "whole":
         return Annotated[int | None, Limits(ge=int(low), le=int(high), description=text)], None
     limits: dict[str, Any] = {"ge": low, "le": high, "allow_inf_nan": False}
@@ -139,9 +139,9 @@ class Refusal(BaseModel):
 
 def _score(name: str, score: type[Promise]) -> tuple[Any, Any]:
     """The form of a score in a document: a number, null where it is infinite, or a list of them with parameters."""
-    if score.repeated() is None:
+    if score.list_parameter() is None:
         return (float if score.field.kind == "share" else float | None), ...
-    numbers: dict[str, Any] = dict.fromkeys((*score.asked_at(), name), (float, ...))
+    numbers: dict[str, Any] = dict.fromkeys((*score.parameter_names(), name), (float, ...))
     row = create_model(f"_{name.title()}", **numbers)
     return list[row], []  # type: ignore[valid-type]
 

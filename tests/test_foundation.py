@@ -20,7 +20,7 @@ METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)")
 # Joined here, so that this file does not contain what it looks for.
 REGISTRIES = [f"{name}.org".encode() for name in ("pypi", "pythonhosted", "pytorch", "anaconda")]
-HEAVY = ("torch", "sklearn", "matplotlib", "typer", "rich", "scipy.stats")
+HEAVY = ("torch", "sklearn", "matplotlib", "typer", "rich", "scipy.stats", "pyarrow")
 
 
 def pins() -> dict[str, str]:

@@ -15,7 +15,7 @@ Rooms with torch, imported when they are first asked for:
 
 Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
 | bound, estimators, credible, likelihood, one_run (epsilon) | intervals (AUC and others) | judgement (the verdict) |
-decimals, file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
+file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
 """
 
 from __future__ import annotations

@@ -1,38 +1,24 @@
-"""Score files: comma-separated, with a heading that names the columns `score` and `member`, in any order.
+"""Score files: a table (.csv, .csv.gz or .parquet) whose heading names the columns `score` and `member`, in any order.
 
 A column `run`, if there is one, names the training of each row. Other columns are left alone. A member is 1 or true,
-another 0 or false. Whatever cannot be read is refused with the
-number of its line; nothing is skipped but empty lines. Blocks keep memory small whatever the file's size.
+another 0 or false. Whatever cannot be read is refused with the number of its line; nothing is skipped but empty lines.
 """
 
 from __future__ import annotations
 
-import csv
-import os
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from io import StringIO
-from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.decimals import PADDING, parsed
-from deniable.audit.scores_input import Floats, Places, Scores
+from deniable.audit.scores_input import Floats, Scores
+from deniable.data.tables import Kind, first_row, read_columns, rows, words
 
 __all__ = ["Rows", "read_rows", "read_scores"]
 
-BLOCK = 1 << 21
-LONGEST_LINE = 1 << 16
 MEMBERS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
-
-Block = tuple[Floats, NDArray[np.bool_], list[bytes]]
-"""Scores, members, and the names of runs, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +32,8 @@ class Rows:
 
 def read_scores(path: Path | str) -> Scores:
     """The scores of a file; ValueError or OSError names the file, the line and what is wrong with it."""
-    rows = read_rows(path)
-    return Scores.of(rows.score, rows.member)
+    found = read_rows(path)
+    return Scores.of(found.score, found.member)
 
 
 def read_rows(path: Path | str) -> Rows:
@@ -55,31 +41,26 @@ def read_rows(path: Path | str) -> Rows:
     place = Path(path)
     if not place.is_file():
         raise ValueError(f"SCORES must be a file with columns score and member; there is no file {str(place)!r}")
-    with place.open("rb") as file:
-        heading = _Heading.of(place, file.readline(LONGEST_LINE))
-        blocks = [rows for rows in _blocks(file, heading) if rows[0].size]
-    if not blocks:
+    heading = _Heading(place, [name.strip().lower() for name in first_row(place)])
+    found = _quickly(place, heading) or _carefully(place, heading)
+    if not found.score.size:
         raise ValueError(f"{place} has no rows below its heading")
-    scores, members, runs = zip(*blocks, strict=True)
-    score, member = np.concatenate(scores), np.concatenate(members)
-    if member.all() or not member.any():
-        raise ValueError(f"{place} has member {int(member[0])} in all {member.size:,} rows: both kinds are needed")
-    return Rows(score, member, None if heading.run is None else _numbered(chain(*runs)))
-
-
-def _numbered(names: Iterable[bytes]) -> NDArray[np.int64]:
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    if found.member.all() or not found.member.any():
+        kind, count = int(found.member[0]), found.member.size
+        raise ValueError(f"{place} has member {kind} in all {count:,} rows: both kinds are needed")
+    return found
 
 
 class _Heading:
     """Where the columns are."""
 
     def __init__(self, place: Path, names: list[str]) -> None:
-        self.place, self.columns = place, len(names)
+        if not any(names):
+            raise ValueError(f"{place} is empty: the first line must name the columns score and member")
+        self.columns = len(names)
         for name in ("score", "member"):
             if names.count(name) != 1:
-                found = ", ".join(name or "(nameless)" for name in names[:8])
+                found = ", ".join(name[:40] or "(nameless)" for name in names[:8])
                 how = "no column" if name not in names else "more than one column"
                 raise ValueError(f"{place} has {how} {name!r} in its heading: {found}")
         self.score, self.member = names.index("score"), names.index("member")
@@ -87,128 +68,49 @@ class _Heading:
             raise ValueError(f"{place} has more than one column 'run' in its heading")
         self.run = names.index("run") if "run" in names else None
 
-    @classmethod
-    def of(cls, place: Path, line: bytes) -> _Heading:
-        if not line.strip():
-            raise ValueError(f"{place} is empty: the first line must name the columns score and member")
-        try:
-            text = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError(f"{place} is not a text file: columns score and member, separated by commas") from None
-        return cls(place, [name.strip().strip('"').strip().lower() for name in text.split(",")])
+    @property
+    def kinds(self) -> dict[int, Kind]:
+        runs: dict[int, Kind] = {} if self.run is None else {self.run: "word"}
+        return {self.score: "number", self.member: "word", **runs}
 
 
-def _blocks(file: BinaryIO, heading: _Heading) -> Iterator[Block]:
-    """Rows of some megabytes at a time, in order; NumPy lets go of the interpreter, so threads read side by side."""
-    workers = os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Block]] = deque()
-        for block, line in _whole_lines(file, heading):
-            waiting.append(pool.submit(_rows, block, heading, line))
-            if len(waiting) > 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _whole_lines(file: BinaryIO, heading: _Heading) -> Iterator[tuple[bytes, int]]:
-    """(whole lines, the number of the first of them)."""
-    line, rest = 2, b""
-    while chunk := file.read(BLOCK):
-        cut = chunk.rfind(b"\n") + 1
-        if not cut:
-            rest += chunk
-            if len(rest) > 2 * BLOCK:
-                raise ValueError(f"{heading.place} has a line of more than {len(rest):,} bytes, line {line:,}")
-            continue
-        block, rest = rest + chunk[:cut], chunk[cut:]
-        yield block, line
-        line += block.count(b"\n")
-    if rest.strip():
-        yield rest + b"\n", line
-
-
-def _rows(block: bytes, heading: _Heading, line: int) -> Block:
-    """The rows of a block whose first line has this number."""
-    block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-    rows = _quickly(block, heading)
-    return _carefully(block, heading, line) if rows is None else rows
-
-
-def _quickly(block: bytes, heading: _Heading) -> Block | None:
-    """All rows at once; None where a row is not of the plain kind, for `_carefully` to read or to refuse."""
-    raw = np.frombuffer(block, dtype=np.uint8)
-    ends = np.flatnonzero((raw == ord(",")) | (raw == ord("\n")))
-    if ends.size % heading.columns or b'"' in block:
+def _quickly(place: Path, heading: _Heading) -> Rows | None:
+    """All columns at once; None where a row is not of the plain kind, for `_carefully` to read or to refuse."""
+    columns = read_columns(place, heading.columns, heading.kinds, skip=True, quotes=False)
+    if columns is None:
         return None
-    fields = ends.reshape(-1, heading.columns)
-    at_end = raw[fields] == ord("\n")
-    if not at_end[:, -1].all() or at_end[:, :-1].any():
+    score = columns[0].to_numpy()
+    kinds, kind = words(columns[1])
+    names, run = words(columns[2]) if heading.run is not None else ([], None)
+    if not np.isfinite(score).all() or not all(names) or any(word.lower() not in MEMBERS for word in kinds):
         return None
-    starts = np.concatenate([[0], ends[:-1] + 1]).reshape(fields.shape)
-    member = _members(raw, starts[:, heading.member], fields[:, heading.member])
-    if member is None:
-        return None
-    span = starts[:, heading.score], fields[:, heading.score]
-    score, fine = parsed(block + b"\n" * PADDING, *span)
-    for row in np.flatnonzero(~fine):
-        try:
-            score[row] = float(block[span[0][row] : span[1][row]])
-        except ValueError:
-            return None
-    runs = _runs(block, starts, fields, heading)
-    return (score, member, runs) if np.isfinite(score).all() and all(runs) else None
+    return Rows(score, np.array([MEMBERS[word.lower()] for word in kinds], dtype=bool)[kind], run)
 
 
-def _runs(block: bytes, starts: Places, ends: Places, heading: _Heading) -> list[bytes]:
-    if heading.run is None:
-        return []
-    spans = zip(starts[:, heading.run].tolist(), ends[:, heading.run].tolist(), strict=True)
-    return [block[start:end].strip() for start, end in spans]
-
-
-def _members(raw: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-    member, known = np.zeros(start.size, bool), np.zeros(start.size, bool)
-    for word, value in MEMBERS.items():
-        same = end - start == len(word)
-        for place, letter in enumerate(word):
-            if not same.any():
-                break
-            found = raw[np.minimum(start + place, raw.size - 1)]
-            same &= (found | 0x20 if letter.isalpha() else found) == ord(letter)
-        known |= same
-        if value:
-            member |= same
-        if known.all():
-            return member
-    return None
-
-
-def _carefully(block: bytes, heading: _Heading, line: int) -> Block:
+def _carefully(place: Path, heading: _Heading) -> Rows:
     """Row by row: quotes, blanks and empty lines; the first fault is named with its line."""
-    score, member, runs = [], [], []
-    try:
-        rows = csv.reader(StringIO(block.decode()), strict=True)
-        for row in rows:
-            if row and any(field.strip() for field in row):
-                where = f"{heading.place}, line {line + rows.line_num - 1:,}"
-                value, belongs = _row(row, heading, where)
-                score.append(value)
-                member.append(belongs)
-                runs += _run(row, heading, where)
-    except UnicodeDecodeError:
-        raise ValueError(f"{heading.place} is not a text file, near line {line:,}") from None
-    except csv.Error as fault:
-        raise ValueError(f"{heading.place}, near line {line:,}: {fault}") from None
-    return np.array(score, dtype=np.float64), np.array(member, dtype=bool), runs
+    score: list[float] = []
+    member: list[bool] = []
+    run: list[int] = []
+    numbers: dict[str, int] = {}
+    for line, row in rows(place, skip=True):
+        if any(cell.strip() for cell in row):
+            value, belongs = _row(row, heading, f"{place}, {line}")
+            score.append(value)
+            member.append(belongs)
+            if heading.run is not None:
+                run.append(numbers.setdefault(_run(row[heading.run], f"{place}, {line}"), len(numbers)))
+    return Rows(
+        np.array(score, dtype=np.float64),
+        np.array(member, dtype=bool),
+        None if heading.run is None else np.array(run, dtype=np.int64),
+    )
 
 
-def _run(row: list[str], heading: _Heading, where: str) -> list[bytes]:
-    if heading.run is None:
-        return []
-    if not row[heading.run].strip():
+def _run(cell: str, where: str) -> str:
+    if not cell.strip():
         raise ValueError(f"{where}: run must name the row's training, got ''")
-    return [row[heading.run].strip().encode()]
+    return cell.strip()
 
 
 def _row(row: list[str], heading: _Heading, where: str) -> tuple[float, bool]:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
+import draws
 from deniable.store import FILE, Store
 
 # The test command gives the same verdict every time; `pytest --hypothesis-profile=search` looks for new failures.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Every property is checked on a floor of draws; see draws.py."""
+    test = getattr(item, "obj", None)
+    if not is_hypothesis_test(test):
+        return (yield)
+    asked = test._hypothesis_internal_use_settings.max_examples
+    with draws.counted(test, draws.floor(item, asked)):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -177,7 +177,7 @@ def _not_plain(path: Path, error: Exception) -> ValueError:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """A file, gzipped or not; damage met while reading is named, and what is unpacked is bounded."""
     with damage_named(path), _Bounded(path) if path.suffix == ".gz" else path.open("rb") as raw:
         yield raw
@@ -187,7 +187,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 def open_text(path: Path) -> Iterator[IO[str]]:
     """A text file, as `open_bytes` opens it; a mark of the byte order at its beginning is left out."""
     with open_bytes(path) as raw:
-        yield io.TextIOWrapper(raw, encoding="utf-8-sig")
+        yield io.TextIOWrapper(raw, encoding="utf-8-sig")  # type: ignore[type-var]
 
 
 class _Bounded(gzip.GzipFile):

@@ -12,6 +12,7 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -180,7 +181,7 @@ class _QuotationMarkError(Exception):
 class _Unquoted:
     """A stream of bytes that ends with an error at the first quotation mark."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: BufferedIOBase) -> None:
         self._raw, self.closed = raw, False
 
     def read(self, size: int = -1) -> bytes:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -82,6 +83,33 @@ def test_no_file_names_a_registry() -> None:
 def test_changelog_leads_with_this_version() -> None:
     headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == deniable.__version__
+
+
+def test_a_source_distribution_holds_what_it_takes_to_test_it(tmp_path: Path) -> None:
+    place = tmp_path / "house"
+    place.mkdir()
+    for file in own_files():
+        if not file.is_relative_to(ROOT / "docs" / "results"):  # pictures, which take longest
+            (place / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place / file.relative_to(ROOT))
+    build = "from setuptools.build_meta import build_sdist; build_sdist('made')"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", build], cwd=place, capture_output=True, check=True)
+    (archive,) = (place / "made").glob("deniable-*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    wanted = {
+        "CHANGELOG.md",
+        "constraints.txt",
+        "LICENSE",
+        "Makefile",
+        "mkdocs.yml",
+        "tests/draws.py",
+        "hunt/__main__.py",
+    }
+    assert wanted <= names
+    assert {"src/deniable/training/_vectors.h", "src/deniable/web/static/vendor/uPlot.LICENSE.txt"} <= names
+    assert {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py")} <= names
+    assert not [name for name in names if name.endswith(".so")]
 
 
 def contracts_hold(house: Path) -> bool:

@@ -26,7 +26,7 @@ from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
 from deniable.loss.effort import QUESTION, UnresolvedError, ends_in_time, limited, still_affordable
 from deniable.loss.grid import Grid
-from deniable.loss.laws import GOOD, NULL_TAIL, STICK, TAIL, Law, better_known
+from deniable.loss.laws import GOOD, LOOKS, NULL_TAIL, STICK, TAIL, Law
 from deniable.loss.pair import PRECISION, Pair
 from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
@@ -36,9 +36,12 @@ from deniable.loss.values import Upper, upper
 
 __all__ = ["ANY", "Contour", "Range"]
 
-_NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough
+_NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
+_WORTH_ONE_LINE = 1e-30  # ... and below this what one line tells, be it no more than a bound
+_BESIDE = 1e-10  # or below this share of a level that is searched for
 _PATIENCE = 4  # costly lines through one law
 _APART = 100.0  # standard deviations
+_EXPLODING = 10.0  # times the variance at a saddle may exceed the loss's own
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _LOOSE = 1e-4  # relative error from which on a grid may know more
 _GRID_POINTS = 2**16
@@ -108,7 +111,7 @@ class Contour(ComposedPair):
         ceiling = self.composition.null_ceiling(k) if weight is NULL_TAIL else self.ceiling(k)
         if weight is STICK:
             ceiling = min(ceiling, self.most_variation)
-        if ceiling < _NEGLIGIBLE:
+        if ceiling < max(_NEGLIGIBLE, matters[0]):
             return Upper(ceiling, ceiling)
         single = self.by_single_steps(k, weight is STICK, weight is NULL_TAIL)
         if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
@@ -123,6 +126,7 @@ class Contour(ComposedPair):
     def _by_lines(self, k: float, weight: Weight, ceiling: float, matters: Range) -> tuple[float, float]:
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
+        negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
         for way in (self._at_once, self._by_bands, self._patiently):
             try:
                 found = way(k, weight)
@@ -130,7 +134,7 @@ class Contour(ComposedPair):
                 continue
             if found[1] < best[1]:
                 best = found
-            if best[1] <= max(GOOD * abs(best[0]), _NEGLIGIBLE) or _is_outside(best, matters):
+            if best[1] <= max(GOOD * abs(best[0]), negligible) or _is_outside(best, matters):
                 break
         return best
 
@@ -179,20 +183,25 @@ class Contour(ComposedPair):
         return value, error + self._left_out
 
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
-        """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own."""
+        """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.
+
+        The one that is known worst is looked at more closely, until none of them matters any more.
+        """
         still_affordable()
         if not self._bands:
             raise UnresolvedError("no jumps stand apart")
-        found = [band.known(k, weight) for band in self._bands]
-        order = sorted(range(len(found)), key=lambda place: -found[place][1])
-        for close in (inf, GOOD):
-            for place in order:
-                about = max(abs(sum(value for value, _ in found)), self._single(k, weight))
-                enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
-                if found[place][1] > enough:
-                    known = found[place]
-                    found[place] = better_known(known, self._bands[place], (k, weight), close, enough)
-        return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)
+        least = self._single(k, weight)
+        found = [band.mass_bound(weight) for band in self._bands]
+        looks = [0] * len(found)
+        while True:
+            about = max(abs(sum(value for value, _ in found)), least)
+            enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
+            doubtful = [p for p, (_, error) in enumerate(found) if error > enough and looks[p] < len(LOOKS)]
+            if not doubtful:
+                return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)
+            place = max(doubtful, key=lambda p: found[p][1])
+            found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, weight), enough)
+            looks[place] += 1
 
     def _jump_point(self, level: float, weight: Weight) -> float:
         """Where the functional would fall to `level` if one single jump were to blame."""
@@ -236,15 +245,20 @@ class Contour(ComposedPair):
 
     def _level_points(self, level: float, weight: Weight) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        found, apart = [], False
-        try:
-            found.append(_around(self.composition.level_saddle(level, weight), weight))
-        except UnresolvedError:
-            apart = bool(self._bands)
-        if apart:
+        found = self._saddle_points(self.composition, level, weight)
+        if not found and self._bands:
             jump = self._jump_point(level, weight)
-            found.append((jump, 0.05 * jump))
+            found = [(jump, 0.1 * jump), *self._saddle_points(self._bands[0].composition, level, weight)]
         return [point for point in found if 0 < point[0] < inf]
+
+    @staticmethod
+    def _saddle_points(law: Composition, level: float, weight: Weight) -> list[tuple[float, float]]:
+        """By one saddle, unless K explodes there: large jumps then stand apart from the bulk."""
+        try:
+            saddle = law.level_saddle(level, weight)
+        except UnresolvedError:
+            return []
+        return [_around(saddle, weight)] if saddle.bend < _EXPLODING * law.scale**2 else []
 
 
 def _is_outside(found: tuple[float, float], matters: Range) -> bool:

@@ -55,6 +55,7 @@ _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks
 _MOST_EXPONENT = 650.0
 _LEFT_OUT_NATS = 60.0  # e^-60 of a sum is left out, far below its round-off
 _ON_GRID = 1e-9  # share of a cell within which an atom counts as lying on its edge
+_LOSS_ROUNDOFF = 16 * EPS  # relative, of a step's losses
 
 
 @dataclass(frozen=True)
@@ -80,21 +81,27 @@ class _Cells:
 
 
 def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
-    """The chord discretisation of one step on [low, high]."""
+    """The chord discretisation of one step on [low, high].
+
+    An atom on an edge belongs to the cell below it. Round-off could place it above for one tail and below for another,
+    so cells are cut a little above their edges; losses in between move by no more, which counts as drift.
+    """
     if _is_atomic(step):
         return _cells_of_atoms(step, *_atoms(step), spacing)
     first, last = floor(low / spacing), floor(high / spacing) + 1
     edges = np.arange(first, last + 1) * spacing
-    masses = _cell_masses(step, edges, spacing)
+    shift = 0.0 if step.smooth else max(_ON_GRID * spacing, _LOSS_ROUNDOFF * float(np.abs(edges[[0, -1]]).max()))
+    cuts = edges + shift
+    masses = _cell_masses(step, edges, cuts, spacing)
     ends, trues, drift = _halves(masses, edges[:-1], edges[1:], spacing)
     logs, log_true = (_joined(*part) for part in (ends, trues))
-    back, lowest = step.reversed(), np.nextafter(edges[:1], inf)
+    back = step.reversed()
     with np.errstate(divide="ignore"):
-        below, unit = float(np.log(back.tails(-lowest) - back.escape)[0]), max(float(edges[0]), 0.0)
+        below, unit = float(np.log(back.tails(-cuts[:1]) - back.escape)[0]), max(float(edges[0]), 0.0)
     logs[0] = np.logaddexp(logs[0], below + unit)
-    log_true[0] = np.logaddexp(log_true[0], float(back.log_null_tails(-lowest)[0]) - float(edges[0]) + unit)
+    log_true[0] = np.logaddexp(log_true[0], float(back.log_null_tails(-cuts[:1])[0]) - float(edges[0]) + unit)
     moved = _variance(masses, spacing)
-    return _Cells(first, logs, log_true, float(step.tails(edges[-1:])[0]), moved, drift)
+    return _Cells(first, logs, log_true, float(step.tails(cuts[-1:])[0]), moved, drift + shift)
 
 
 def _cells_of_atoms(step: Step, losses: Floats, log_null: Floats, spacing: float) -> _Cells:
@@ -177,14 +184,14 @@ class _Masses:
     doubt: Floats
 
 
-def _cell_masses(step: Step, edges: Floats, spacing: float) -> _Masses:
-    """Masses of the cells (edge_j, edge_j+1], with relative accuracy where they lie far out."""
+def _cell_masses(step: Step, edges: Floats, cuts: Floats, spacing: float) -> _Masses:
+    """Masses of the cells (cut_j, cut_j+1], with relative accuracy where they lie far out."""
     back = step.reversed()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        p, p_doubt = _between(step.tails(edges), back.null_tails(-np.nextafter(edges, inf)))
-        q, q_doubt = _between(step.null_tails(edges), back.tails(-np.nextafter(edges, inf)) - back.escape)
-        log_q, log_q_doubt = _log_between(step.log_null_tails(edges))
-        log_p, log_p_doubt = _log_between(back.log_null_tails(-np.nextafter(edges, inf))[::-1])
+        p, p_doubt = _between(step.tails(cuts), back.null_tails(-cuts))
+        q, q_doubt = _between(step.null_tails(cuts), back.tails(-cuts) - back.escape)
+        log_q, log_q_doubt = _log_between(step.log_null_tails(cuts))
+        log_p, log_p_doubt = _log_between(back.log_null_tails(-cuts)[::-1])
         log_p, log_p_doubt = log_p[::-1], log_p_doubt[::-1]
         up = edges[:-1] >= 0
         rise = np.where(up, np.log(p) - log_q, log_p - np.log(q)) - edges[:-1]

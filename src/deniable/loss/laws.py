@@ -21,9 +21,12 @@ from scipy.special import erfc
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.effort import UnresolvedError, spend, still_affordable
 from deniable.loss.panels import graded, growing_panels, unresolved, unresolved_where_smooth
-from deniable.loss.saddle import EPS, Composition, Region, Saddle, Weight
+from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 
-__all__ = ["GOOD", "NULL_TAIL", "STICK", "TAIL", "Law", "better_known"]
+__all__ = ["GOOD", "LOOKS", "NULL_TAIL", "STICK", "TAIL", "Law"]
+
+Asked = tuple[float, Weight]  # a functional at k
+Known = tuple[float, float]  # a value and its error
 
 GOOD = 1e-7  # relative error with which nobody looks for a better answer
 _AS_GOOD = 1e-10  # and with which a line that was drawn for another question serves as well as one of its own
@@ -33,6 +36,11 @@ _MANY_POINTS = 2**13  # from there on a tapered line is cheaper
 _TAPER_RADIANS = 110.0  # by which the waves of a tapered line turn over the distance of k from the centre
 _TAPER_EDGE = 5.5  # the taper is erfc(edge * (omega / width - 1)) / 2: within 4e-15 of 1 where it begins
 _TAPER_END = 6.0  # and below 1e-16 where it ends
+_TAPER_SPAN = _TAPER_RADIANS * (1 + _TAPER_END / _TAPER_EDGE)  # radians over which a tapered line is drawn
+_ROUNDOFF = 1e-9  # more than that of K on the real axis
+_ALIKE = 0.01  # of the losses' spread, or of the distance from their centre, by which questions may differ
+_NEAREST = 1e-300  # distance of k from the centre
+_BEYOND = 3  # half-octaves beyond the last frequency at which e^K is looked at
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
@@ -134,6 +142,11 @@ class Law:
     """How many costly lines may be drawn, where there is no other way."""
     lines: dict[float, Line] = field(default_factory=dict)
 
+    def mass_bound(self, weight: Weight) -> Known:
+        """Any functional lies between 0 and the mass."""
+        mass = exp(min(self.composition.saddle(weight.shift).value + _ROUNDOFF, 0.0))
+        return mass / 2, mass / 2
+
     def known(self, k: float, weight: Weight) -> tuple[float, float]:
         """The functional and its error as far as Chernoff's bounds tell: nearly nothing, or nearly all there is."""
         above = exp(min(self.composition.chernoff(k, weight.shift, right=True), 0.0))
@@ -195,20 +208,26 @@ class Law:
         line = self.lines.get(saddle.c)
         if line is not None:
             value, error = line.integral(k, weight)
-            if error <= close * abs(value) or line.drawn_for == (k, weight):
+            if error <= close * abs(value) or self._is_alike(line.drawn_for, (k, weight)):
                 return line
         line = self._draw(k, weight, saddle, region)
         self.lines[line.saddle.c] = line
         return line
+
+    def _is_alike(self, one: tuple[float, Weight], other: tuple[float, Weight]) -> bool:
+        """Whether a line for one question would be much the same for the other."""
+        room = min([self.composition.scale, *self._distances(one[0])])
+        return one == other or (one[1] is other[1] and abs(one[0] - other[0]) < _ALIKE * room)
 
     def _draw(self, k: float, weight: Weight, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
         still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
-        last, beyond = self._last_frequency(saddle)
+        distances = self._distances(k)
+        last, beyond = self._last_frequency(saddle, self._farthest(saddle, period, distances))
         count = last * period / (2 * pi) + 8
-        if _MANY_POINTS < count < inf and not isnan(sum(self.composition.centres)):
+        if _MANY_POINTS < count < inf and distances:
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             if not (self.patience and 8 <= count < inf):
@@ -222,12 +241,26 @@ class Law:
         noises = self._noises(saddle, frequencies)
         return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
 
+    def _distances(self, k: float) -> list[float]:
+        """Of k from the guesses at the losses' centre; none where there is no such guess."""
+        centres = self.composition.centres
+        return [] if isnan(sum(centres)) else [max(abs(k - centre), _NEAREST) for centre in dict.fromkeys(centres)]
+
+    @staticmethod
+    def _farthest(saddle: Saddle, period: float, distances: list[float]) -> float:
+        """A frequency beyond which nothing is asked of a line: it is tapered before, or given up."""
+        very_far = _FARTHEST * max(sqrt(2 * TINY / saddle.bend), abs(saddle.c))
+        if not distances:
+            return very_far
+        tapered = max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances))
+        return min(very_far, 1.01 * tapered)
+
     def _on_best_panels(
         self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
     ) -> Line:
         """On growing panels for the first of the guesses at the centre that serves, or the better one of them."""
         lines: list[tuple[float, int, Line]] = []
-        for distance in dict.fromkeys(abs(asked[0] - centre) for centre in self.composition.centres):
+        for distance in self._distances(asked[0]):
             line = self._on_growing_panels(asked, saddle, first, (*ends, distance))
             value, error = self._along(line, *asked)
             if error <= GOOD * abs(value):
@@ -240,9 +273,8 @@ class Law:
     ) -> Line:
         """A line on panels that grow with the frequency, tapered where e^K is still alive far out (see above)."""
         last, beyond, distance = ends
-        width = _TAPER_RADIANS / max(distance, 1e-300)
-        end = min(last, width * (1 + _TAPER_END / _TAPER_EDGE))
-        points, weights = growing_panels(first, end, min(_PANEL_RADIANS / max(distance, 1e-300), end))
+        width, end = _TAPER_RADIANS / distance, min(last, _TAPER_SPAN / distance)
+        points, weights = growing_panels(first, end, min(_PANEL_RADIANS / distance, end))
         taper, half = np.ones(points.size), None
         if end < last:
             taper, half = (0.5 * erfc(_TAPER_EDGE * (points / size - 1)) for size in (width, width / 2))
@@ -274,29 +306,45 @@ class Law:
         roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
         return np.asarray(roundoff + self.composition.schedule_error)
 
-    def _last_frequency(self, saddle: Saddle) -> tuple[float, float]:
-        """Where |e^K| / |s| has fallen to e^-tiny of its height, or very far; and |e^K|'s largest value beyond."""
+    def _last_frequency(self, saddle: Saddle, farthest: float) -> tuple[float, float]:
+        """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and |e^K|'s largest value beyond.
+
+        Half-octave by half-octave, so that few of the exponentials are needed (loss.turns).
+        """
         first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
-        farthest = _FARTHEST * max(first, abs(saddle.c))
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
             still_affordable()
-            lasts = first * 1.5 ** np.arange(ahead)
-            line = saddle.c + 1j * np.outer(lasts, [1.0, 1.4, 2.5])
-            falls = self.composition.cumulant(line.ravel()).real.reshape(line.shape) - saddle.value
-            enough = (falls[:, 0] <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
-            if enough.any():
+            halves = np.arange(ahead + _BEYOND)
+            lasts = first * np.ldexp(np.where(halves % 2, sqrt(2), 1.0), halves // 2)
+            falls = self.composition.log_height(saddle.c, lasts) - saddle.value
+            enough = (falls <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
+            if enough[:ahead].any():
                 found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found].max()))
-            first, ahead = 1.5 * float(lasts[-1]), 4
+                return float(lasts[found]), exp(float(falls[found : found + _BEYOND + 1].max()))
+            first, ahead = 2 ** (ahead / 2) * first, 10
 
 
-def better_known(
-    known: tuple[float, float], law: Law, asked: tuple[float, Weight], close: float, enough: float
-) -> tuple[float, float]:
+def _by_chernoff(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return law.known(*asked)
+
+
+def _by_any_line(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return _better_known(known, law, asked, inf, enough)
+
+
+def _by_good_line(known: Known, law: Law, asked: Asked, enough: float) -> Known:
+    return _better_known(known, law, asked, GOOD, enough)
+
+
+def _better_known(known: Known, law: Law, asked: Asked, close: float, enough: float) -> Known:
     """What is known of the functional, or its value where that says more and can be had; its error may be `enough`."""
     try:
         found = law.value(*asked, close, enough)
     except UnresolvedError:
         return known
     return found if found[1] < known[1] else known
+
+
+LOOKS = _by_chernoff, _by_any_line, _by_good_line
+"""Ways to know more of a functional of a law than its `mass_bound`, each dearer than the one before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log2
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
@@ -12,10 +12,11 @@ from numpy.polynomial.legendre import leggauss, legvander
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.effort import still_affordable
 
-__all__ = ["Panels", "graded", "growing_panels", "unresolved", "unresolved_where_smooth"]
+__all__ = ["PLACES", "Panels", "graded", "growing_panels", "unresolved", "unresolved_where_smooth"]
 
 
 _NODES, _WEIGHTS = leggauss(16)
+PLACES = (1 + _NODES) / 2  # of the points, in widths of a panel from its lower end
 _HIGHEST = (np.arange(14, 16) + 0.5) * legvander(_NODES, 15)[:, 14:] * _WEIGHTS[:, None]
 _MOST = 2**15  # points
 
@@ -53,13 +54,17 @@ def _heads(terms: Complexes, weights: Floats) -> Floats:
 
 
 def growing_panels(first: float, end: float, widest: float) -> tuple[Floats, Floats]:
-    """Points and weights on [0, end] of panels that grow by half from `first` on, up to the width `widest`."""
-    marks = [0.0, min(first, widest, end)]
-    while marks[-1] < min(widest, end):
-        marks.append(min(1.5 * marks[-1], widest, end))
-    more = ceil((end - marks[-1]) / widest)
-    edges = np.append(marks[:-1], np.linspace(marks[-1], end, more + 1))
-    edges = np.stack([edges[:-1], edges[1:]], 1)
+    """Points and weights on [0, end] of panels half as wide as what lies below them, from about `first` on.
+
+    Two of every width up to `widest`, which are powers of two apart, and as many of that as it takes to reach the end.
+    """
+    octaves = max(0, ceil(log2(2 * widest / first)))
+    widths = np.ldexp(widest, np.arange(-octaves, 1))
+    last = [4] * octaves + [ceil(end / widest)]
+    below = [np.arange(2 if place else 0, count) for place, count in enumerate(last)]
+    lows = np.concatenate([width * numbers for width, numbers in zip(widths, below, strict=True)])
+    highs = np.concatenate([width * (numbers + 1) for width, numbers in zip(widths, below, strict=True)])
+    edges = np.stack([lows, highs], 1)[lows < end]
     return _points(edges).ravel(), ((edges[:, 1:] - edges[:, :1]) / 2 * _WEIGHTS).ravel()
 
 
@@ -83,7 +88,7 @@ def graded(
     """
     marks = [0.0, min(first, end)]
     while marks[-1] < end:
-        marks.append(min(2 * marks[-1], end))
+        marks.append(2 * marks[-1])
     active = np.stack([marks[:-1], marks[1:]], 1)
     points = _points(active)
     known = values(points.ravel()).reshape(points.shape)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.effort import UnresolvedError, spend
+from deniable.loss.turns import expm1, turned
 
 __all__ = [
     "Nodes",
     "Rule",
     "UnresolvedError",
-    "evenly_spaced",
     "log1p",
     "log_mixture",
     "log_moments",
@@ -37,7 +37,6 @@ class Nodes(NamedTuple):
     """What the weights' sum lacks to 1; None where it is nowhere near 1."""
 
 
-_FEW = 16  # points on a line up to which every exponential is computed by itself
 _NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _SUNK = 10.0  # moments below about e^-10 are not
@@ -45,7 +44,6 @@ _MOST_FIXED = 2**13
 _FINEST = 2**14
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
-_BLOCK = 2**20  # exponentials computed at a time
 _PANEL_NODES, _PANEL_WEIGHTS = leggauss(64)
 _PANEL_WIDTH = 8.0  # in base losses, where a mixture's loss is singular no nearer than pi from the real axis
 _PANEL_PHASE = 64.0  # radians over one panel: 64 nodes are exact to double precision well beyond
@@ -71,18 +69,6 @@ def log1p(x: Numbers) -> Numbers:
         return np.log1p(x)
     squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
     return 0.5 * np.log1p(np.maximum(squared, _VANISHED - 1)) + 1j * np.arctan2(x.imag, 1 + x.real)
-
-
-def expm1(x: Numbers) -> Numbers:
-    """e^x - 1; NumPy's own takes twice as long where x is complex."""
-    if not np.iscomplexobj(x):
-        return np.expm1(x)
-    growth, half = np.expm1(x.real), np.tan(x.imag / 2)
-    sine = 2 * half / (1 + half * half)
-    turned = half * sine  # 1 - cos
-    found = np.empty_like(x)
-    found.real, found.imag = growth * (1 - turned) - turned, (1 + growth) * sine
-    return found
 
 
 def _log(x: Complexes) -> Complexes:
@@ -115,50 +101,10 @@ def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
     top = float(peaks.real.max())
     weights = np.exp(peaks - top)
     near = missing is not None and _near_one(top)
-    turned = _turned(losses, weights, s.imag, expm1 if near else _growth)
+    gained = turned(losses, weights, s.imag)
     if near:
-        return np.asarray(log1p(_gain(losses, log_weights, c).sum() - missing + np.exp(top) * turned))
-    return np.asarray(top + _log(weights.sum() + turned))
-
-
-def _growth(x: Numbers) -> Numbers:
-    """e^x - 1 where digits of a small one do not matter: half as dear."""
-    return np.asarray(np.exp(x) - 1)
-
-
-def _turned(losses: Numbers, weights: Numbers, omega: Floats, growth: Function) -> Complexes:
-    """sum_i weights_i (e^{i omega_j losses_i} - 1): few at a time by themselves, many from two short tables."""
-    if omega.size <= _FEW:
-        return _sums(losses, weights, omega, np.zeros(1), growth).ravel()
-    if evenly_spaced(omega):
-        width = int(np.ceil(np.sqrt(omega.size)))
-        return _sums(losses, weights, omega[::width], omega[:width] - omega[0], growth).ravel()[: omega.size]
-    rows = omega.reshape(-1, 16)  # the points of panels: rows of equal width are spread alike from their first
-    sums = np.empty(rows.shape, dtype=np.complex128)
-    widths = np.round(np.log2(rows[:, -1] - rows[:, 0]) * 1e6)  # differ by factors of two, or not at all
-    for width in np.unique(widths):
-        alike = np.nonzero(widths == width)[0]
-        for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
-            sums[block] = _sums(losses, weights, rows[block, 0], rows[alike[0]] - rows[alike[0], 0], growth)
-    return sums.ravel()
-
-
-def evenly_spaced(omega: Floats) -> bool:
-    spaced = omega[0] + np.arange(omega.size) * (omega[1] - omega[0])
-    return bool(np.abs(omega - spaced).max() <= 1e-13 * np.abs(omega[-1]))
-
-
-def _sums(losses: Numbers, weights: Numbers, starts: Floats, offsets: Floats, growth: Function) -> Complexes:
-    """sum_i weights_i (e^{i (starts_j + offsets_k) losses_i} - 1), accurate where the exponents are small.
-
-    (1 + a)(1 + b) - 1 = a + b + a b, so that every start and every offset costs one exponential a node.
-    """
-    spend(losses.size * (starts.size + offsets.size + starts.size * offsets.size // 16))
-    from_start = growth(1j * np.multiply.outer(starts, losses)) * weights
-    if not offsets.any():
-        return np.asarray(from_start.sum(axis=1)[:, None])
-    beyond = growth(1j * np.multiply.outer(losses, offsets))
-    return np.asarray(from_start @ beyond + from_start.sum(axis=1)[:, None] + weights @ beyond)
+        return np.asarray(log1p(_gain(losses, log_weights, c).sum() - missing + np.exp(top) * gained))
+    return np.asarray(top + _log(weights.sum() + gained))
 
 
 def _near_one(tops: Floats | float) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
 from operator import attrgetter
@@ -142,6 +142,16 @@ class Composition:
         for moments, count in self._terms:
             total += count * moments.cumulant(s)
         return total
+
+    def log_height(self, c: float, omega: Floats) -> Floats:
+        """ln |e^K| at c + i omega; where atoms make it come back farther out, of what it never exceeds from there on."""
+        rough = [(step, count) for step, count in self.parts if not step.smooth]
+        found = (self._smooth_part if rough else self).cumulant(c + 1j * omega).real
+        return np.asarray(found + sum(count * step.envelope(c, omega) for step, count in rough))
+
+    @cached_property
+    def _smooth_part(self) -> Composition:
+        return replace(self, parts=[(step, count) for step, count in self.parts if step.smooth])
 
     @cached_property
     def _terms(self) -> list[tuple[Moments, int]]:

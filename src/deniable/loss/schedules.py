@@ -29,9 +29,10 @@ from numpy.polynomial.chebyshev import chebvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.effort import UnresolvedError, spend
-from deniable.loss.quadrature import evenly_spaced, expm1, log1p, log_mixture
+from deniable.loss.quadrature import log1p, log_mixture
 from deniable.loss.sampled import Added, Exchanged, Removed
 from deniable.loss.steps import GaussianStep, Moments, Step
+from deniable.loss.turns import expm1, turned
 
 __all__ = ["Schedule", "together"]
 
@@ -49,7 +50,6 @@ _WIDEST_SPACING = 0.4  # standard deviations between the nodes of an integral
 _FINEST_SPACING = 0.01
 _CLOSE = 1e-15  # what halving the spacing may still change in a moment near 1
 _CLOSE_ENOUGH = 1e-9  # relative error of K on the real axis, where it says where to stand and bounds what is left out
-_FEW_FREQUENCIES = 16  # up to which every exponential is computed by itself
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
 
@@ -291,11 +291,10 @@ class _Stack:
         spacing = self._spacing(c, float(np.abs(s.imag).max()), low, high)
         x = np.arange(low, high, spacing) + 1j * self._lift
         losses, log_density = self._at(x)
-        spend(losses.size * (s.size if s.size < _FEW_FREQUENCIES else 8))
         masses = np.exp(log_density) * spacing
         real = (masses * expm1(c * losses)).sum(axis=1)
         weights = masses * np.exp(c * losses)
-        return np.asarray(log1p(real[:, None] + _turned(losses, weights, s.imag)))
+        return np.asarray(log1p(real[:, None] + turned(losses, weights, s.imag)))
 
     def _range(self, c: float) -> tuple[float, float]:
         """Where some of the moments at c, or the masses themselves, come from."""
@@ -324,31 +323,3 @@ class _Stack:
                 return 2 * spacing
             spacing, before = spacing / 2, here
         raise UnresolvedError(f"more nodes needed at frequency {fastest:g}")
-
-
-def _turned(losses: Complexes, weights: Complexes, omega: Floats) -> Complexes:
-    """sum_i weights_i (e^{i omega_j losses_i} - 1) for every row of losses and weights: an array (rows, omega.size)."""
-    if omega.size < _FEW_FREQUENCIES or not evenly_spaced(omega):
-        one_by_one = [(weights * expm1(1j * frequency * losses)).sum(axis=1) for frequency in omega.tolist()]
-        return np.stack(one_by_one, axis=1)
-    width = int(np.ceil(np.sqrt(omega.size)))
-    step = expm1(1j * (omega[1] - omega[0]) * losses)
-    near = _powers(step, width + 1)
-    far = _powers(near[..., -1], -(-omega.size // width))
-    first = expm1(1j * omega[0] * losses)[..., None]
-    far, near = weights[..., None] * (first + far + first * far), near[..., :-1]
-    # (1 + a)(1 + b) - 1 = a + b + a b, so that small exponents keep their digits
-    sums = far.swapaxes(1, 2) @ near + far.sum(axis=1)[:, :, None] + (weights[:, None, :] @ near)
-    return np.asarray(sums.reshape(losses.shape[0], -1)[:, : omega.size])
-
-
-def _powers(grown: Numbers, count: int) -> Complexes:
-    """(1 + grown)^j - 1 for j from 0 to count - 1, along a last axis, by doubling."""
-    found = np.zeros((*grown.shape, count), dtype=np.complex128)
-    found[..., 1:2] = grown[..., None]
-    known, top = 2, grown[..., None] * (2 + grown[..., None])
-    while known < count:
-        more = min(known, count - known)
-        found[..., known : known + more] = top + found[..., :more] * (1 + top)
-        known, top = known + more, top * (2 + top)
-    return found

@@ -68,6 +68,10 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
+    def envelope(self, c: float, omega: Floats) -> Floats:
+        """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back."""
+        return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
+
     def damped(self, decay: float) -> Step:
         """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
         return self
@@ -198,6 +202,11 @@ class LaplaceStep(Step):
         near = np.abs(half) < 1e-8
         middle = np.where(near, self.epsilon * np.exp(0.5 * (left + right) - top), (b - a) / np.where(near, 1.0, half))
         return np.asarray(top + np.log(0.5 * (a + b + middle)))
+
+    def envelope(self, c: float, omega: Floats) -> Floats:
+        """Both atoms in phase, and the density, whose share falls like 1 / omega."""
+        atoms = np.logaddexp(-c * self.epsilon, (c - 1) * self.epsilon) - log(2)
+        return np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega)))
 
     @property
     def largest(self) -> float:

@@ -20,7 +20,7 @@ from deniable.cli import app
 ROOT = Path(__file__).parents[1]
 BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files beside docs/ that are pages, too."""
-FIRST = ("index", "glossary", "contour", "grid", "samplers", "evidence")
+FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "evidence")
 LAST = ("errata", "references")
 
 

@@ -11,11 +11,19 @@ from hypothesis import is_hypothesis_test, settings
 
 import draws
 from deniable.store import FILE, Store
+from slow import is_slow
 
 # The test command gives the same verdict every time; `pytest --hypothesis-profile=search` looks for new failures.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out; see slow.py."""
+    for item in items:
+        if is_slow(item.nodeid.removeprefix("tests/")):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

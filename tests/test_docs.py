@@ -60,6 +60,12 @@ def test_the_site_is_whole_and_asks_nobody(tmp_path: Path) -> None:
         assert word in (tmp_path / page / "index.html").read_text()
 
 
+def test_every_file_that_contributing_names_is_there() -> None:
+    named = re.findall(r"`((?:src|tests|hunt|docs|benchmarks)/[\w./]+?)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 50
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_what_a_page_fetches_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<a href="https://a.example/"> <script async src="//b.example/x.js">')
     (tmp_path / "b.css").write_text("@import 'https://c.example/f.css'; i { background: url(https://d.example/p.png) }")

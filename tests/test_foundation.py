@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import deniable
+from slow import SLOW, is_slow
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -110,6 +111,17 @@ def test_a_source_distribution_holds_what_it_takes_to_test_it(tmp_path: Path) ->
     assert {"src/deniable/training/_vectors.h", "src/deniable/web/static/vendor/uPlot.LICENSE.txt"} <= names
     assert {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py")} <= names
     assert not [name for name in names if name.endswith(".so")]
+
+
+def test_slow_tests_are_named_rightly() -> None:
+    """A name that fits nothing would let a slow test into `make quick`."""
+    for entry in SLOW:
+        file, _, name = entry.partition("::")
+        place = ROOT / "tests" / file
+        assert place.exists(), entry
+        assert not name or f"def {name}(" in place.read_text(), entry
+    assert is_slow("loss/test_apart.py::test_any[3]")
+    assert not is_slow("loss/test_pair.py::test_any")
 
 
 def contracts_hold(house: Path) -> bool:

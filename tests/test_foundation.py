@@ -193,10 +193,15 @@ def test_contracts_allow_the_design(house: Path) -> None:
 
 
 def test_rooms_are_imported_when_asked_for() -> None:
-    """In a fresh process, since a module that anybody imported is an attribute of the package."""
+    """In a fresh process, since a module that anybody imported is an attribute of the package.
+
+    `dn.audit` may be called before and after its import.
+    """
     rooms = ("bounds", "data", "local", "training", "audit")
     program = (
-        f"import deniable as dn; assert {set(rooms)} <= set(dir(dn)); "
+        "import deniable as dn, sys; assert 'torch' not in sys.modules; assert callable(dn.audit); "
+        "import deniable.audit; assert callable(dn.audit); assert callable(dn.audit.audit); "
+        f"assert {set(rooms)} <= set(dir(dn)); "
         f"print(*(getattr(dn, room).__name__ for room in {rooms}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

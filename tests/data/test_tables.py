@@ -151,6 +151,20 @@ def test_what_arrow_unpacks_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
             read_scores(tmp_path / name)
 
 
+def test_any_flipped_byte_of_a_parquet_file_is_refused_in_a_sentence_or_read(tmp_path: Path) -> None:
+    """Among them places beyond the file's own list of words, and bytes that are no text."""
+    place = written(tmp_path / "a.parquet", {"score": np.arange(40.0), "member": [1, 0] * 20, "run": ["kk", "ll"] * 20})
+    content, refusals = place.read_bytes(), []
+    for at in range(0, len(content), 2):
+        place.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+        try:
+            read_rows(place)
+        except ValueError as error:
+            refusals.append(type(error))
+    assert len(refusals) > 400
+    assert set(refusals) == {ValueError}
+
+
 def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     place = written(tmp_path / "a.parquet", SCORES)
     content = place.read_bytes()

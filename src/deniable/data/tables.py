@@ -94,6 +94,8 @@ def _from_parquet(path: Path, kinds: dict[int, Kind]) -> list[Column] | None:
         refuse_unpacking(path, file.metadata.num_rows * len(kinds) * _CELL_BYTES)
         names = [file.schema_arrow.names[place] for place in kinds]
         found = [file.read(columns=[name])[name] for name in names]
+        for column in found:
+            column.validate(full=True)  # a damaged file may name words that it does not have
     if any(column.null_count for column in found):
         return None
     return [_cast(column, kind) for column, kind in zip(found, kinds.values(), strict=True)]
@@ -143,6 +145,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     number = 0
     with _parquet(path) as file:
         for batch in file.iter_batches(_ROWS_AT_ONCE):
+            batch.validate(full=True)
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 number += 1
                 yield f"row {number:,}", ["" if cell is None else str(cell) for cell in row]

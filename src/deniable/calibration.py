@@ -1,207 +1,24 @@
-"""Score -> noise (or steps, or rate), always on the safe side.
+"""Promise -> noise (or steps, or rate), always on the safe side.
 
-A target is what was promised; `calibrate` finds the least noise, the most steps or the largest rate that keeps it.
+`calibrate` finds the least noise, the most steps or the largest rate that keeps what was promised.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import exp, inf, log, log1p
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from math import exp, inf, log
 
-from deniable.checks import MOST_STEPS, positive, probability
+from deniable.checks import MOST_STEPS, one_of
 from deniable.loss.effort import QUESTION, limited, share_of
-from deniable.loss.roots import crossing, falls_to
+from deniable.loss.roots import falls_to
 from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
+from deniable.promises import Noise, Promise
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = [
-    "MOST_NOISE",
-    "Accuracy",
-    "Advantage",
-    "Belief",
-    "Calibration",
-    "Epsilon",
-    "PositivePredictiveValue",
-    "Target",
-    "TruePositiveRate",
-    "calibrate",
-    "first_safe",
-]
-
-
-class Target(ABC):
-    """A promise about a score: `score(loss) <= bound`."""
-
-    bound: float
-    backwards: bool = False
-    """Whether the other direction of the pair (data without the person first) usually is the worse one."""
-
-    @abstractmethod
-    def score(self, loss: PrivacyLoss) -> float:
-        """The score that was promised, in its own unit."""
-
-    @property
-    def level(self) -> float:
-        """What `risk` must not exceed."""
-        return self.bound
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        """A quantity that is at most `level` exactly where the promise holds; the score unless another is cheaper."""
-        return self.score(loss)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        """What the risk is at least, numerical error taken off."""
-        risk = self.risk(loss)
-        return risk.least if isinstance(risk, Upper) else risk
-
-    def _above(self, name: str, floor: float, why: str) -> None:
-        if not self.bound > floor:
-            raise ValueError(f"{name} must be above {floor:g} ({why}), got {self.bound!r}: no noise can promise less")
-
-
-def _logit(p: float) -> float:
-    return log(p) - log1p(-p)
-
-
-@dataclass(frozen=True)
-class Belief(Target):
-    """Nobody becomes more than `bound` sure of a person's membership, except with probability `failure`."""
-
-    bound: float
-    failure: float
-    prior: float = 0.5
-
-    def __post_init__(self) -> None:
-        probability("belief", self.bound, open_ends=True)
-        probability("failure", self.failure, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("belief", self.prior, "the prior belief")
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.belief(self.failure, self.prior)
-
-    @property
-    def level(self) -> float:
-        return self.failure
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.exceedance(_logit(self.bound) - _logit(self.prior))
-
-
-@dataclass(frozen=True)
-class Advantage(Target):
-    """No attack has TPR - FPR above `bound`."""
-
-    bound: float
-
-    def __post_init__(self) -> None:
-        probability("advantage", self.bound, open_ends=True)
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.advantage()
-
-
-@dataclass(frozen=True)
-class Accuracy(Target):
-    """No attack guesses membership right more often than `bound`, where a share `prior` are members."""
-
-    bound: float
-    prior: float = 0.5
-
-    def __post_init__(self) -> None:
-        probability("accuracy", self.bound, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("accuracy", max(self.prior, 1 - self.prior), "what guessing by the prior achieves")
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.accuracy(self.prior)
-
-
-@dataclass(frozen=True)
-class TruePositiveRate(Target):
-    """No attack with false positive rate `fpr` finds more than a share `bound` of the members."""
-
-    bound: float
-    fpr: float
-
-    def __post_init__(self) -> None:
-        probability("tpr", self.bound, open_ends=True)
-        probability("fpr", self.fpr, open_ends=True)
-        self._above("tpr", self.fpr, "the false positive rate, which blind guessing achieves")
-
-    @property
-    def backwards(self) -> bool:  # type: ignore[override]
-        """On the flat part of the trade-off curve."""
-        return self.bound + self.fpr > 1
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr)
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr_bound(self.fpr)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr).least
-
-
-@dataclass(frozen=True)
-class PositivePredictiveValue(Target):
-    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members."""
-
-    bound: float
-    fpr: float
-    prior: float
-
-    def __post_init__(self) -> None:
-        probability("ppv", self.bound, open_ends=True)
-        probability("fpr", self.fpr, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("ppv", self.prior, "the prior, which blind guessing achieves")
-
-    @property
-    def backwards(self) -> bool:  # type: ignore[override]
-        """On the flat part of the trade-off curve."""
-        return self.level + self.fpr > 1
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.ppv(self.fpr, self.prior)
-
-    @property
-    def level(self) -> float:
-        """The true positive rate at which the predictive value is `bound`."""
-        return min(1.0, self.fpr * exp(_logit(self.bound) - _logit(self.prior)))
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr_bound(self.fpr)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr).least
-
-
-@dataclass(frozen=True)
-class Epsilon(Target):
-    """The release is (bound, delta)-DP."""
-
-    bound: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        positive("epsilon", self.bound, zero=True)
-        probability("delta", self.delta, open_ends=True)
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.epsilon(self.delta)
-
-    @property
-    def level(self) -> float:
-        return self.delta
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.delta(self.bound)
+__all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 
 
 @dataclass(frozen=True)
@@ -210,10 +27,18 @@ class Calibration:
 
     value: float
     mechanism: Mechanism
-    target: Target
+    target: Promise
     loss: PrivacyLoss
-    error: float
-    """How much more than necessary `value` may be: the promise may still hold this much closer to the edge."""
+    _find_error: Callable[[], float] = field(repr=False, compare=False)
+
+    @cached_property
+    def error(self) -> float:
+        """How much more than necessary `value` may be: the promise may still hold this much closer to the edge.
+
+        Found when it is asked for, from a point at which the promise is surely broken.
+        """
+        with limited(_EFFORT):
+            return self._find_error()
 
     @property
     def achieved(self) -> float:
@@ -230,34 +55,37 @@ class Calibration:
 
 def calibrate(
     mechanism_of: Callable[[float], Mechanism],
-    target: Target,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    target: Promise,
+    adjacency: Adjacency | str | None = None,
     over: str = "noise",
 ) -> Calibration:
     """The least noise (`over="noise"`), most steps (`"steps"`) or largest rate (`"rate"`) that keeps the promise.
 
     `mechanism_of` turns that one number into a mechanism, for example
     ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``. The returned value keeps the promise including
-    all numerical error; less noise by more than `error` would break it.
+    all numerical error; less noise by more than `error` would break it. Where batches are sampled, `adjacency` must be
+    named.
     """
-
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
-    if over not in searches:
-        raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
+    one_of("over", over, tuple(searches))
     hints: dict[float, float] = {}
     kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
     risk = _Risk(target, kept)
     with limited(_EFFORT):
-        value, error = searches[over](risk, target)
-    return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
+        value, find_error = (target.bound, lambda: 0.0) if isinstance(target, Noise) else searches[over](risk)
+    return Calibration(value, mechanism_of(value), target, risk.loss(value), find_error)
 
 
 @dataclass(frozen=True)
 class _Risk:
     """What must not exceed the target's level, by the value that is sought."""
 
-    target: Target
+    target: Promise
     loss: Callable[[float], PrivacyLoss]
+
+    @property
+    def level(self) -> float:
+        return self.target.level
 
     def __call__(self, value: float) -> float:
         with share_of(_SHARE):
@@ -289,26 +117,91 @@ _KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB
 _EFFORT = 2 * QUESTION  # exponentials for one calibration
 _SHARE = QUESTION // 5  # and for one look
 _PRECISION = 5e-10
+_CLOSE = 1e-10  # of logarithms: a risk about so close to its level is taken for the level
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9
-_WITHIN = log(_LEAST), log(MOST_NOISE)
+_LEAST_RATE = 1e-15
 _FAR_BELOW = 1e-3
+_FIRST_STEP, _LONGEST_STEP = 0.25, 2.0  # of logarithms, where nothing tells how far to go
+_SLIGHT = 1e-3
 
 
-def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
-    """By one direction of the pair, which nearly always is the worse one; by both where that does not keep the promise.
+@dataclass(frozen=True)
+class _Axis:
+    """What is sought as a function of x, along which the risk falls."""
 
-    The margin covers rounding, also that of scores which the risk stands for.
-    """
-    if risk.of_variation(_LEAST) <= target.level:
-        return _LEAST, _LEAST
-    noise = first_safe(risk.looked_at, target.level, _start(risk, target), _PRECISION) * (1 + _PRECISION)
-    if noise < inf and risk(noise) > target.level:
-        noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)
-    if noise == inf:
-        raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {target}")
-    slack = _slack(lambda share: risk.breaks(noise * (1 - share)))
-    return noise, slack * noise if noise > 2 * _LEAST else noise
+    value: Callable[[float], float]
+    within: tuple[float, float]
+    first: float
+    """Where to begin where nothing else is known."""
+
+
+_NOISE = _Axis(exp, (log(_LEAST), log(MOST_NOISE)), 0.0)
+_RATE = _Axis(lambda x: exp(-x), (0.0, -log(_LEAST_RATE)), log(4))
+_STEPS = _Axis(lambda x: max(1, round(exp(-x))), (-log(MOST_STEPS), 0.0), -log(1000))
+_Found = tuple[float, Callable[[], float]]
+
+
+def _least_noise(risk: _Risk) -> _Found:
+    if risk.of_variation(_LEAST) <= risk.level:
+        return _LEAST, lambda: _LEAST
+    x = _safe_side(risk, _NOISE)
+    if x == inf:
+        raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {risk.target}")
+    noise = exp(max(x, _NOISE.within[0]))
+    if noise <= 2 * _LEAST:
+        return noise, lambda: noise
+    return noise, lambda: noise * _slack(lambda share: risk.breaks(noise * (1 - share)))
+
+
+def _largest_rate(risk: _Risk) -> _Found:
+    x = _safe_side(risk, _RATE)
+    if x == inf:
+        raise ValueError(f"no sampling rate keeps the promise {risk.target}: add noise or take fewer steps")
+    rate = exp(-max(x, 0.0))
+    if rate == 1:
+        return 1.0, lambda: 0.0
+    return rate, lambda: _rate_too_small(risk, rate)
+
+
+def _rate_too_small(risk: _Risk, rate: float) -> float:
+    """By how much the rate may be too small; where no larger one surely breaks the promise, nothing is known beyond."""
+    share = _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    return rate * share if share < 1 else 1 - rate
+
+
+def _most_steps(risk: _Risk) -> _Found:
+    if risk(1) > risk.level:
+        raise ValueError(f"even a single step breaks the promise {risk.target}: add noise or lower the rate")
+    x = _near(risk, _STEPS)[0]
+    safe, unsafe = _whole_bracket(risk, _STEPS.value(min(max(x, _STEPS.within[0]), 0.0)))
+    while unsafe - safe > 1:
+        middle = (safe + unsafe) // 2
+        safe, unsafe = (middle, unsafe) if risk(middle) <= risk.level else (safe, middle)
+    return safe, lambda: _steps_too_few(risk, safe)
+
+
+def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
+    """Steps that keep the promise and more that do not, one apart if `near` is where the risk crosses its level."""
+    safe, unsafe = 1, int(MOST_STEPS) + 1
+    count, away = int(near), 1
+    while safe < count < unsafe:
+        if risk(count) <= risk.level:
+            safe, count = count, count + away
+        else:
+            unsafe, count = count, count - away
+        away *= 2
+    return safe, unsafe
+
+
+def _steps_too_few(risk: _Risk, safe: int) -> float:
+    """By how much the steps may be too few, if the numerical errors all fell on one side."""
+    if safe >= MOST_STEPS:  # nobody knows how many more would do
+        return float(safe)
+    broken = safe + 1
+    while broken <= MOST_STEPS and not risk.breaks(broken):
+        broken += max(1, broken // 8)
+    return float(min(broken, MOST_STEPS + 1) - 1 - safe)
 
 
 def _slack(breaks: Callable[[float], bool]) -> float:
@@ -316,12 +209,47 @@ def _slack(breaks: Callable[[float], bool]) -> float:
     return next((share for share in _SLACKS if breaks(share)), 1.0)
 
 
-def _start(risk: _Risk, target: Target) -> tuple[float, float]:
-    """Where to look for the least noise first (a logarithm), and how far the next look should be."""
-    if risk.loss(1.0).roughly() is None:
-        return 0.0, 0.25
-    guess = falls_to(lambda x: risk.guessed(exp(x)), target.level, (0.0, 0.25), within=_WITHIN, close=0.02)
-    return (guess, 0.05) if abs(guess) < inf else (0.0, 0.25)
+def _safe_side(risk: _Risk, axis: _Axis) -> float:
+    """The least x, within a share `_PRECISION`, at which the promise is kept in both directions; +-inf outside.
+
+    The margin covers rounding, also that of scores which the risk stands for.
+    """
+    x, slope = _near(risk, axis)
+    if x == inf:
+        return x
+    x = max(x, axis.within[0])
+    x = x + _PRECISION if x > axis.within[0] else x
+    both = cache(lambda x: risk(axis.value(x)))
+    if both(x) <= risk.level:
+        return x
+    step = min(max(_distance(both(x), risk.level, slope), 2 * _PRECISION), _FIRST_STEP)
+    return falls_to(both, risk.level, (x, step), within=axis.within, precision=_PRECISION, unit=1.0) + _PRECISION
+
+
+def _near(risk: _Risk, axis: _Axis) -> tuple[float, float]:
+    """x at which the risk in one direction, nearly always the worse one, is nearly the level; and about its slope."""
+    looked_at = cache(lambda x: risk.looked_at(axis.value(x)))
+    guess, slope = _guess(risk, axis)
+    step = min(max(_distance(looked_at(guess), risk.level, slope), _PRECISION), _LONGEST_STEP)
+    close = min(max(0.5 * _PRECISION * abs(slope), _CLOSE), 10 * _CLOSE)
+    x = falls_to(looked_at, risk.level, (guess, step), within=axis.within, precision=_PRECISION, unit=1.0, close=close)
+    return x, slope
+
+
+def _distance(risk: float, level: float, slope: float) -> float:
+    """How far to go along x to cross the level, and a little more."""
+    return _FIRST_STEP if risk <= 0 or slope == 0 else 1.2 * abs(log(risk / level) / slope)
+
+
+def _guess(risk: _Risk, axis: _Axis) -> tuple[float, float]:
+    """Where to look first, and the slope of the risk's logarithm there (0 where nothing is known)."""
+    guessed = cache(lambda x: risk.guessed(axis.value(x)))
+    if guessed(axis.first) == inf:
+        return axis.first, 0.0
+    x = falls_to(guessed, risk.level, (axis.first, _FIRST_STEP), within=axis.within, close=_SLIGHT)
+    if abs(x) == inf or not 0 < guessed(x) < inf or not 0 < guessed(x + _SLIGHT) < inf:
+        return axis.first, 0.0
+    return x, log(guessed(x + _SLIGHT) / guessed(x)) / _SLIGHT
 
 
 def first_safe(risk: Callable[[float], float], level: float, start: tuple[float, float], precision: float) -> float:
@@ -329,36 +257,5 @@ def first_safe(risk: Callable[[float], float], level: float, start: tuple[float,
 
     Searched from `start` (a logarithm, and a step); at least 1e-3, and inf where `MOST_NOISE` is not enough.
     """
-    found = falls_to(lambda x: risk(exp(x)), level, start, within=_WITHIN, precision=precision, unit=1.0)
-    return exp(max(found, _WITHIN[0]))
-
-
-def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:
-    if risk(1) > target.level:
-        raise ValueError(f"even a single step breaks the promise {target}: add noise or lower the rate")
-    safe, unsafe = 1, 2
-    while risk(unsafe) <= target.level:
-        safe, unsafe = unsafe, 2 * unsafe
-        if unsafe > MOST_STEPS:
-            return safe, float(safe)
-    while unsafe - safe > 1:
-        middle = (safe + unsafe) // 2
-        safe, unsafe = (middle, unsafe) if risk(middle) <= target.level else (safe, middle)
-    while not risk.breaks(unsafe) and unsafe < MOST_STEPS:
-        unsafe += max(1, unsafe // 8)
-    return safe, float(unsafe - 1 - safe)
-
-
-def _largest_rate(risk: _Risk, target: Target) -> tuple[float, float]:
-    if risk(1.0) <= target.level:
-        return 1.0, 0.0
-    safe = 0.25
-    while risk(safe) > target.level:
-        safe /= 4
-        if safe < 1e-15:
-            raise ValueError(f"no sampling rate keeps the promise {target}: add noise or take fewer steps")
-    # the search falls along 1 / rate
-    start = -log(min(1.0, 4 * safe))
-    inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION, unit=1.0)
-    rate = exp(-inverse) * (1 - _PRECISION)
-    return rate, rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    found = falls_to(lambda x: risk(exp(x)), level, start, within=_NOISE.within, precision=precision, unit=1.0)
+    return exp(max(found, _NOISE.within[0]))

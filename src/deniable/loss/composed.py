@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, isfinite, log, log1p
 
 import numpy as np
 
@@ -83,19 +83,21 @@ class ComposedPair(Pair):
         return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     def by_single_steps(self, k: float, stick: bool, null: bool) -> Upper | None:
-        """A bracket of the divergence or of a tail at k >= 0 from single steps, where large losses stand apart.
+        """`bracket_by_steps` at k >= 0 where large losses stand apart: there it leaves little open."""
+        return self.bracket_by_steps(k, stick, null) if k >= 0 and self.stands_apart else None
+
+    def bracket_by_steps(self, k: float, stick: bool, null: bool) -> Upper:
+        """A bracket of the divergence or of a tail at k >= 0 from single steps.
 
         A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
         step's loss is above t bounds the divergence, and so P(L > k), from below.
         """
-        if k < 0 or not self.stands_apart:
-            return None
         top = float(self._some_step_above(k / self.composition.steps, null))
         if null:
             return Upper(top, top)
         top = min(top, self.most_variation) if stick else top
         least = max(
-            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k)
+            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k, 10.0)
         )
         return Upper.between(min(max(least, 0.0), top), top)
 
@@ -104,7 +106,7 @@ class ComposedPair(Pair):
         at, logs = np.array([t]), [-inf]
         for step, count in self.composition.parts:
             above = float(step.log_null_tails(at)[0])
-            logs.append(
-                inf if above == -inf and t < step.largest_finite else above + log(count) + _ROUNDOFF * abs(above)
-            )
+            if above == -inf:  # none, or too little for a number
+                above = inf if t < step.largest_finite else -inf
+            logs.append(above + log(count) + (_ROUNDOFF * abs(above) if isfinite(above) else 0.0))
         return float(np.logaddexp.reduce(logs)) if max(logs) > -inf else -inf

@@ -12,6 +12,7 @@ Error, added on the safe side:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, inf, isnan, pi, sqrt
 
@@ -42,6 +43,7 @@ _ALIKE = 0.01  # of the losses' spread, or of the distance from their centre, by
 _NEAREST = 1e-300  # distance of k from the centre
 _BEYOND = 3  # half-octaves beyond the last frequency at which e^K is looked at
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -99,7 +101,7 @@ class Line:
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
-            size = np.exp(self.cumulants - self.saddle.value)
+            size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
@@ -224,10 +226,9 @@ class Law:
         still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
-        distances = self._distances(k)
-        last, beyond = self._last_frequency(saddle, self._farthest(saddle, period, distances))
+        last, beyond = self._last_frequency(saddle, lambda: self._farthest(k, saddle, period))
         count = last * period / (2 * pi) + 8
-        if _MANY_POINTS < count < inf and distances:
+        if _MANY_POINTS < count < inf and self._distances(k):
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             if not (self.patience and 8 <= count < inf):
@@ -246,14 +247,13 @@ class Law:
         centres = self.composition.centres
         return [] if isnan(sum(centres)) else [max(abs(k - centre), _NEAREST) for centre in dict.fromkeys(centres)]
 
-    @staticmethod
-    def _farthest(saddle: Saddle, period: float, distances: list[float]) -> float:
+    def _farthest(self, k: float, saddle: Saddle, period: float) -> float:
         """A frequency beyond which nothing is asked of a line: it is tapered before, or given up."""
         very_far = _FARTHEST * max(sqrt(2 * TINY / saddle.bend), abs(saddle.c))
+        distances = self._distances(k)
         if not distances:
             return very_far
-        tapered = max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances))
-        return min(very_far, 1.01 * tapered)
+        return min(very_far, 1.01 * max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances)))
 
     def _on_best_panels(
         self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
@@ -297,21 +297,17 @@ class Law:
         return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
 
     def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
-        """Round-off of e^K: of K itself, and of every step's moment, which enters K `steps` times.
+        """Round-off of e^K."""
+        return np.asarray(self.composition.roundoff(saddle, frequencies) + self.composition.schedule_error)
 
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
-        """
-        steps = self.composition.steps
-        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
-        roundoff = EPS * (48 + 4 * abs(saddle.value) + steps * (1.0 + (abs(saddle.c) + frequencies) * loss))
-        return np.asarray(roundoff + self.composition.schedule_error)
-
-    def _last_frequency(self, saddle: Saddle, farthest: float) -> tuple[float, float]:
+    def _last_frequency(self, saddle: Saddle, find_farthest: Callable[[], float]) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and |e^K|'s largest value beyond.
 
         Half-octave by half-octave, so that few of the exponentials are needed (loss.turns).
         """
-        first, ahead = sqrt(2 * self.tiny / saddle.bend), 2
+        if saddle.bend <= _NO_SPREAD:
+            raise UnresolvedError("one loss hides all others")
+        first, ahead, farthest = sqrt(2 * self.tiny / saddle.bend), 2, inf
         pole = max(abs(saddle.c), abs(saddle.c - 1))
         while True:
             still_affordable()
@@ -321,8 +317,8 @@ class Law:
             enough = (falls <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
             if enough[:ahead].any():
                 found = int(enough.argmax())
-                return float(lasts[found]), exp(float(falls[found : found + _BEYOND + 1].max()))
-            first, ahead = 2 ** (ahead / 2) * first, 10
+                return float(lasts[found]), exp(min(float(falls[found : found + _BEYOND + 1].max()), 700.0))
+            first, ahead, farthest = 2 ** (ahead / 2) * first, 10, find_farthest()
 
 
 def _by_chernoff(known: Known, law: Law, asked: Asked, enough: float) -> Known:

@@ -93,6 +93,12 @@ class Composition:
         return -float(np.expm1(sum(count * log1p(-step.escape) for step, count in self.parts)))
 
     @cached_property
+    def presence(self) -> float:
+        """Probability that the person takes part in some step."""
+        absent = [count * log1p(-step.presence) if step.presence < 1 else -inf for step, count in self.parts]
+        return -float(np.expm1(sum(absent)))
+
+    @cached_property
     def largest(self) -> float:
         return sum(count * step.largest for step, count in self.parts)
 
@@ -144,7 +150,7 @@ class Composition:
         return total
 
     def log_height(self, c: float, omega: Floats) -> Floats:
-        """ln |e^K| at c + i omega; where atoms make it come back farther out, of what it never exceeds from there on."""
+        """ln |e^K| at c + i omega; where atoms make it come back farther out, a bound on it from there on."""
         rough = [(step, count) for step, count in self.parts if not step.smooth]
         found = (self._smooth_part if rough else self).cumulant(c + 1j * omega).real
         return np.asarray(found + sum(count * step.envelope(c, omega) for step, count in rough))
@@ -298,12 +304,20 @@ class Composition:
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
         points = pole + sign * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) / self.scale
-        return points, np.array([saddle.value for saddle in self.saddles(points.tolist())])
+        return points, np.array([saddle.value + self.roundoff(saddle) for saddle in self.saddles(points.tolist())])
+
+    def roundoff(self, saddle: Saddle, omega: Floats | float = 0.0) -> Floats | float:
+        """Of K at c + i omega: its own, and that of every step's moment, which enters K `steps` times.
+
+        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
+        """
+        loss = sqrt(saddle.bend / self.steps + (saddle.slope / self.steps) ** 2)
+        return EPS * (48 + 4 * abs(saddle.value) + self.steps * (1.0 + (abs(saddle.c) + omega) * loss))
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
         points, cumulants = self._right if right else self._left
-        return float((cumulants - (points - shift) * k).min()) + 4 * EPS * self.steps  # round-off of K
+        return float((cumulants - (points - shift) * k).min()) + 4 * EPS * self.steps
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""

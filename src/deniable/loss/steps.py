@@ -72,6 +72,13 @@ class Step(Pair):
         """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back."""
         return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
 
+    presence: float = 1.0
+    """Probability that the person takes part."""
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        """Gaussian noise on a sample of the same kind."""
+        raise TypeError(f"{type(self).__name__} is not sampled")
+
     def damped(self, decay: float) -> Step:
         """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
         return self
@@ -206,7 +213,7 @@ class LaplaceStep(Step):
     def envelope(self, c: float, omega: Floats) -> Floats:
         """Both atoms in phase, and the density, whose share falls like 1 / omega."""
         atoms = np.logaddexp(-c * self.epsilon, (c - 1) * self.epsilon) - log(2)
-        return np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega)))
+        return np.asarray(np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega))))
 
     @property
     def largest(self) -> float:

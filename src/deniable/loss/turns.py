@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.effort import spend
+from deniable.loss.effort import spend, still_affordable
 from deniable.loss.panels import PLACES
 
 __all__ = ["evenly_spaced", "expm1", "turned"]
@@ -61,7 +61,7 @@ def evenly_spaced(omega: Floats) -> bool:
 def _evenly(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
     """From two short tables, of small multiples of the spacing and of large ones."""
     width = int(np.ceil(np.sqrt(omega.size)))
-    spend(losses.size * (2 + width // 8 + omega.size // 64))
+    spend(losses.size * (2 + width // 16 + omega.size // 256))
     near = _powers(expm1(1j * (omega[1] - omega[0]) * losses), width + 1)
     far = _powers(near[..., -1, :], -(-omega.size // width))
     if omega[0] != 0:
@@ -108,6 +108,7 @@ def _on_panels(losses: Numbers, weights: Numbers, widths: Floats, below: NDArray
     for width, table in _tables(losses, np.append(PLACES, 1.0), np.unique(widths)):
         alike = np.flatnonzero(widths == width)
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
+            still_affordable()
             starts = _multiples(losses, table[..., -1, :], float(width), below[block])
             sums[..., block, :] = _products(weights, starts, table[..., :-1, :])
     return np.asarray(sums.reshape(*losses.shape[:-1], -1))

@@ -124,6 +124,16 @@ def test_slow_tests_are_named_rightly() -> None:
     assert not is_slow("loss/test_pair.py::test_any")
 
 
+def test_every_room_of_the_contracts_is_described() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = set(re.findall(r"\w+", " ".join(contracts[0]["layers"]))) - {"__main__"}
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    described = re.findall(
+        r"^    (\S.{26}|  \| .{24})", text[text.index("## The rooms") : text.index("## Pins")], re.MULTILINE
+    )
+    assert rooms == set(re.findall(r"[a-z]+", " ".join(line for line in described if not line.startswith("---"))))
+
+
 def contracts_hold(house: Path) -> bool:
     """Whether import-linter accepts the package in `house`/src; a configuration error is a failure of the test."""
     run = subprocess.run(

@@ -24,6 +24,7 @@ SLOW = (
     "cli/test_audit.py",
     "cli/test_bad_input.py::test_any_text_is_either_answered_or_refused",
     "cli/test_compare_command.py",
+    "cli/test_documents.py",
     "cli/test_hunted_inputs.py",
     "cli/test_people.py",
     "cli/test_serve_command.py",

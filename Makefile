@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What each command installs beside the package itself (extras of pyproject.toml).
 extras_audit := [train]
-extras_test := [train,web,dev,oracles]
+extras_test := [train,web,dev,docs,oracles]
 extras_bench := [train,web,dev,bench]
 
 HUNT_MINUTES ?= 10
@@ -16,12 +16,14 @@ HUNT_MINUTES ?= 10
 # The main job: nobody may become more than 90 % sure, except with probability 1 %.
 AUDIT := $(BIN)/deniable audit digits --belief .9 --delta .01 --records 100 --steps 30 --trials 1000 --adjacency replace
 
-.PHONY: help audit test hunt bench clean
+.PHONY: help audit quick test docs hunt bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make audit   install and run the main job on built-in data"
-	@echo "make test    install and run every check: lint, format, types, import contracts, tests"
+	@echo "make quick   before a commit: lint, format, types, import contracts, the tests that are not slow (a minute)"
+	@echo "make test    before a push: install and run every check, with all tests"
+	@echo "make docs    build the documentation as a site, in site/; nothing is fetched"
 	@echo "make hunt    look for faults with fresh random cases, HUNT_MINUTES=10 unless told"
 	@echo "make bench   install and run the benchmarks against other packages"
 	@echo "make clean   remove the virtual environment, caches and builds"
@@ -35,7 +37,9 @@ audit: $(VENV)/.installed-audit
 	@echo "== one report of both runs, for the people who decide:"
 	@$(BIN)/deniable report audit-out/local audit-out/global --out audit-out/report.html
 
-test: $(VENV)/.installed-test
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
+
+define look_at_the_code
 	@echo "== lint (ruff check)"
 	@$(BIN)/ruff check .
 	@echo "== format (ruff format)"
@@ -44,8 +48,22 @@ test: $(VENV)/.installed-test
 	@$(BIN)/mypy
 	@echo "== import contracts (import-linter)"
 	@$(BIN)/lint-imports --no-logo
+endef
+
+quick: $(VENV)/.installed-test
+	$(look_at_the_code)
+	@echo "== tests that are not slow (pytest), one process a core"
+	@$(PYTEST) -m 'not slow'
+
+test: $(VENV)/.installed-test
+	$(look_at_the_code)
 	@echo "== tests (pytest), one process a core"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	@$(PYTEST) --dist loadfile
+
+docs: $(VENV)/.installed-test
+	@echo "== documentation (mkdocs), strict"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
 
 hunt: $(VENV)/.installed-test
 	@echo "== hunt: random cases against independent routes, $(HUNT_MINUTES) minutes"
@@ -56,7 +74,7 @@ bench: $(VENV)/.installed-bench
 	@$(BIN)/pytest benchmarks -W default
 
 clean:
-	rm -rf $(VENV) build dist audit-out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) build dist site audit-out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 
 # `--clear` heals an environment whose making was interrupted.
 $(VENV)/.created:

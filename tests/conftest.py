@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
+import draws
 from deniable.store import FILE, Store
+from slow import is_slow
+
+TESTS = Path(__file__).parent
 
 # The test command gives the same verdict every time; `pytest --hypothesis-profile=search` looks for new failures.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m 'not slow'` does not even import whole files and folders that are slow: that alone takes seconds."""
+    place = collection_path.relative_to(TESTS).as_posix() if collection_path.is_relative_to(TESTS) else ""
+    asked = config.getoption("markexpr") == "not slow"
+    return True if asked and is_slow(f"{place}/" if collection_path.is_dir() else place) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out; see slow.py."""
+    for item in items:
+        if is_slow(item.nodeid.removeprefix("tests/")):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Every property is checked on a floor of draws; see draws.py."""
+    test = getattr(item, "obj", None)
+    if not is_hypothesis_test(test):
+        return (yield)
+    asked = test._hypothesis_internal_use_settings.max_examples
+    with draws.counted(test, draws.floor(item, asked)):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

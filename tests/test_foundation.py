@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import deniable
+from slow import SLOW, is_slow
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)")
 # Joined here, so that this file does not contain what it looks for.
 REGISTRIES = [f"{name}.org".encode() for name in ("pypi", "pythonhosted", "pytorch", "anaconda")]
-HEAVY = ("torch", "sklearn", "matplotlib", "typer", "rich", "scipy.stats")
+HEAVY = ("torch", "sklearn", "matplotlib", "typer", "rich", "scipy.stats", "pyarrow")
 
 
 def pins() -> dict[str, str]:
@@ -82,6 +84,54 @@ def test_no_file_names_a_registry() -> None:
 def test_changelog_leads_with_this_version() -> None:
     headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == deniable.__version__
+
+
+def test_a_source_distribution_holds_what_it_takes_to_test_it(tmp_path: Path) -> None:
+    place = tmp_path / "house"
+    place.mkdir()
+    for file in own_files():
+        if not file.is_relative_to(ROOT / "docs" / "results"):  # pictures, which take longest
+            (place / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place / file.relative_to(ROOT))
+    build = "from setuptools.build_meta import build_sdist; build_sdist('made')"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", build], cwd=place, capture_output=True, check=True)
+    (archive,) = (place / "made").glob("deniable-*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    wanted = {
+        "CHANGELOG.md",
+        "constraints.txt",
+        "LICENSE",
+        "Makefile",
+        "mkdocs.yml",
+        "tests/draws.py",
+        "hunt/__main__.py",
+    }
+    assert wanted <= names
+    assert {"src/deniable/training/_vectors.h", "src/deniable/web/static/vendor/uPlot.LICENSE.txt"} <= names
+    assert {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py")} <= names
+    assert not [name for name in names if name.endswith(".so")]
+
+
+def test_slow_tests_are_named_rightly() -> None:
+    """A name that fits nothing would let a slow test into `make quick`."""
+    for entry in SLOW:
+        file, _, name = entry.partition("::")
+        place = ROOT / "tests" / file
+        assert place.exists(), entry
+        assert not name or f"def {name}(" in place.read_text(), entry
+    assert is_slow("loss/test_apart.py::test_any[3]")
+    assert not is_slow("loss/test_pair.py::test_any")
+
+
+def test_every_room_of_the_contracts_is_described() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = set(re.findall(r"\w+", " ".join(contracts[0]["layers"]))) - {"__main__"}
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    described = re.findall(
+        r"^    (\S.{26}|  \| .{24})", text[text.index("## The rooms") : text.index("## Pins")], re.MULTILINE
+    )
+    assert rooms == set(re.findall(r"[a-z]+", " ".join(line for line in described if not line.startswith("---"))))
 
 
 def contracts_hold(house: Path) -> bool:
@@ -158,7 +208,9 @@ def test_rooms_are_imported_when_asked_for() -> None:
     """In a fresh process, since a module that anybody imported is an attribute of the package."""
     rooms = ("bounds", "data", "local", "training", "campaigns")
     program = (
-        f"import deniable as dn; assert {set(rooms)} <= set(dir(dn)); "
+        "import deniable as dn, sys, inspect; assert 'torch' not in sys.modules; assert inspect.isfunction(dn.audit); "
+        "import deniable.campaigns.audit; assert inspect.isfunction(dn.audit); assert inspect.isfunction(dn.examine); "
+        f"assert {set(rooms)} <= set(dir(dn)); "
         f"print(*(getattr(dn, room).__name__ for room in {rooms}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

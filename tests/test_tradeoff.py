@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import when
+
 pytest.importorskip("sklearn", reason="the measures need the extra 'train'")
 
 from deniable.mechanisms import Gaussian
@@ -154,9 +156,9 @@ def test_phi_of_a_model_that_only_guesses() -> None:
 def test_phi_is_the_printed_formula(p0: float, p: float, a0: float, a: float, classes: int) -> None:
     found = phi(original_precision=p0, precision=p, original_accuracy=a0, accuracy=a, classes=classes)
     above, below = max(0, (p0 - p) * (a0 - 1 / classes)), max(0, (a0 - a) * (p0 - 0.5))
-    if p0 <= 0.5:
+    if when(p0 <= 0.5):
         assert found is None
-    elif below > 1e-300 and p0 > p:
+    elif when(below > 1e-300 and p0 > p):
         assert found == pytest.approx(min(2, above / below))
     else:
         assert found in (0, 2)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from naive_observer import Recorder, replay
 
-from deniable.adversaries.identifiability import Recorder, beliefs, decisions, replay
+from deniable.adversaries.identifiability import beliefs, decisions
 from deniable.training import engine
 from deniable.training.engine import run_block
 from deniable.training.settings import Neighbours, TrainingSettings

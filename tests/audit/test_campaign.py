@@ -43,13 +43,7 @@ def same(first: Trials, second: Trials) -> bool:
     return all(getattr(first, f.name).tobytes() == getattr(second, f.name).tobytes() for f in fields(Trials))
 
 
-def test_dn_audit_is_the_function_before_and_after_its_import() -> None:
-    program = (
-        "import deniable as dn, sys, inspect; assert 'torch' not in sys.modules; assert inspect.isfunction(dn.audit);"
-        "import deniable.campaigns.audit; assert inspect.isfunction(dn.audit); assert inspect.isfunction(dn.examine)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_dn_has_no_other_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         dn.nothing  # noqa: B018
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
@@ -15,6 +18,7 @@ pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 import torch
 from torch import nn
 
+from deniable.comparison.own import read_records
 from deniable.data import purchases
 
 from .conftest import Run
@@ -110,6 +114,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.column_stack([carts.features, np.arange(240) < 120, carts.labels]).astype(int)
     np.savetxt(place / "one.csv", rows, "%d", ",", header=f"{names},member,group", comments="")
     return place
+
+
+def test_members_are_told_alike_in_every_kind_of_table(own: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(own / "one.csv"), own / "one.parquet")
+    (own / "one.csv.gz").write_bytes(gzip.compress((own / "one.csv").read_bytes()))
+    plain, *others = (read_records([own / f"one.{kind}"], "group") for kind in ("csv", "csv.gz", "parquet"))
+    for other in others:
+        assert [part.sha256 for part in other] == [part.sha256 for part in plain]
 
 
 MODEL = ("attack", "own_model_of_this_test:network")

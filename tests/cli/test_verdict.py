@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deniable.data.scores_file import read_scores
 
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.row_origin import settled
 from deniable.evidence.score_audit import Asked
-from deniable.evidence.scores_file import read_scores
 from deniable.promises import Epsilon
 
 from .conftest import Run

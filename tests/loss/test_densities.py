@@ -13,15 +13,19 @@ from deniable.loss.steps import LaplaceStep
 
 
 def moment(epsilon: float, rate: float, s: complex) -> complex:
-    """E_Q[e^{sL}] of the sampled loss by 30-digit quadrature between the atoms."""
-    with mp.workdps(30):
+    """E_Q[e^{sL}] of the sampled loss by 25-digit quadrature between the atoms, 24 nodes for every 8 radians."""
+    with mp.workdps(25):
         e, q, point = mp.mpf(epsilon), mp.mpf(rate), mp.mpc(s)
 
         def mixed(loss: mp.mpf) -> mp.mpf:
             return (1 - q + q * mp.exp(loss)) ** point
 
         pieces = mp.linspace(-e, e, 4 + int(abs(s) * 2 * epsilon / 8))
-        between = mp.quad(lambda loss: mp.exp(-(e + loss) / 2) / 4 * mixed(loss), pieces)
+
+        def weighted(loss: mp.mpf) -> mp.mpf:
+            return mp.exp(-(e + loss) / 2) / 4 * mixed(loss)
+
+        between = mp.quad(weighted, pieces, method="gauss-legendre", maxdegree=4)
         return complex(between + mixed(-e) / 2 + mp.exp(-e) / 2 * mixed(e))
 
 

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deniable.data.tables import SUFFIXES
 from deniable.document import Document
 from deniable.promises import AUDITED
 
@@ -109,7 +110,7 @@ def _named(name: str) -> bool:
 
 
 def _data(name: str) -> list[str]:
-    return ["--data", name] if Path(name).suffix in (".npz", ".csv") else [name]
+    return ["--data", name] if name.endswith((".npz", *SUFFIXES)) else [name]
 
 
 def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:

@@ -93,9 +93,9 @@ def verdict(
 
     try:
         asked = _asked(context.params)
+        from deniable.data.scores_file import read_rows
         from deniable.evidence.row_origin import settled
         from deniable.evidence.score_audit import judge_scores
-        from deniable.evidence.scores_file import read_rows
 
         with patience("Reading the scores ..."):
             rows = read_rows(scores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +18,8 @@ from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
 from deniable.checks import probability, whole
 from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, imported, load
-from deniable.data.files import open_text, read_npz
+from deniable.data.files import read_npz
+from deniable.data.tables import first_row
 from deniable.evidence.intervals import average_precision_interval
 from deniable.evidence.scores import Scores
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
@@ -99,7 +99,7 @@ def read_records(files: Sequence[Path | str], label: str | None = None) -> tuple
     path = Path(files[0])
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    records, member = _npz(path) if path.suffix == ".npz" else _csv(path, label)
+    records, member = _npz(path) if path.suffix == ".npz" else _table(path, label)
     if member.shape != (len(records),) or not np.isin(member, (0, 1)).all():
         raise ValueError(f"{MEMBER!r} of {path} must be 0 or 1, one a record, {len(records)} in all")
     inside = member.astype(bool)
@@ -115,10 +115,9 @@ def _npz(path: Path) -> tuple[Dataset, np.ndarray[Any, Any]]:
     return load(path), np.asarray(arrays[MEMBER])
 
 
-def _csv(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]]:
+def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]]:
     """Read with "member" as the label; the label is then one of the other columns."""
-    with open_text(path) as stream:
-        header = [name.strip() for name in next(csv.reader(stream), [])]
+    header = [name.strip() for name in first_row(path)]
     if MEMBER not in header:
         raise ValueError(f"{path} must have a column {MEMBER!r} of 0 and 1, or name two files: members, non-members")
     table = load(path, label=MEMBER)

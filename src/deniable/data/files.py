@@ -27,8 +27,10 @@ from numpy.typing import NDArray
 __all__ = [
     "PublishedFile",
     "damage_named",
+    "damaged",
     "extra",
     "locate",
+    "open_bytes",
     "open_text",
     "read_npz",
     "read_table",
@@ -113,10 +115,17 @@ def damage_named(path: Path) -> Iterator[None]:
     """Whatever a broken archive raises becomes one error that names the file."""
     try:
         yield
-    except (EOFError, BadZipFile, zlib.error, tarfile.ReadError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is truncated or damaged ({_short(error)}); fetch or write it again") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is truncated or damaged, or it is not a text file ({_short(error)})") from error
+    except (EOFError, BadZipFile, zlib.error, tarfile.ReadError, gzip.BadGzipFile) as error:
+        raise damaged(path, error) from error
     except csv.Error as error:
         raise ValueError(f"{path} is not a table of numbers: {_short(error)}") from error
+
+
+def damaged(path: Path, error: Exception) -> ValueError:
+    """The refusal of a file that cannot be read to its end."""
+    return ValueError(f"{path} is truncated or damaged ({_short(error)}); fetch or write it again")
 
 
 def _short(error: Exception) -> str:
@@ -168,10 +177,17 @@ def _not_plain(path: Path, error: Exception) -> ValueError:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[IO[str]]:
-    """A text file, gzipped or not; damage met while reading is named, and what is unpacked is bounded."""
+def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
+    """A file, gzipped or not; damage met while reading is named, and what is unpacked is bounded."""
     with damage_named(path), _Bounded(path) if path.suffix == ".gz" else path.open("rb") as raw:
-        yield io.TextIOWrapper(raw, encoding="utf-8-sig")
+        yield raw
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """A text file, as `open_bytes` opens it; a mark of the byte order at its beginning is left out."""
+    with open_bytes(path) as raw:
+        yield io.TextIOWrapper(raw, encoding="utf-8-sig")  # type: ignore[type-var]
 
 
 class _Bounded(gzip.GzipFile):
@@ -183,7 +199,13 @@ class _Bounded(gzip.GzipFile):
 
     def read1(self, size: int | None = -1) -> bytes:
         """What a text reader asks for, piece by piece."""
-        piece = super().read1(size if size is not None else -1)
+        return self._within(super().read1(size if size is not None else -1))
+
+    def read(self, size: int | None = -1) -> bytes:
+        """What Arrow asks for, piece by piece."""
+        return self._within(super().read(size))
+
+    def _within(self, piece: bytes) -> bytes:
         refuse_unpacking(self._path, self.tell())
         return piece
 

@@ -1,8 +1,7 @@
-"""A user's own data: an .npz file, a .csv file with a label column, or a Python function."""
+"""A user's own data: an .npz file, a table (.csv, .csv.gz, .parquet) with a label column, or a Python function."""
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -13,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset, Kind
-from deniable.data.files import open_text, read_npz
+from deniable.data.files import read_npz
+from deniable.data.tables import first_row, read_columns, rows
 
-__all__ = ["from_arrays", "from_csv", "from_function", "from_npz", "imported", "run_own"]
+__all__ = ["from_arrays", "from_function", "from_npz", "from_table", "imported", "run_own"]
 
 T = TypeVar("T")
 
@@ -102,25 +102,26 @@ def imported(reference: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def from_csv(path: Path, label: str | None = None) -> Dataset:
-    """Comma-separated numbers, with or without a header line.
+def from_table(path: Path, label: str | None = None) -> Dataset:
+    """Numbers from comma-separated text, gzipped or not and with or without a header line, or from a Parquet file.
 
     The label column is the one named `label`; when no name is given, the one called "label", else the last.
     """
-    with open_text(path) as stream:
-        first = next(csv.reader(stream), [])
-        if len(first) < 2:
-            raise ValueError(
-                f"{path} must have at least one feature column and a label column, its first line is {str(first)[:200]}"
-            )
-        header = None if all(map(_is_number, first)) else [name.strip() for name in first]
-        if header and not any(map(str.strip, stream)):
-            raise ValueError(f"{path} has a header line but no records")
+    first = first_row(path)
+    if len(first) < 2:
+        raise ValueError(
+            f"{path} must have at least one feature column and a label column, its first line is {str(first)[:200]}"
+        )
+    header = None if all(map(_is_number, first)) and path.suffix != ".parquet" else [name.strip() for name in first]
     column = _label_column(path, header, len(first), label)
-    table = _numbers(path, skip=header is not None)
-    if table.shape[1] != len(first):
-        raise ValueError(f"{path}: the first line has {len(first)} cells, the others have {table.shape[1]}")
-    return from_arrays(path.stem, np.delete(table, column, axis=1), table[:, column])
+    table = _numbers(path, first, skip=header is not None)
+    if not len(table):
+        raise ValueError(f"{path} has a header line but no records")
+    return from_arrays(_stem(path), np.delete(table, column, axis=1), table[:, column])
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0]
 
 
 def _label_column(path: Path, header: Sequence[str] | None, columns: int, label: str | None) -> int:
@@ -131,30 +132,25 @@ def _label_column(path: Path, header: Sequence[str] | None, columns: int, label:
     return header.index(wanted) if header and wanted in header else columns - 1
 
 
-def _numbers(path: Path, skip: bool) -> NDArray[np.float64]:
-    with open_text(path) as stream:
-        try:
-            table = np.loadtxt(stream, delimiter=",", skiprows=int(skip), quotechar='"', comments=None, ndmin=2)
-        except ValueError as error:
-            raise ValueError(_first_fault(path) or f"{path}: {str(error)[:200]}") from error
-    if not np.isfinite(table).all():
-        raise ValueError(_first_fault(path))
-    return table
+def _numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64]:
+    """All cells below the header line, of which each is a finite number; else the first that is not is named."""
+    columns = read_columns(path, len(first), dict.fromkeys(range(len(first)), "number"), skip=skip)
+    table = None if columns is None else np.column_stack([column.to_numpy() for column in columns])
+    if table is not None and np.isfinite(table).all():
+        return table
+    checked = [_checked(path, line, row, first) for line, row in rows(path, skip=skip) if row]
+    return np.array(checked, dtype=np.float64).reshape(-1, len(first))
 
 
-def _first_fault(path: Path) -> str | None:
-    """Which cell of a file that was refused is not a finite number: line, column and content."""
-    with open_text(path) as stream:
-        reader = csv.reader(stream)
-        first = next(reader)
-        for row in reader:
-            if row and len(row) != len(first):
-                return f"{path} line {reader.line_num} has {len(row)} cells, the first line has {len(first)}"
-            for name, cell in zip(first, row, strict=True) if row else ():
-                if not _is_number(cell):
-                    what = f"is {cell[:40]!r}, not a number" if cell.strip() else "is missing"
-                    return f"{path} line {reader.line_num}: column {name!r} {what}; number the words, fill the gaps"
-    return None
+def _checked(path: Path, line: str, row: list[str], first: list[str]) -> list[float]:
+    """A row's numbers; a cell that is not a finite number is refused with line, column and content."""
+    if len(row) != len(first):
+        raise ValueError(f"{path} {line} has {len(row)} cells, the first line has {len(first)} cells")
+    for name, cell in zip(first, row, strict=True):
+        if not _is_number(cell):
+            what = f"is {cell[:40]!r}, not a number" if cell.strip() else "is missing"
+            raise ValueError(f"{path} {line}: column {name[:40]!r} {what}; number the words, fill the gaps")
+    return [float(cell) for cell in row]
 
 
 def _is_number(cell: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.data import bits, faces, generated, own, published
 from deniable.data.dataset import Dataset
+from deniable.data.tables import is_table
 
 __all__ = ["NAMES", "Part", "load"]
 
@@ -40,13 +41,15 @@ NAMES = (*COLLECTED, *GENERATED)
 def load(
     source: str | Path | Callable[[], Any], part: Part = "all", classes: int | None = None, label: str | None = None
 ) -> Dataset:
-    """A data set by name (`NAMES`), by file (.npz or .csv) or by function ("module:function" or the function itself).
+    """A data set by name (`NAMES`), by file or by function ("module:function" or the function itself).
+
+    A file is an .npz, or a table: .csv, .csv.gz or .parquet.
 
     `part` picks the published training or test part (mnist, adult, skewed-purchases). `classes` keeps the most common
-    classes only; for generated data it is their number. `label` names the label column of a .csv.
+    classes only; for generated data it is their number. `label` names the label column of a table.
     """
-    if label is not None and Path(str(source)).suffix != ".csv":
-        raise ValueError(f"label names a column of a .csv file, {source} is none: leave it out")
+    if label is not None and not is_table(str(source)):
+        raise ValueError(f"label names a column of a .csv file (.csv.gz, .parquet), {source} is none: leave it out")
     if isinstance(source, str) and source in GENERATED:
         generate = GENERATED[source]
         return _part(source, generate() if classes is None else generate(classes), part)
@@ -62,13 +65,12 @@ def _find(source: str | Path | Callable[[], Any], label: str | None) -> Found:
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(source)):
         return own.from_function(own.imported(str(source)), str(source))
     path = Path(source)
-    if path.suffix not in (".npz", ".csv"):
-        raise ValueError(
-            f"data must be one of {', '.join(NAMES)}, an .npz or .csv file or module:function, got {source}"
-        )
+    if path.suffix != ".npz" and not is_table(path):
+        files = "an .npz or .csv file (.csv.gz, .parquet)"
+        raise ValueError(f"data must be one of {', '.join(NAMES)}, {files} or module:function, got {source}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    return own.from_npz(path) if path.suffix == ".npz" else own.from_csv(path, label)
+    return own.from_npz(path) if path.suffix == ".npz" else own.from_table(path, label)
 
 
 def _part(name: str, found: Found, part: Part) -> Dataset:

@@ -1,0 +1,89 @@
+"""The pages that are made from the code and from the files beside docs/, and the order of all pages.
+
+A hook of mkdocs (mkdocs.yml). A new page in docs/theory or docs/decisions, a new room in src/deniable and a new command
+take their place by themselves; only their order is written here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from typer.cli import get_docs_for_click
+from typer.main import get_command
+
+from deniable.cli import app
+
+ROOT = Path(__file__).parents[1]
+BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files beside docs/ that are pages, too."""
+FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "evidence")
+LAST = ("errata", "references")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the made pages, and set the order of all."""
+    made = {**_beside(), **_api(), "command-line.md": _command_line()}
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
+    pages = [file.src_uri for file in files.documentation_pages()]
+    config.nav = [
+        {"Start": "index.md"},
+        {"Theory": _of("theory", pages)},
+        {"Command line": "command-line.md"},
+        {"Python": _of("api", pages)},
+        {"Results": "results/RESULTS.md"},
+        {"Decisions": _of("decisions", pages)},
+        {"How to add": "contributing.md"},
+        {"Changes": "changelog.md"},
+    ]
+    config.nav = [entry for entry in config.nav if all(entry.values())]
+    return files
+
+
+def _of(folder: str, pages: list[str]) -> list[str]:
+    """A folder's pages, those that a reader needs first before the others."""
+
+    def order(page: str) -> tuple[int, str]:
+        name = page.rpartition("/")[2].removesuffix(".md")
+        return (FIRST.index(name) if name in FIRST else len(FIRST) + (name in LAST), name)
+
+    return sorted((page for page in pages if page.startswith(f"{folder}/")), key=order)
+
+
+def _beside() -> dict[str, str]:
+    """README, CONTRIBUTING and CHANGELOG, with their links as seen from docs/."""
+    found = {}
+    for source, name in BESIDE.items():
+        text = (ROOT / source).read_text().replace("](docs/", "](")
+        for other, page in BESIDE.items():
+            text = text.replace(f"]({other}", f"]({page}")
+        found[name] = text
+    return found
+
+
+def _api() -> dict[str, str]:
+    """One page for the package and one for each of its rooms."""
+    house = ROOT / "src" / "deniable"
+    rooms = sorted(path.stem for path in house.iterdir() if _has_names(path))
+    index = "# Python\n\n::: deniable\n    options:\n      heading_level: 2\n"
+    pages = {f"api/{room}.md": f"# deniable.{room}\n\n::: deniable.{room}\n" for room in rooms}
+    return {"api/index.md": index, **pages}
+
+
+def _has_names(path: Path) -> bool:
+    """Whether a room is public: it lists its names."""
+    file = path / "__init__.py" if path.is_dir() else path
+    private = path.stem.startswith("_") or path.stem in ("cli", "web")
+    return not private and file.suffix == ".py" and file.exists() and "__all__" in file.read_text()
+
+
+def _command_line() -> str:
+    """Every command with its options, from the code."""
+    group = get_command(app)
+    context = typer.Context(group, info_name="deniable")
+    text = get_docs_for_click(obj=group, ctx=context, name="deniable", title="Command line")
+    return re.sub(r"^deniable .*$", r"    \g<0>", text, flags=re.MULTILINE)  # examples stand as code

@@ -1,0 +1,71 @@
+"""Which tests `make quick` leaves out: whole folders and files that train, draw or start programs, and single tests
+above about half a second of CPU time. `make test` runs them all.
+
+A new test that takes longer gets a line here; the paths are checked by test_foundation.py. To see what takes long:
+pytest --durations 30 tests/loss.
+"""
+
+from __future__ import annotations
+
+SLOW = (
+    "adversaries/",
+    "audit/test_campaign.py",
+    "audit/test_diagnostics.py",
+    "audit/test_examination.py",
+    "audit/test_exposure.py",
+    "audit/test_false_alarms.py",
+    "audit/test_measured.py",
+    "audit/test_other_models.py",
+    "audit/test_plain_trainings.py",
+    "audit/test_recipes.py",
+    "audit/test_ties.py",
+    "audit/test_unseen_faults.py",
+    "audit/test_whole_scores.py",
+    "cli/test_audit.py",
+    "cli/test_bad_input.py::test_any_text_is_either_answered_or_refused",
+    "cli/test_compare_command.py",
+    "cli/test_documents.py",
+    "cli/test_hunted_inputs.py",
+    "cli/test_people.py",
+    "cli/test_serve_command.py",
+    "comparison/",
+    "experiments/",
+    "hunt/",
+    "report/",
+    "test_docs.py::test_the_site_is_whole_and_asks_nobody",
+    "test_foundation.py::test_a_source_distribution_holds_what_it_takes_to_test_it",
+    "test_foundation.py::test_contracts_refuse",
+    "test_foundation.py::test_rooms_are_imported_when_asked_for",
+    "test_readme.py",
+    "training/",
+    "web/",
+    "audit/test_estimators.py::test_the_mechanism_curve_with_many_points_takes_the_strongest",
+    "loss/test_apart.py",
+    "loss/test_bands.py::test_one_line_and_many_bands_agree_wherever_both_serve",
+    "loss/test_densities.py::test_moments_at_high_frequencies",
+    "loss/test_extremes.py::test_calibration_trusts_no_cap",
+    "loss/test_extremes.py::test_divergences_fall_with_epsilon_rise_with_runs_and_come_back",
+    "loss/test_extremes.py::test_losses_far_above_700",
+    "loss/test_lines.py::test_earlier_questions_do_not_change_an_answer",
+    "loss/test_lines.py::test_little_noise_gives_no_less_than_more",
+    "loss/test_regressions.py",
+    "loss/test_routes.py::test_unlike_phases_against_the_twin",
+    "loss/test_schedules.py",
+    "loss/test_tapered.py",
+    "test_calibration.py::test_extreme_promises_are_kept",
+    "test_calibration.py::test_rarely_sampled_trainings_are_calibrated_exactly",
+    "test_scores.py::test_more_noise_fewer_steps_or_a_smaller_rate_never_raise_a_score",
+    "test_scores.py::test_trainings",
+    "test_sweeps.py::test_a_sweep_is_what_one_by_one_gives_on_the_safe_side",
+    "test_tradeoff.py::test_guessing_stays_below_the_chance_level_as_often_as_it_says",
+)
+"""Folders end with "/", single tests are named as pytest names them, without their parameters."""
+
+
+def is_slow(place: str) -> bool:
+    """Whether a test is left out by `make quick`; `place` is its name from tests/ on, as "loss/test_bands.py::test"."""
+    return any(place.startswith(entry) if entry.endswith("/") else _is_or_holds(entry, place) for entry in SLOW)
+
+
+def _is_or_holds(entry: str, place: str) -> bool:
+    return place == entry or place.startswith((f"{entry}::", f"{entry}["))

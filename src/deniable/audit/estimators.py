@@ -6,7 +6,7 @@
 
 An *estimator* reads a number off limits on the error rates; a *rule* (deniable.audit.thresholds) makes the limits.
 Any estimator goes with any rule. All estimators that read the same `Limits` are right together: they follow from one
-event, so reading several costs no confidence.
+event, so reading several costs no confidence (Lemma E3).
 
 | estimator | assumes | reads |
 |---|---|---|

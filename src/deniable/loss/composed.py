@@ -80,7 +80,8 @@ class ComposedPair(Pair):
         return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     def by_single_steps(self, k: float, stick: bool, null: bool) -> Upper | None:
-        """A bracket of the divergence or of a tail at k >= 0 from single steps, where large losses stand apart.
+        """A bracket of the divergence or of a tail at k >= 0 from single steps, where large losses stand apart (Lemma
+        J2).
 
         A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
         step's loss is above t bounds the divergence, and so P(L > k), from below.

@@ -1,10 +1,11 @@
 """Two-valued losses, composed: randomized response, bare guarantees, and either on a Poisson sample.
 
-Guarantee. If j of n runs speak for P, the loss is L = j * high - (n - j) * low, and j is binomial: every answer is one
-sum of binomial probabilities times 1 or 1 - e^{k-L} (002 Theorem 18; ERRATA 12). Each probability is computed from its
-deviance (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that its relative error grows
-with the distance from the mean only, not with n; what lies more than a window away from the mode, or from the first
-term, is less than e^-40 of the sum (Bernstein's inequality; the probabilities are log-concave) and is in the error.
+Guarantee (Lemma B1). If j of n runs speak for P, the loss is L = j * high - (n - j) * low, and j is binomial: every
+answer is one sum of binomial probabilities times 1 or 1 - e^{k-L} (002 Theorem 18; ERRATA 12). Each probability is
+computed from its deviance (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that its
+relative error grows with the distance from the mean only, not with n; what lies more than a window away from the mode,
+or from the first term, is less than e^-40 of the sum (Lemma B2: Bernstein's inequality; the probabilities are
+log-concave) and is in the error.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from hunt.truth import Truth
 __all__ = ["Question", "random_question"]
 
 _RELATIVE = 1e-12  # differences of this size are round-off, no finds
+_NOTHING = 1e-260  # so are these: the least rates there are, times any number of steps
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ Judge = Callable[[Truth, tuple[float, ...], float, float], str | None]
 
 def _outside(bracket: Bracket, value: float, error: float) -> str | None:
     """A value on the unsafe side, or with an error that does not cover the truth."""
-    if value < bracket.low * (1 - _RELATIVE) - 1e-307:
+    if value < bracket.low * (1 - _RELATIVE) - _NOTHING:
         return f"at least {bracket.low!r} ({bracket.by})"
-    if value - error > bracket.high * (1 + _RELATIVE) + 1e-307:
+    if value - error > bracket.high * (1 + _RELATIVE) + _NOTHING:
         return f"at most {bracket.high!r} is covered by value - error = {value - error!r} ({bracket.by})"
     return None
 

@@ -6,12 +6,15 @@ from math import exp, inf, isfinite
 from random import Random
 
 import deniable as dn
+from deniable.loss.contour import Contour
+from deniable.loss.grid import Grid
 from hunt.find import Find
 from hunt.questions import Question
 from hunt.trees import text
 
-__all__ = ["compare_releases", "compare_scores", "less_telling"]
+__all__ = ["compare_releases", "compare_routes", "compare_scores", "less_telling"]
 
+_GRID_POINTS = 2**18
 _MONOTONE = ("delta", "epsilon", "advantage", "accuracy", "tpr", "ppv")  # the tails of a loss need not be
 
 
@@ -70,6 +73,26 @@ def compare_scores(loss: dn.PrivacyLoss, release: str, draw: Random) -> Find | N
     for call, value, should, holds in checks:
         if not holds:
             return Find(f"{release}.{call}", f"{float(value)!r} - {value.error!r}", should)
+    return None
+
+
+def compare_routes(loss: dn.PrivacyLoss, release: str, draw: Random) -> Find | None:
+    """Line integrals against the grid, whose brackets are proved and use no moments; the same line asked twice."""
+    pair = loss.pair
+    if not isinstance(pair, Contour):
+        return None
+    grid = Grid(pair.composition, _GRID_POINTS)
+    k = draw.choice([0.0, draw.gauss(0.0, 1.0) * pair.scale])
+    for name in ("hockey_stick", "tail", "null_tail"):
+        first = getattr(pair, name)(k)
+        try:
+            other = getattr(grid, name)(k)
+        except (ArithmeticError, ValueError):  # losses beyond what a grid can hold
+            return None
+        for value in (first, getattr(pair, name)(k)):
+            if not _overlap(value, other):
+                says = f"{float(value)!r} - {value.error!r}"
+                return Find(f"{release}.pair.{name}({k!r})", says, f"from {other - other.error!r} to {float(other)!r}")
     return None
 
 

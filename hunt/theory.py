@@ -14,7 +14,7 @@ import deniable as dn
 from hunt.find import Find
 from hunt.promises import Promise, random_promise
 from hunt.questions import Question, random_question
-from hunt.relations import compare_releases, compare_scores, less_telling
+from hunt.relations import compare_releases, compare_routes, compare_scores, less_telling
 from hunt.shrink import shrunk, simpler_mechanisms, simpler_questions
 from hunt.trees import random_adjacency, random_mechanism, text
 from hunt.truth import Truth
@@ -23,7 +23,7 @@ __all__ = ["Case", "check", "look", "random_case"]
 
 LONGEST_CPU_SECONDS = 2.0
 PATIENT_CPU_SECONDS = 20.0  # for a share that any machine must pass
-_SHARE_OF_PROMISES, _SHARE_OF_RELATIONS = 0.1, 0.25
+_SHARE_OF_PROMISES, _SHARE_OF_RELATIONS = 0.15, 0.25
 _REFUSALS = ("must be", "keeps the promise", "breaks the promise")
 
 
@@ -130,7 +130,7 @@ def check_relations(case: Case, draw: Random) -> Find | None:
         found = None
         if less is not None:
             found = compare_releases(case.question, less, case.mechanism, case.adjacency, case.question.ask(loss))
-        return found or compare_scores(loss, release, draw)
+        return found or compare_routes(loss, release, draw) or compare_scores(loss, release, draw)
 
     answered = _answered(f"hunt.relations.compare_scores({release}, ...) less: {less}", compared, PATIENT_CPU_SECONDS)
     if isinstance(answered, Find):

@@ -219,5 +219,6 @@ def _estimated(parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape:
     found = line_estimate(few, more, t, gain)
     if found is None or found.spread > 1e-6 * found.value:
         return None
-    slack = 20 * found.spread + 1e-10 * found.value + 1e-300
+    runs = sum(count for _, count in few)  # a moment's round-off enters the line so many times
+    slack = 20 * found.spread + (1e-10 + 4e-15 * runs) * found.value + 1e-300
     return Bracket(max(0.0, found.value - slack) + escape, found.value + slack + escape * (1 + 1e-12), "line")

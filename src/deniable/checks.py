@@ -5,10 +5,22 @@ from __future__ import annotations
 from math import isfinite
 from numbers import Integral, Real
 
-__all__ = ["MOST_STEPS", "positive", "probability", "real", "whole"]
+__all__ = [
+    "LEAST_NOISE",
+    "MOST_NOISE",
+    "MOST_STEPS",
+    "amount_of_noise",
+    "loss_size",
+    "positive",
+    "probability",
+    "real",
+    "whole",
+]
 
 MOST_STEPS = 10**9
 """Of a composition: beyond it the round-off of a single step's moment would show."""
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e15
+"""Of a mechanism: less protects nobody, more cannot be told from infinitely much."""
 
 
 def _refuse(name: str, value: object, expected: str, hint: str = "") -> ValueError:
@@ -34,6 +46,22 @@ def positive(name: str, value: float, zero: bool = False) -> float:
         raise _refuse(name, value, expected)
     if value < 0 or (value == 0 and not zero):
         raise _refuse(name, value, expected)
+    return float(value)
+
+
+def amount_of_noise(name: str, value: float) -> float:
+    """Relative to the sensitivity; the losses, at most 1 / noise^2, can be squared and multiplied by any steps."""
+    return _within(name, positive(name, value), LEAST_NOISE, MOST_NOISE)
+
+
+def loss_size(name: str, value: float, zero: bool = False) -> float:
+    """The inverse of such an amount, as epsilon or mu (or 0)."""
+    return 0.0 if positive(name, value, zero) == 0 else _within(name, value, 1 / MOST_NOISE, 1 / LEAST_NOISE)
+
+
+def _within(name: str, value: float, low: float, high: float) -> float:
+    if not low * (1 - 1e-15) <= value <= high * (1 + 1e-15):
+        raise _refuse(name, value, f"between {low:g} and {high:g}")
     return float(value)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log
 
-from deniable.checks import positive, probability, whole
+from deniable.checks import amount_of_noise, loss_size, probability, whole
 
 __all__ = [
     "Adjacency",
@@ -71,7 +71,7 @@ class Gaussian(Mechanism):
     noise: float
 
     def __post_init__(self) -> None:
-        positive("noise", self.noise)
+        amount_of_noise("noise", self.noise)
 
     def for_any_query(self) -> GaussianDP:
         """The same noise on any query of that sensitivity: the bare (1 / noise)-GDP guarantee."""
@@ -85,7 +85,7 @@ class Laplace(Mechanism):
     scale: float
 
     def __post_init__(self) -> None:
-        positive("scale", self.scale)
+        amount_of_noise("scale", self.scale)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class RandomizedResponse(Mechanism):
     categories: int = 2
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        loss_size("epsilon", self.epsilon)
         whole("categories", self.categories, low=2)
 
     @classmethod
@@ -120,7 +120,7 @@ class Pixelization(Mechanism):
     cell: int
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        loss_size("epsilon", self.epsilon)
         whole("pixels", self.pixels)
         whole("cell", self.cell)
 
@@ -138,7 +138,7 @@ class ApproximateDP(Mechanism):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, zero=True)
+        loss_size("epsilon", self.epsilon, zero=True)
         probability("delta", self.delta)
 
 
@@ -159,7 +159,7 @@ class GaussianDP(Mechanism):
     mu: float
 
     def __post_init__(self) -> None:
-        positive("mu", self.mu, zero=True)
+        loss_size("mu", self.mu, zero=True)
 
 
 @dataclass(frozen=True)

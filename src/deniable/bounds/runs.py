@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import expm1, log1p
 
 from deniable.bounds.numeric import InapplicableError, log_mixture
+from deniable.checks import MOST_NOISE
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -22,7 +23,6 @@ from deniable.mechanisms import (
 __all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "sampling"]
 
 _LARGEST = 1e130  # its square, times any order and any number of steps, is a finite number
-_MOST_NOISE = 1e300
 _HUGE = 500.0
 
 
@@ -72,7 +72,7 @@ def gaussian_noise(mechanism: Mechanism) -> float | None:
         case Gaussian(noise):
             return noise
         case GaussianDP(mu):
-            return 1 / max(mu, 1 / _MOST_NOISE)
+            return 1 / max(mu, 1 / MOST_NOISE)
     return None
 
 

@@ -37,6 +37,7 @@ from deniable.mechanisms import (
 __all__ = ["Pair", "Upper", "dominating_pair"]
 
 NOTHING = AtomStep.of_guarantee(0.0, 0.0)
+LEAST_RATE = 1e-280  # smaller ones are taken for this one, which is on the safe side: nothing may underflow
 
 
 def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
@@ -116,14 +117,20 @@ def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
     return step
 
 
+def _is_never_sampled(mechanism: Mechanism) -> bool:
+    """Whether some rate is 0; a product of many may underflow."""
+    return isinstance(mechanism, Subsampled) and (mechanism.rate == 0 or _is_never_sampled(mechanism.mechanism))
+
+
 def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
     inner, rate = mechanism.mechanism, mechanism.rate
     while isinstance(inner, Subsampled):  # a Poisson sample of a Poisson sample is one
         rate *= inner.rate
         inner = inner.mechanism
     base = _step(inner, adjacency)
-    if rate == 0 or base == NOTHING:
+    if _is_never_sampled(mechanism) or base == NOTHING:
         return NOTHING
+    rate = max(rate, LEAST_RATE)
     if rate == 1:
         return base
     if adjacency != Adjacency.REPLACE:

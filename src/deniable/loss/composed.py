@@ -80,20 +80,21 @@ class ComposedPair(Pair):
         return min(1.0, -expm1(kept) * (1 + 1e-12))
 
     def by_single_steps(self, k: float, stick: bool, null: bool) -> Upper | None:
-        """A bracket of the divergence or of a tail at k >= 0 from single steps, where large losses stand apart (Lemma
-        J2).
+        """`bracket_by_steps` at k >= 0 where large losses stand apart: there it leaves little open."""
+        return self.bracket_by_steps(k, stick, null) if k >= 0 and self.stands_apart else None
+
+    def bracket_by_steps(self, k: float, stick: bool, null: bool) -> Upper:
+        """A bracket of the divergence or of a tail at k >= 0 from single steps (Lemma J2).
 
         A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
         step's loss is above t bounds the divergence, and so P(L > k), from below.
         """
-        if k < 0 or not self.stands_apart:
-            return None
         top = float(self._some_step_above(k / self.composition.steps, null))
         if null:
             return Upper(top, top)
         top = min(top, self.most_variation) if stick else top
         least = max(
-            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k)
+            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k, 10.0)
         )
         return Upper.between(min(max(least, 0.0), top), top)
 

@@ -119,7 +119,8 @@ class Contour(ComposedPair):
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
             return found
-        return _tighter(found, self._on_grid(k, weight))
+        found = _tighter(found, self._on_grid(k, weight))
+        return found if k < 0 else _tighter(found, self.bracket_by_steps(k, weight is STICK, weight is NULL_TAIL))
 
     def _by_lines(self, k: float, weight: Weight, ceiling: float, matters: Range) -> tuple[float, float]:
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""

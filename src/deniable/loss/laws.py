@@ -24,7 +24,7 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.effort import UnresolvedError, spend, still_affordable
 from deniable.loss.panels import growing_panels, unresolved_where_smooth
 from deniable.loss.quadrature import seen_from
-from deniable.loss.saddle import AXIS_SLACK_NATS, EPS, TINY, Composition, Region, Saddle, Weight
+from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 
 __all__ = ["GOOD", "LOOKS", "NULL_TAIL", "STICK", "TAIL", "Law"]
 
@@ -116,8 +116,7 @@ class Line:
         apart = others - self.saddle.c
         turns = np.abs(apart) * self.period
         # sum over m >= 1 of e^{-m turns} is 1 / (e^turns - 1) (Lemma C3)
-        at_zero = cumulants + AXIS_SLACK_NATS - turns - np.log(-np.expm1(-turns))
-        slopes = others - weight.shift
+        at_zero, slopes = cumulants - turns - np.log(-np.expm1(-turns)), others - weight.shift
         return tuple((at_zero[side], slopes[side]) for side in (apart > 0, apart < 0))
 
     def _on_this_side(self, weight: Weight) -> tuple[Floats, Floats]:
@@ -166,7 +165,7 @@ class Law:
                 return value, error
         saddle = self.composition.search(k, weight, self._region(k, weight))
         if saddle.c > max(weight.poles):
-            most = exp(min(saddle.value + AXIS_SLACK_NATS - k * (saddle.c - weight.shift), 0.0))  # Lemma C2
+            most = exp(min(self.composition.height(saddle) - k * (saddle.c - weight.shift), 0.0))  # Lemma C2
             if most <= 2 * enough:
                 return most / 2, most / 2
         return self._along(self._through_saddle(k, weight, close), k, weight)
@@ -281,17 +280,14 @@ class Law:
         return Line(saddle, points, tapered, cumulants, none, inf, asked, beyond, noises, weights, half)
 
     def _noises(self, saddle: Saddle, frequencies: Floats, cumulants: Complexes) -> Floats:
-        """Relative round-off of e^K (Lemma C7): of K itself, and of every step's moment, which enters K `steps` times.
+        """Relative round-off of e^K at these points of a line.
 
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread. A moment's error is
-        relative to its value on the real axis, and counts the more the smaller the moment has become.
+        A moment's error is relative to its value on the real axis: it counts the more the smaller the moment has become
+        (Lemma C7).
         """
-        steps = self.composition.steps
-        loss = sqrt(saddle.bend / steps + (saddle.slope / steps) ** 2)
-        moment = EPS * (2 + 4 * (abs(saddle.c) + frequencies) * loss)
         fall = np.maximum(saddle.value - cumulants.real, 0.0)
         grown = sum(runs * np.exp(np.minimum(fall / count, 100.0)) for count, runs in self.composition.runs.items())
-        return np.asarray(EPS * (48 + 4 * abs(saddle.value)) + moment * grown + self.composition.schedule_error)
+        return np.asarray(self.composition.roundoff(saddle, frequencies, grown) + self.composition.schedule_error)
 
     def _last_frequency(self, saddle: Saddle, farthest: float) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and what bounds |e^K| beyond.

@@ -25,7 +25,7 @@ __all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Region", "Saddle", 
 
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
-AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis where it bounds something: 10^9 steps at 40 EPS (Lemma C7)
+AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis, beside round-off, where it bounds something (Lemma C2)
 Region = tuple[float, float]
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _HIDDEN = 1e-12  # share of the variance under P or Q below which the one half-way tells nothing
@@ -285,7 +285,7 @@ class Composition:
         first = bisect_left(self._known, region[0], key=attrgetter("c"))
         last = bisect_right(self._known, region[1], key=attrgetter("c"))
         kept = [rival for rival in self._known[first:last] if rival.c != saddle.c]
-        return np.array([rival.c for rival in kept]), np.array([rival.value for rival in kept])
+        return np.array([rival.c for rival in kept]), np.array([self.height(rival) for rival in kept])
 
     def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats], tiny: float) -> float:
         """A length of losses around k beyond which, seen from this saddle, less than e^-tiny is left (Chernoff)."""
@@ -305,12 +305,26 @@ class Composition:
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
         points = pole + sign * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) / self.scale
-        return points, np.array([saddle.value for saddle in self.saddles(points.tolist())])
+        return points, np.array([self.height(saddle) for saddle in self.saddles(points.tolist())])
+
+    def roundoff(self, saddle: Saddle, omega: Floats | float = 0.0, grown: Floats | None = None) -> Floats | float:
+        """Of K at c + i omega (Lemma C7): its own, and that of every step's moment, which enters K `steps` times.
+
+        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread. `grown` is the
+        number of steps, each counted the more the smaller its moment has become off the axis.
+        """
+        loss = sqrt(saddle.bend / self.steps + (saddle.slope / self.steps) ** 2)
+        moment = EPS * (2 + 4 * (abs(saddle.c) + omega) * loss)
+        return EPS * (48 + 4 * abs(saddle.value)) + moment * (self.steps if grown is None else grown)
+
+    def height(self, saddle: Saddle) -> float:
+        """K at the saddle where it is to bound something (Lemma C2): its round-off is added."""
+        return saddle.value + float(self.roundoff(saddle)) + AXIS_SLACK_NATS
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
         points, cumulants = self._right if right else self._left
-        return float((cumulants - (points - shift) * k).min()) + AXIS_SLACK_NATS  # Lemma C2
+        return float((cumulants - (points - shift) * k).min())  # Lemma C2
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""

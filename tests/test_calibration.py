@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
+from deniable.checks import MOST_STEPS
 
 TARGETS = [
     dn.Belief(0.75, failure=1e-5),
@@ -215,3 +216,15 @@ def test_the_error_tells_where_the_promise_is_surely_broken():
     found = dn.calibrate(lambda s: dn.Gaussian(s).subsampled(0.01).composed(500), target)
     less = dn.Gaussian(found.value - found.error).subsampled(0.01).composed(500)
     assert dn.privacy_loss(less).advantage().least > target.bound
+
+
+def test_the_guess_knows_how_rarely_a_person_is_sampled():
+    """A Gaussian release of the same overlap promised this at any noise, and the search began four times too high."""
+    target = dn.PositivePredictiveValue(0.2, fpr=0.01, prior=0.1)
+    rough = dn.privacy_loss(dn.Gaussian(0.2457085747).subsampled(1.367e-4).composed(156)).roughly()
+    assert target.risk(rough) == pytest.approx(target.level, rel=0.25)
+
+
+def test_more_steps_than_are_allowed_would_keep_the_promise():
+    found = dn.calibrate(lambda count: dn.Gaussian(1e8).composed(count), dn.Advantage(0.5), over="steps")
+    assert found.value == found.error == MOST_STEPS

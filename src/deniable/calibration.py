@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
 from math import exp, inf, log, log1p
 
 from deniable.checks import MOST_STEPS, positive, probability
 from deniable.loss.effort import QUESTION, limited, share_of
-from deniable.loss.roots import crossing, falls_to
+from deniable.loss.roots import falls_to
 from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -212,8 +212,16 @@ class Calibration:
     mechanism: Mechanism
     target: Target
     loss: PrivacyLoss
-    error: float
-    """How much more than necessary `value` may be: the promise may still hold this much closer to the edge."""
+    _find_error: Callable[[], float] = field(repr=False, compare=False)
+
+    @cached_property
+    def error(self) -> float:
+        """How much more than necessary `value` may be: the promise may still hold this much closer to the edge.
+
+        Found when it is asked for, from a point at which the promise is surely broken.
+        """
+        with limited(_EFFORT):
+            return self._find_error()
 
     @property
     def achieved(self) -> float:
@@ -248,8 +256,8 @@ def calibrate(
     kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
     risk = _Risk(target, kept)
     with limited(_EFFORT):
-        value, error = searches[over](risk, target)
-    return Calibration(value, mechanism_of(value), target, risk.loss(value), error)
+        value, find_error = searches[over](risk)
+    return Calibration(value, mechanism_of(value), target, risk.loss(value), find_error)
 
 
 @dataclass(frozen=True)
@@ -258,6 +266,10 @@ class _Risk:
 
     target: Target
     loss: Callable[[float], PrivacyLoss]
+
+    @property
+    def level(self) -> float:
+        return self.target.level
 
     def __call__(self, value: float) -> float:
         with share_of(_SHARE):
@@ -289,26 +301,85 @@ _KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB
 _EFFORT = 2 * QUESTION  # exponentials for one calibration
 _SHARE = QUESTION // 5  # and for one look
 _PRECISION = 5e-10
+_CLOSE = 1e-10  # of logarithms: a risk about so close to its level is taken for the level
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9
-_WITHIN = log(_LEAST), log(MOST_NOISE)
+_LEAST_RATE = 1e-15
 _FAR_BELOW = 1e-3
+_FIRST_STEP, _LONGEST_STEP = 0.25, 2.0  # of logarithms, where nothing tells how far to go
+_SLIGHT = 1e-3
 
 
-def _least_noise(risk: _Risk, target: Target) -> tuple[float, float]:
-    """By one direction of the pair, which nearly always is the worse one; by both where that does not keep the promise.
+@dataclass(frozen=True)
+class _Axis:
+    """What is sought as a function of x, along which the risk falls."""
 
-    The margin covers rounding, also that of scores which the risk stands for.
-    """
-    if risk.of_variation(_LEAST) <= target.level:
-        return _LEAST, _LEAST
-    noise = first_safe(risk.looked_at, target.level, _start(risk, target), _PRECISION) * (1 + _PRECISION)
-    if noise < inf and risk(noise) > target.level:
-        noise = first_safe(risk, target.level, (log(noise), 0.01), _PRECISION) * (1 + _PRECISION)
-    if noise == inf:
-        raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {target}")
-    slack = _slack(lambda share: risk.breaks(noise * (1 - share)))
-    return noise, slack * noise if noise > 2 * _LEAST else noise
+    value: Callable[[float], float]
+    within: tuple[float, float]
+    first: float
+    """Where to begin where nothing else is known."""
+
+
+_NOISE = _Axis(exp, (log(_LEAST), log(MOST_NOISE)), 0.0)
+_RATE = _Axis(lambda x: exp(-x), (0.0, -log(_LEAST_RATE)), log(4))
+_STEPS = _Axis(lambda x: max(1, round(exp(-x))), (-log(MOST_STEPS), 0.0), -log(1000))
+_Found = tuple[float, Callable[[], float]]
+
+
+def _least_noise(risk: _Risk) -> _Found:
+    if risk.of_variation(_LEAST) <= risk.level:
+        return _LEAST, lambda: _LEAST
+    x = _safe_side(risk, _NOISE)
+    if x == inf:
+        raise ValueError(f"no noise up to {MOST_NOISE:g} keeps the promise {risk.target}")
+    noise = exp(max(x, _NOISE.within[0]))
+    if noise <= 2 * _LEAST:
+        return noise, lambda: noise
+    return noise, lambda: noise * _slack(lambda share: risk.breaks(noise * (1 - share)))
+
+
+def _largest_rate(risk: _Risk) -> _Found:
+    x = _safe_side(risk, _RATE)
+    if x == inf:
+        raise ValueError(f"no sampling rate keeps the promise {risk.target}: add noise or take fewer steps")
+    rate = exp(-max(x, 0.0))
+    if rate == 1:
+        return 1.0, lambda: 0.0
+    return rate, lambda: rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+
+
+def _most_steps(risk: _Risk) -> _Found:
+    if risk(1) > risk.level:
+        raise ValueError(f"even a single step breaks the promise {risk.target}: add noise or lower the rate")
+    x = _near(risk, _STEPS)[0]
+    safe, unsafe = _whole_bracket(risk, _STEPS.value(min(max(x, _STEPS.within[0]), 0.0)))
+    while unsafe - safe > 1:
+        middle = (safe + unsafe) // 2
+        safe, unsafe = (middle, unsafe) if risk(middle) <= risk.level else (safe, middle)
+    return safe, lambda: _steps_too_few(risk, safe)
+
+
+def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
+    """Steps that keep the promise and more that do not, one apart if `near` is where the risk crosses its level."""
+    safe, unsafe = 1, int(MOST_STEPS) + 1
+    count, away = int(near), 1
+    while safe < count < unsafe:
+        if risk(count) <= risk.level:
+            safe, count = count, count + away
+        else:
+            unsafe, count = count, count - away
+        away *= 2
+    return safe, unsafe
+
+
+def _steps_too_few(risk: _Risk, safe: int) -> float:
+    """By how much the steps may be too few, if the numerical errors all fell on one side."""
+    if safe >= MOST_STEPS:  # nobody knows how many more would do
+        return float(safe)
+    broken = safe + 1
+    while broken <= MOST_STEPS and not risk.breaks(broken):
+        broken += max(1, broken // 8)
+    return float(min(broken, MOST_STEPS + 1) - 1 - safe)
 
 
 def _slack(breaks: Callable[[float], bool]) -> float:
@@ -316,12 +387,47 @@ def _slack(breaks: Callable[[float], bool]) -> float:
     return next((share for share in _SLACKS if breaks(share)), 1.0)
 
 
-def _start(risk: _Risk, target: Target) -> tuple[float, float]:
-    """Where to look for the least noise first (a logarithm), and how far the next look should be."""
-    if risk.loss(1.0).roughly() is None:
-        return 0.0, 0.25
-    guess = falls_to(lambda x: risk.guessed(exp(x)), target.level, (0.0, 0.25), within=_WITHIN, close=0.02)
-    return (guess, 0.05) if abs(guess) < inf else (0.0, 0.25)
+def _safe_side(risk: _Risk, axis: _Axis) -> float:
+    """The least x, within a share `_PRECISION`, at which the promise is kept in both directions; +-inf outside.
+
+    The margin covers rounding, also that of scores which the risk stands for.
+    """
+    x, slope = _near(risk, axis)
+    if x == inf:
+        return x
+    x = max(x, axis.within[0])
+    x = x + _PRECISION if x > axis.within[0] else x
+    both = cache(lambda x: risk(axis.value(x)))
+    if both(x) <= risk.level:
+        return x
+    step = min(max(_distance(both(x), risk.level, slope), 2 * _PRECISION), _FIRST_STEP)
+    return falls_to(both, risk.level, (x, step), within=axis.within, precision=_PRECISION, unit=1.0) + _PRECISION
+
+
+def _near(risk: _Risk, axis: _Axis) -> tuple[float, float]:
+    """x at which the risk in one direction, nearly always the worse one, is nearly the level; and about its slope."""
+    looked_at = cache(lambda x: risk.looked_at(axis.value(x)))
+    guess, slope = _guess(risk, axis)
+    step = min(max(_distance(looked_at(guess), risk.level, slope), _PRECISION), _LONGEST_STEP)
+    close = min(max(0.5 * _PRECISION * abs(slope), _CLOSE), 10 * _CLOSE)
+    x = falls_to(looked_at, risk.level, (guess, step), within=axis.within, precision=_PRECISION, unit=1.0, close=close)
+    return x, slope
+
+
+def _distance(risk: float, level: float, slope: float) -> float:
+    """How far to go along x to cross the level, and a little more."""
+    return _FIRST_STEP if risk <= 0 or slope == 0 else 1.2 * abs(log(risk / level) / slope)
+
+
+def _guess(risk: _Risk, axis: _Axis) -> tuple[float, float]:
+    """Where to look first, and the slope of the risk's logarithm there (0 where nothing is known)."""
+    guessed = cache(lambda x: risk.guessed(axis.value(x)))
+    if guessed(axis.first) == inf:
+        return axis.first, 0.0
+    x = falls_to(guessed, risk.level, (axis.first, _FIRST_STEP), within=axis.within, close=_SLIGHT)
+    if abs(x) == inf or not 0 < guessed(x) < inf or not 0 < guessed(x + _SLIGHT) < inf:
+        return axis.first, 0.0
+    return x, log(guessed(x + _SLIGHT) / guessed(x)) / _SLIGHT
 
 
 def first_safe(risk: Callable[[float], float], level: float, start: tuple[float, float], precision: float) -> float:
@@ -329,36 +435,5 @@ def first_safe(risk: Callable[[float], float], level: float, start: tuple[float,
 
     Searched from `start` (a logarithm, and a step); at least 1e-3, and inf where `MOST_NOISE` is not enough.
     """
-    found = falls_to(lambda x: risk(exp(x)), level, start, within=_WITHIN, precision=precision, unit=1.0)
-    return exp(max(found, _WITHIN[0]))
-
-
-def _most_steps(risk: _Risk, target: Target) -> tuple[int, float]:
-    if risk(1) > target.level:
-        raise ValueError(f"even a single step breaks the promise {target}: add noise or lower the rate")
-    safe, unsafe = 1, 2
-    while risk(unsafe) <= target.level:
-        safe, unsafe = unsafe, 2 * unsafe
-        if unsafe > MOST_STEPS:
-            return safe, float(safe)
-    while unsafe - safe > 1:
-        middle = (safe + unsafe) // 2
-        safe, unsafe = (middle, unsafe) if risk(middle) <= target.level else (safe, middle)
-    while not risk.breaks(unsafe) and unsafe < MOST_STEPS:
-        unsafe += max(1, unsafe // 8)
-    return safe, float(unsafe - 1 - safe)
-
-
-def _largest_rate(risk: _Risk, target: Target) -> tuple[float, float]:
-    if risk(1.0) <= target.level:
-        return 1.0, 0.0
-    safe = 0.25
-    while risk(safe) > target.level:
-        safe /= 4
-        if safe < 1e-15:
-            raise ValueError(f"no sampling rate keeps the promise {target}: add noise or take fewer steps")
-    # the search falls along 1 / rate
-    start = -log(min(1.0, 4 * safe))
-    inverse = crossing(lambda x: risk(exp(-x)), target.level, start, -log(safe), precision=_PRECISION, unit=1.0)
-    rate = exp(-inverse) * (1 - _PRECISION)
-    return rate, rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    found = falls_to(lambda x: risk(exp(x)), level, start, within=_NOISE.within, precision=precision, unit=1.0)
+    return exp(max(found, _NOISE.within[0]))

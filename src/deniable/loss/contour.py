@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from math import exp, expm1, inf, sqrt
+from math import exp, expm1, inf, log, sqrt
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from deniable.loss.laws import GOOD, LOOKS, NULL_TAIL, STICK, TAIL, Law
 from deniable.loss.pair import PRECISION, Pair
 from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
-from deniable.loss.steps import GaussianStep
+from deniable.loss.steps import GaussianStep, Step
 from deniable.loss.values import Upper, upper
 
 __all__ = ["ANY", "Contour", "Range"]
@@ -39,7 +39,11 @@ _NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
 _WORTH_ONE_LINE = 1e-30  # ... and below this what one line tells, be it no more than a bound
 _BESIDE = 1e-10  # or below this share of a level that is searched for
 _APART = 100.0  # standard deviations
-_EXPLODING = 10.0  # times the variance at a saddle may exceed the loss's own
+_OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling
+_LOG_MUS = -20.0, 4.0
+_SLIGHT = 1e-2  # relative error of an overlap that is guessed with
+_EXPLODING = 10.0  # times the variance at a saddle may exceed the loss's own: beyond, jumps stand apart from the bulk
+_FEW_PARTS = 8  # unlike steps, whose bulk is quickly looked at
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _LOOSE = 1e-4  # relative error from which on a grid may know more
 _GRID_POINTS = 2**16
@@ -151,9 +155,25 @@ class Contour(ComposedPair):
         return Grid(self.composition, points=_GRID_POINTS)
 
     def rough(self) -> Pair:
-        """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian."""
+        """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian.
+
+        Where the person may never be sampled at all, one on a sample that holds the person with that probability.
+        """
         overlap = self.composition.saddle(0.5).value  # logarithm; inf where it cannot be had, as it hardly is any
-        return GaussianStep(sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART)
+        mu = sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART
+        present = self.composition.presence
+        if overlap == inf or present > _OFTEN:
+            return GaussianStep(mu)
+
+        def rare(log_mu: float) -> Step:
+            return self.composition.parts[0][0].sampled_like(exp(log_mu), present)
+
+        def overlaps(log_mu: float) -> float:
+            return exp(float(rare(log_mu).tilted(np.array([0.5]))[0, 0]))
+
+        start = log(mu / present), 0.5
+        log_mu = falls_to(overlaps, exp(overlap), start, within=_LOG_MUS, close=_SLIGHT * abs(overlap))
+        return rare(min(max(log_mu, _LOG_MUS[0]), _LOG_MUS[1]))
 
     @cached_property
     def _whole(self) -> Law:
@@ -224,20 +244,22 @@ class Contour(ComposedPair):
 
     def _level_points(self, level: float, weight: Weight) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        found = self._saddle_points(self.composition, level, weight)
-        if not found and self._bands:
+        found = _saddle_points(self.composition, level, weight)
+        few = len(self.composition.parts) <= _FEW_PARTS
+        if (not found or (few and found[0].bend > _EXPLODING * self.scale**2)) and self._bands:
             jump = self._jump_point(level, weight)
-            found = [(jump, 0.1 * jump), *self._saddle_points(self._bands[0].composition, level, weight)]
-        return [point for point in found if 0 < point[0] < inf]
+            bulk = _saddle_points(self._bands[0].composition, level, weight) if few else []
+            points = [(jump, 0.1 * jump), *(_around(saddle, weight) for saddle in bulk)]
+        else:
+            points = [_around(saddle, weight) for saddle in found]
+        return [point for point in points if 0 < point[0] < inf]
 
-    @staticmethod
-    def _saddle_points(law: Composition, level: float, weight: Weight) -> list[tuple[float, float]]:
-        """By one saddle, unless K explodes there: large jumps then stand apart from the bulk."""
-        try:
-            saddle = law.level_saddle(level, weight)
-        except UnresolvedError:
-            return []
-        return [_around(saddle, weight)] if saddle.bend < _EXPLODING * law.scale**2 else []
+
+def _saddle_points(law: Composition, level: float, weight: Weight) -> list[Saddle]:
+    try:
+        return [law.level_saddle(level, weight)]
+    except UnresolvedError:
+        return []
 
 
 def _is_outside(found: tuple[float, float], matters: Range) -> bool:

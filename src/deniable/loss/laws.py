@@ -13,6 +13,7 @@ Error, added on the safe side (docs/theory/contour.md):
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import exp, inf, isnan, pi, sqrt
@@ -223,10 +224,9 @@ class Law:
         still_affordable()
         saddle, rivals = self.composition.surrounded(saddle, region)
         period = self.composition.period(k, saddle, rivals, self.tiny)
-        distances = self._distances(k)
-        last, beyond = self._last_frequency(saddle, self._farthest(saddle, period, distances))
+        last, beyond = self._last_frequency(saddle, lambda: self._farthest(k, saddle, period))
         count = last * period / (2 * pi) + 8
-        if _MANY_POINTS < count < inf and distances:
+        if _MANY_POINTS < count < inf and self._distances(k):
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             raise UnresolvedError(f"{count:.0f} points needed")
@@ -242,14 +242,13 @@ class Law:
         centres = self.composition.centres
         return [] if isnan(sum(centres)) else [max(abs(k - centre), _NEAREST) for centre in dict.fromkeys(centres)]
 
-    @staticmethod
-    def _farthest(saddle: Saddle, period: float, distances: list[float]) -> float:
+    def _farthest(self, k: float, saddle: Saddle, period: float) -> float:
         """A frequency beyond which nothing is asked of a line: it is tapered before, or given up."""
         very_far = _FARTHEST * max(sqrt(2 * TINY / saddle.bend), abs(saddle.c))
+        distances = self._distances(k)
         if not distances:
             return very_far
-        tapered = max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances))
-        return min(very_far, 1.01 * tapered)
+        return min(very_far, 1.01 * max(2 * pi / period * _MANY_POINTS, _TAPER_SPAN / min(distances)))
 
     def _on_best_panels(
         self, asked: tuple[float, Weight], saddle: Saddle, first: float, ends: tuple[float, float]
@@ -289,26 +288,23 @@ class Law:
         grown = sum(runs * np.exp(np.minimum(fall / count, 100.0)) for count, runs in self.composition.runs.items())
         return np.asarray(self.composition.roundoff(saddle, frequencies, grown) + self.composition.schedule_error)
 
-    def _last_frequency(self, saddle: Saddle, farthest: float) -> tuple[float, float]:
+    def _last_frequency(self, saddle: Saddle, find_farthest: Callable[[], float]) -> tuple[float, float]:
         """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and what bounds |e^K| beyond.
 
         By a proved bound (Lemma C4) where it falls so far within a few octaves; else by what is seen of |e^K| at dense
         frequencies, at which it may come back, and then at sparse ones (validated, not proved).
         """
-        law, first = self.composition, sqrt(2 * self.tiny / saddle.bend)
+        law, first, farthest = self.composition, sqrt(2 * self.tiny / saddle.bend), inf
         octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
-        ways = (
-            (octaves[:2], law.log_height),
-            (octaves[2:], law.log_height),
-            (first * (1 + np.arange(_DENSE) / 3), partial(seen_from, law.cumulant)),
-        )
-        for lasts, log_height in ways:
+        dense, see = first * (1 + np.arange(_DENSE) / 3), partial(seen_from, law.cumulant)
+        for lasts, log_height in ((octaves[:2], law.log_height), (octaves[2:], law.log_height), (dense, see)):
             found = self._fallen(saddle, lasts, log_height(saddle.c, lasts), farthest)
             if found is not None:
                 return found
+            farthest = find_farthest()
         while True:
             lasts = float(lasts[-1]) * 2.0 ** (np.arange(1, 11) / 2)
-            found = self._fallen(saddle, lasts, seen_from(law.cumulant, saddle.c, lasts), farthest)
+            found = self._fallen(saddle, lasts, see(saddle.c, lasts), farthest)
             if found is not None:
                 return found
 

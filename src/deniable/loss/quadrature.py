@@ -291,7 +291,8 @@ class Rule:
         probes = c + 1j * fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.array([c])
         if self._near_one(peak):
             probes = np.append(probes, 0.0)
-        count, lift = max(32, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
+        # a single moment is cheap, and hardly ever settled with fewer
+        count, lift = max(32 if fastest else 128, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
         nodes = self._between(low, high, count, lift)
         sums = _probed(nodes, probes, peak)
         while 2 * count <= _FINEST:

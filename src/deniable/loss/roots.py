@@ -15,6 +15,8 @@ from deniable.loss.values import Upper
 __all__ = ["crossing", "falls_to", "surely_above"]
 
 _FLOOR = 1e-320  # keeps logarithms finite where a function underflows
+_SLIGHT = 0.1  # of a value's error
+_NOTHING = -600.0  # the logarithm of what is no longer above 0: it tells no slope
 _FARTHEST = 1e18  # a loss; 10^9 runs with losses of 10^6 end before it
 _COARSE = 1e-3  # relative precision of a search whose effort is spent
 _MOST_STEPS_BACK = 24
@@ -35,7 +37,7 @@ def crossing(
 
     `precision` is relative to x, or to `unit` where that is given.
     """
-    excess = _excess(falling, level)
+    excess = _Excess(falling, level)
     ends = (unsafe, excess(unsafe)), (safe, excess(safe)), None
     return _closed(excess, ends, _width(precision, unit), close=0.0)
 
@@ -53,10 +55,11 @@ def falls_to(
 ) -> float:
     """Smallest x with falling(x) <= level, searched from `start` = (guess, step) by growing steps.
 
-    Or earlier, any x at which log falling is within `close` of log level. The function is known to be above the level
-    at `floor`. Where it crosses outside of `within`, the answer is inf or -inf. `precision` as for `crossing`.
+    Or earlier, any x at which log falling is within `close` of log level, or below it by much less than its error. The
+    function is known to be above the level at `floor`. Where it crosses outside of `within`, the answer is inf or -inf.
+    `precision` as for `crossing`.
     """
-    excess = _excess(falling, level)
+    excess = _Excess(falling, level)
     guess, step = max(start[0], floor), start[1]
     before, here = None, (guess, excess(guess))
     side = 1.0 if here[1] > 0 else -1.0  # the way to go
@@ -99,16 +102,19 @@ def _beyond(before: Point, here: Point) -> float:
     return 1.2 * abs(here[1] * (here[0] - before[0])) / fall if 0 < fall < inf else inf
 
 
-def _excess(falling: Callable[[float], float], level: float) -> Callable[[float], float]:
+class _Excess:
     """log falling - log level, positive exactly where falling is above the level."""
-    log_level = log(max(level, _FLOOR))
 
-    def excess(x: float) -> float:
-        value = falling(x)
-        apart = log(max(value, _FLOOR)) - log_level
-        return max(apart, _FLOOR) if value > level else min(apart, 0.0)
+    def __init__(self, falling: Callable[[float], float], level: float) -> None:
+        self.falling, self.level, self.log_level = falling, level, log(max(level, _FLOOR))
+        self.doubt = 0.0
+        """Relative error of the latest value."""
 
-    return excess
+    def __call__(self, x: float) -> float:
+        value = self.falling(x)
+        self.doubt = value.error / value if isinstance(value, Upper) and value > 0 else 0.0
+        apart = log(max(value, _FLOOR)) - self.log_level
+        return max(apart, _FLOOR) if value > self.level else min(apart, 0.0)
 
 
 def _width(precision: float, unit: float | None) -> Callable[[float], float]:
@@ -121,7 +127,7 @@ def _width(precision: float, unit: float | None) -> Callable[[float], float]:
 
 
 def _closed(
-    excess: Callable[[float], float],
+    excess: _Excess,
     points: tuple[Point, Point, Point | None],
     width: Callable[[float], float],
     close: float,
@@ -137,7 +143,7 @@ def _closed(
         low, high = min(unsafe[0], safe[0]) + 0.5 * tolerance, max(unsafe[0], safe[0]) - 0.5 * tolerance
         guess = min(max(guess, low), high)
         value = excess(guess)
-        if abs(value) < close:
+        if abs(value) < close or (close and -_SLIGHT * excess.doubt < value <= 0):
             return guess
         helped = not helped or abs(value) < 0.5 * min(abs(unsafe[1]), abs(safe[1]))
         if value > 0:
@@ -150,7 +156,7 @@ def _closed(
 def _interpolated(unsafe: Point, safe: Point, third: Point | None) -> float:
     """Where the parabola x(excess) through three points, or the line through two, crosses 0."""
     (a, fa), (b, fb) = unsafe, safe
-    if not inf > fa > fb:
+    if not inf > fa > fb > _NOTHING:
         return 0.5 * (a + b)
     secant = (fa * b - fb * a) / (fa - fb)
     if third is None or third[1] in (fa, fb, inf):

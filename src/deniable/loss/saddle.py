@@ -101,6 +101,12 @@ class Composition:
         return -float(np.expm1(sum(count * log1p(-step.escape) for step, count in self.parts)))
 
     @cached_property
+    def presence(self) -> float:
+        """Probability that the person takes part in some step."""
+        absent = [count * log1p(-step.presence) if step.presence < 1 else -inf for step, count in self.parts]
+        return -float(np.expm1(sum(absent)))
+
+    @cached_property
     def largest(self) -> float:
         return sum(count * step.largest for step, count in self.parts)
 

@@ -99,6 +99,13 @@ class Removed(Step):
         )
 
     @property
+    def presence(self) -> float:  # type: ignore[override]
+        return self.rate
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return Removed(GaussianStep(mu), presence)
+
+    @property
     def variation(self) -> float:
         return self.rate * self.base.variation
 
@@ -211,6 +218,13 @@ class Added(Step):
         return self.mirror
 
     @property
+    def presence(self) -> float:  # type: ignore[override]
+        return self.mirror.rate
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return Added(Removed(GaussianStep(mu), presence))
+
+    @property
     def variation(self) -> float:
         return self.mirror.variation
 
@@ -306,6 +320,13 @@ class Exchanged(Step):
             lift=_lift(mu),
             decay=self.decay,
         )
+
+    @property
+    def presence(self) -> float:  # type: ignore[override]
+        return self.rate
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return Exchanged(mu, presence)
 
     @property
     def variation(self) -> float:

@@ -76,6 +76,13 @@ class Step(Pair):
         """
         return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
 
+    presence: float = 1.0
+    """Probability that the person takes part."""
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        """Gaussian noise on a sample of the same kind."""
+        raise TypeError(f"{type(self).__name__} is not sampled")
+
     def damped(self, decay: float) -> Step:
         """The same step, each outcome's mass times e^{-(decay * jump)^8}: without rare large losses (Lemma J1)."""
         return self

@@ -15,6 +15,7 @@ from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import Target, calibrate
 from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
+from deniable.numbers import as_given
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = ["Document", "Question", "asked", "bare_failure", "choose", "demands", "explain", "found", "joined"]
@@ -179,8 +180,8 @@ def _infinite(epsilon: float, question: Question) -> list[str]:
     if isfinite(epsilon):
         return []
     if getattr(epsilon, "error", 0.0) > 0:
-        return [f"No finite epsilon was found at delta {question.delta:g}: it is too small for this method."]
-    return [f"Epsilon is infinite: no finite one holds at delta {question.delta:g}."]
+        return [f"No finite epsilon was found at delta {as_given(question.delta)}: it is too small for this method."]
+    return [f"Epsilon is infinite: no finite one holds at delta {as_given(question.delta)}."]
 
 
 def _of_guarantee(mechanism: Mechanism) -> list[str]:
@@ -188,9 +189,9 @@ def _of_guarantee(mechanism: Mechanism) -> list[str]:
     match mechanism:
         case ApproximateDP(_, delta) if delta > 0:
             return [
-                "The belief holds for every release with this guarantee. Textbooks read a smaller one off epsilon and "
-                f"delta ({TEXTBOOK}); it is right only where the privacy loss exceeds epsilon with probability at most "
-                "delta, which this guarantee does not promise."
+                "The belief holds for every release with this guarantee. The one that textbooks read off epsilon and "
+                f"delta ({TEXTBOOK}) may be too low: it is right only where the privacy loss exceeds epsilon with "
+                "probability at most delta, which this guarantee does not promise."
             ]
         case GaussianDP() | TotalVariation():
             return ["The belief holds for every release with this guarantee; of a known mechanism it may be lower."]

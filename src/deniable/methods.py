@@ -14,11 +14,12 @@ from deniable.loss.roots import falls_to
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 from deniable.scores import privacy_loss
 
-__all__ = ["METHODS", "InapplicableError", "calibrate_by"]
+__all__ = ["LEAST_NOISE", "METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
 _HUGE = 1e300
-_LEAST_NOISE = 1e-3
+LEAST_NOISE = 1e-3
+"""Where the search for a noise begins; less is not tried."""
 
 
 def calibrate_by(
@@ -56,7 +57,7 @@ def calibrate_by(
     # Renyi DP sees nearly a Gaussian loss, whose KL divergence is rho
     by, level = ("kl", sqrt(rho / 2)) if name == "rdp" else (name, epsilon)
     far = _known(lambda noise: proved_by(by, noise), MOST_NOISE)
-    start = _extrapolated(far, level) if weakest < inf else _LEAST_NOISE
+    start = _extrapolated(far, level) if weakest < inf else LEAST_NOISE
     # a bound may jump (to 0, to infinity), which the search bears
     noise = first_safe(lambda noise: _known(proved, noise), weakest, (log(start), 0.2), _PRECISION / 3)
     if proved(min(noise, MOST_NOISE)) > weakest:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["ALMOST_ALL", "as_given", "at_least", "at_most", "chance", "percent_as_given", "percent_at_most", "short"]
+__all__ = [
+    "ALMOST_ALL",
+    "as_given",
+    "at_least",
+    "at_most",
+    "chance",
+    "counted",
+    "percent_as_given",
+    "percent_at_most",
+    "short",
+]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
 _NEARLY_ALL = Decimal("99.9999")
@@ -64,6 +74,11 @@ def short(value: float) -> str:
     parts = 1 / Decimal(value)
     whole = parts.to_integral_value()
     return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something: 1 training, 1,000 trainings."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent_as_given(value: float) -> str:

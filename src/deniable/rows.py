@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import at_most, chance, percent_as_given, percent_at_most
+from deniable.numbers import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.words import chosen, failure
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
@@ -56,8 +56,13 @@ def demand_rows(document: Document) -> Iterator[dict[str, str]]:
             "name": method["name"],
             "label": _NAMES[method["name"]] + _mark(method),
             "noise": "-" if noise is None else at_most(noise, 5),
-            "ratio": "-" if noise is None else at_most(noise / document["noise"]),
+            "ratio": "-" if noise is None else _ratio(noise / document["noise"]),
         }
+
+
+def _ratio(value: float) -> str:
+    """To three digits, the nearest: a comparison, not a bound."""
+    return as_given(float(f"{value:.3g}"))
 
 
 def _price(method: Document) -> tuple[bool, float]:

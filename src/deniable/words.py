@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from deniable import __version__
 from deniable.document import Document
+from deniable.methods import LEAST_NOISE
 from deniable.numbers import (
     ALMOST_ALL,
     as_given,
@@ -47,6 +48,11 @@ WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9
 """From these membership advantages on a protection is called weak, and hardly any: right 75 % and 95 % of the time."""
 WEAK_BELIEF = 0.99
 """From this belief on, which an observer who starts at 50 % may reach, a protection is called weak, too."""
+NOT_RARE = 0.01
+"""Where a belief may be exceeded with a larger chance, this is warned of."""
+_OFTEN = 0.05
+_NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to spare
+_NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
 
 
 def meaning(document: Document) -> str:
@@ -76,12 +82,16 @@ def weakness(advantage: float, belief: float) -> str | None:
     """
     if advantage >= HARDLY_ANY_ADVANTAGE:
         return "hardly any"
-    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF else None
+    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
 
 
 def warning(document: Document) -> str:
-    """What must be said of a weak protection; empty where there is nothing to warn of."""
-    scores = document["scores"]
+    """What must be said of a weak protection, or of a large delta; empty where there is nothing to warn of."""
+    said = " ".join(filter(None, (_weak(document["scores"]), _not_rare(document))))
+    return said and f"Warning: {said[0].lower()}{said[1:]}"
+
+
+def _weak(scores: Document) -> str:
     belief = _from_even(scores["belief"], scores["prior"])
     found = weakness(scores["advantage"], belief)
     if found is None:
@@ -89,9 +99,20 @@ def warning(document: Document) -> str:
     right = percent_at_most((1 + scores["advantage"]) / 2)
     sure = "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
     return (
-        f"Warning: this is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack on as "
+        f"This is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack on as "
         f"many members as others may be right {right} of the time."
     )
+
+
+def _not_rare(document: Document) -> str:
+    """Where the limit on the belief may be exceeded often, or for more than one of the records on average."""
+    often, records = document["scores"]["belief_failure"], document["input"].get("records")
+    many = bool(records) and document["input"]["delta"] * records > 1 + 1e-9
+    if document["scores"]["belief"] >= 1 or not (many or often > NOT_RARE):
+        return ""
+    people = f" (on average, for up to {at_most(often * records)} of {as_given(records)} records)" if records else ""
+    larger = "the belief may be larger than stated; a smaller delta shows how large."
+    return f"With a chance of {chance(often)}{people} {larger}"
 
 
 def _from_even(belief: float, prior: float) -> float:
@@ -164,6 +185,8 @@ def promise_kept(document: Document) -> str:
         "laplace": f"Laplace noise of scale {noise} x sensitivity",
         "randomized-response": f"Randomized response with epsilon {noise} an answer",
     }.get(kind, f"Noise multiplier {noise}")
+    if _is_least(document):
+        what = f"Even {what[0].lower()}{what[1:]} (less noise is not tried)"
     return f"{what} keeps your promise: {_promise(document)}."
 
 
@@ -171,17 +194,19 @@ def engineering(document: Document) -> str:
     """What to do, for those who write the code."""
     noise, given = chosen(document), document["input"]
     if _is_response(given):
-        return (
-            f"For engineers: report the true value e^{noise} times as often as any other. A larger epsilon is too much."
-        )
+        most = _NOT_TRIED if _is_least(document) else "A larger epsilon is too much."
+        return f"For engineers: report the true value e^{noise} times as often as any other. {most}"
+    least = _NOT_TRIED if _is_least(document) else "Less is too little."
     if given.get("mechanism") == "laplace":
-        return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. Less is too little."
+        return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. {least}"
     sensitivity = _ADJACENCIES[given["adjacency"]][1]
     where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
-    return (
-        f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. Less is too "
-        "little."
-    )
+    return f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. {least}"
+
+
+def _is_least(document: Document) -> bool:
+    """Whether the search for the noise ended where it begins, so that less may keep the promise, too."""
+    return bool(document["noise"] <= LEAST_NOISE * (1 + 1e-9))
 
 
 def chosen(document: Document) -> str:
@@ -194,8 +219,7 @@ def _promise(document: Document) -> str:
     given = document["input"]
     name = next(name for name in _PROMISES if name in given)
     bound, fpr, prior = (percent_as_given(share) for share in (min(given[name], 1), given["fpr"][0], given["prior"]))
-    start = "" if given["prior"] == 0.5 else f" who starts at {prior}"
-    members = "" if given["prior"] == 0.5 else f" where {prior} are members"
+    start, members = f" who starts at {prior}", f" where {prior} are members"
     about = "which record it is" if _is_response(given) else "that a person is in the data"
     return {
         "belief": f"nobody{start} becomes more than {bound} sure {about}, except with a chance of "
@@ -238,7 +262,7 @@ def _steps(given: Document) -> str:
     if given["rate"] >= 1:
         return f"Assumes {steps}, each on all records."
     drawn = f"every record is drawn independently with probability {_rounded_percent(given['rate'])}"
-    return f"Assumes {steps}; in each, {drawn}."
+    return f"Assumes {steps}; in {'it' if given['steps'] == 1 else 'each'}, {drawn}."
 
 
 def _rounded_percent(rate: float) -> str:
@@ -278,7 +302,9 @@ def _ending(document: Document) -> str:
     rare = scores["belief_failure"]
     if scores["belief"] >= 1:
         certain = f"possibly certain {about}"
-        return f"{certain}: no smaller belief keeps the chance of more within {chance(rare)}" if rare else certain
+        return f"{certain}, also if cases with a chance of {chance(rare)} are left aside" if rare else certain
     shown = percent_at_most(scores["belief"])
     most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
+    if rare >= _OFTEN:
+        return f"{most}, except in up to {percent_at_most(rare)} of cases, where it may be more"
     return f"{most}; the chance of more is at most {chance(rare)}" if rare else most

@@ -62,7 +62,9 @@ def test_explain_begins_with_what_it_means(run: Run) -> None:
 
 def test_choose_begins_with_what_to_do(run: Run) -> None:
     text = " ".join(run("choose", "--belief", 0.75, *TRAINING, "--adjacency", "replace").out.split())
-    assert re.match(r"Noise multiplier (1\.5\d+) keeps your promise: nobody becomes more than 75 % sure", text)
+    assert re.match(
+        r"Noise multiplier (1\.5\d+) keeps your promise: nobody who starts at 50 % becomes more than 75 %", text
+    )
     assert re.search(r"For engineers: add Gaussian noise of standard deviation 1\.5\d+ x 2C to each step's sum", text)
     assert "at most 75 % sure" in text
     assert "Protects one record against being told from any other in its place" in text
@@ -96,6 +98,13 @@ def test_choose_begins_with_what_to_do(run: Run) -> None:
         ),
         ("choose --ppv .6 --fpr .001 --steps 10", "the chance that they really were in the data is at most 60 %"),
         ("choose --belief .75 --steps 1", "to the release"),
+        ("explain --epsilon 1 --delta .3", "except in up to 60 % of cases, where it may be more"),
+        ("explain --epsilon 1 --delta .3", "With a chance of 60 % the belief may be larger than stated"),
+        ("explain --noise 2 --records 1000 --batch 1000 --epochs 1 --delta .01", "for up to 10 of 1,000 records"),
+        ("explain --noise 2 --rate .1 --steps 1", "Assumes 1 step; in it, every record"),
+        ("choose --ppv .9 --fpr .01 --prior .001 --rate .1 --steps 1", "Less noise was not tried"),
+        ("choose --belief .99 --steps 1", "Warning: this is weak protection."),
+        ("choose --mechanism laplace --epsilon 1", "RDP 0.99999 1 "),
     ],
 )
 def test_sentences(run: Run, line: str, said: str) -> None:

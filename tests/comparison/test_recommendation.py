@@ -64,12 +64,26 @@ def test_favourable_levels_apart_from_each_other_are_told_apart() -> None:
     assert "cannot be compared" in found.sentences[0]
 
 
-def test_where_nothing_leaks_there_is_nothing_to_protect() -> None:
+def test_an_attack_that_guesses_recommends_nothing_and_is_no_comfort() -> None:
     found = recommend(point(1, 0.9, 0.51, None), {"central": CENTRAL, "local": CENTRAL}, CHANCE)
     assert found.better is None
-    assert found.sentences == (
-        "There is nothing to protect: the attack on the original model guesses (average precision 0.51).",
-    )
+    assert "cannot be told from guessing even on the unprotected model (average precision 0.51)" in found.sentences[0]
+    assert "does not show that nothing leaks" in found.sentences[0]
+
+
+def test_one_training_of_each_level_decides_nothing() -> None:
+    once = [replace(one, spread=None, phi_error=None) for one in CENTRAL]
+    better = [replace(one, accuracy=one.accuracy + 0.1) for one in once]
+    found = recommend(ORIGINAL, {"central": once, "local": better}, CHANCE)
+    assert found.better is None
+    assert found.favourable == {"central": [], "local": []}
+    assert "cannot be told from one training" in found.sentences[0]
+
+
+def test_a_level_that_only_this_attack_finds_good_is_no_protection() -> None:
+    large, small = point(1e5, 0.9, 0.5), point(0.5, 0.9, 0.5)
+    assert "promise hardly any protection" in recommend(ORIGINAL, {"central": [large]}, CHANCE).sentences[-1]
+    assert "hardly any" not in recommend(ORIGINAL, {"central": [small]}, CHANCE).sentences[-1]
 
 
 def test_a_large_shift_forbids_a_recommendation_a_small_one_warns() -> None:

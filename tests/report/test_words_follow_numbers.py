@@ -32,8 +32,10 @@ from deniable.numbers import percent_at_most
 from deniable.report import given_away, words
 from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
+from deniable.report.epsilons import _foot
 from deniable.report.runs import Run
 from deniable.report.scored import verdict_chapter
+from deniable.report.tables import may_exceed
 from deniable.requests import described, question
 from deniable.training import TrainingSettings
 
@@ -189,7 +191,8 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
         assert shown in text if scores["belief"] < 1 else "certain" in text
         assert text in told.assessment(document)
         weak = told.weakness(scores["advantage"], told._from_even(scores["belief"], prior))
-        assert (told.warning(document) != "") == (weak is not None)
+        often = scores["belief"] < 1 and scores["belief_failure"] > 0.01
+        assert (told.warning(document) != "") == (weak is not None or often)
         assert told.warning(document) in told.assessment(document)
 
 
@@ -226,3 +229,31 @@ def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
     assert attacked(0.49, 0.0) == "nothing shown"
     assert attacked(0.51, 0.0) == "gives members away"
     assert attacked(0.9, 2.0, differs=True) == "cannot be told"
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
+    """A belief of 100 % is never exceeded, one training is not right half of the time, and 0 is a number to draw."""
+    assert "100 % belief" not in printed(audited("epsilon", 50.0, "tight", 100))
+    alone = {"value": 0.0, "low": -1.0, "high": 1.0}
+    assert "50 %" not in words.guessed(alone)
+    assert _foot([{"exact": 0.0, "lower": 0.0, "named": {"rdp": None}}]) > 0
+
+
+def test_a_promise_that_was_not_made_is_not_shown() -> None:
+    """Of an advantage no belief is promised; noise of a weaker analysis keeps a belief more often than is allowed."""
+    document = audited("advantage", 0.1, "tight", 100)
+    failure = document["exact"]["belief_failure"]
+    assert may_exceed(document) == (None, failure)
+    claimed = {**document["claimed"], "belief": 0.9}
+    assert may_exceed({**document, "claimed": claimed}) == (failure, None)
+
+
+def test_no_epsilon_at_a_large_delta_is_not_called_guessing() -> None:
+    """Scores whose advantage is surely above 0 may prove no epsilon at a delta of 0.3."""
+    generator = np.random.default_rng(0)
+    scores = Scores(generator.normal(1, 1, 50), generator.normal(0, 1, 950))
+    document = judge_scores(scores, Asked(1.0, 0.3))
+    assert document["verdict"] == "cannot judge"
+    assert document["measured"]["advantage"]["low"] > 0
+    assert "guessing" not in document["verdict_text"]

@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from deniable.audit.bound import Bound
 from deniable.audit.scores_input import Scores
-from deniable.numbers import as_given, at_least, at_most, percent_at_most
+from deniable.numbers import as_given, at_least, at_most, counted, percent_at_most
 
 if TYPE_CHECKING:
     from deniable.audit.evidence import Measured
@@ -77,10 +77,8 @@ def judge_bound(
         proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
         text = f"No violation found: {proven}; {as_given(claim.epsilon)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
-    wanted = _wanted(needed(), trials, unit)
-    return Verdict(
-        "cannot judge", f"By {bound.method}, {trials:,} {unit} cannot tell this attack from guessing. {wanted}"
-    )
+    nothing = f"By {bound.method}, {trials:,} {unit} prove no epsilon above 0 at delta {as_given(claim.delta)}"
+    return Verdict("cannot judge", f"{nothing}. {_wanted(needed(), trials, unit)}")
 
 
 def _reach(bound: Bound, claim: Claim) -> Iterator[str]:
@@ -122,13 +120,13 @@ def _undecided(bound: Bound) -> Iterator[str]:
             yield f"No verdict rests on this estimator: the scores speak against what it assumes, {assumption.text}."
 
 
-def _wanted(needed: int | None, trials: int, unit: str = "trials") -> str:
+def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
     if needed is None:
         return f"No practical number of {unit} would, so small is what the claim allows."
     if needed <= trials:
         enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
-        return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or a stronger attack."
-    return f"About {needed:,} would, for an observer as strong as the claim allows; or use a stronger attack."
+        return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or {stronger}."
+    return f"About {needed:,} would, for an observer as strong as the claim allows; or use {stronger}."
 
 
 def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, Any]) -> Verdict:
@@ -169,7 +167,7 @@ def _exceeded(measured: Measured, exact: Mapping[str, Any]) -> str:
     often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact["belief_failure"]))
     return (
         f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
-        f"of {measured.trials:,} trainings; {allowed} is allowed."
+        f"of {counted(measured.trials, 'training')}; {allowed} is allowed."
     )
 
 
@@ -188,9 +186,13 @@ def _advantage(measured: Measured) -> str:
     return f"Its advantage ({value:.2g}, {100 * measured.confidence:.4g} % interval {low:.2g} to {high:.2g})"
 
 
+_MORE_UNLIKE = "data of which one record changes more"  # no attack is stronger than an audit's observer
+
+
 def _nothing(measured: Measured, possible: float) -> str:
     needed = trials_to_decide(measured.tells, possible)
+    wanted = _wanted(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
-        f"{measured.trials:,} trials cannot tell the observer's advantage (at most {measured.advantage.high:.3g}, and "
-        f"{possible:.3g} by the noise) from guessing. {_wanted(needed, measured.trials)}"
+        f"{counted(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
+        f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
     )

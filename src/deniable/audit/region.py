@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 
 from deniable.bounds import analyses
 from deniable.mechanisms import Adjacency, Mechanism
@@ -13,7 +13,9 @@ from deniable.scores import privacy_loss
 __all__ = ["NAMED", "RegionRow", "region"]
 
 NAMED = ("naive", "advanced", "rdp")
-"""The analyses of 004 Tables 1 and 2, from loose to tight."""
+"""The analyses of Erlingsson et al. 2019, Tables 1 and 2, from loose to tight."""
+_LARGEST = 1e100
+"""An epsilon from here on says nothing, and no picture can hold it."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ class RegionRow:
 def region(
     rows: Iterable[tuple[float, Mechanism, float | None]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> list[RegionRow]:
-    """From (noise, release, the attack's lower bound), sorted from little noise to much (004 Table 2, Figures 1, 2)."""
+    """From (noise, release, the attack's lower bound), sorted from little noise to much (Erlingsson et al. 2019)."""
     found = []
     for noise, mechanism, lower in sorted(rows, key=lambda row: row[0]):
         known = {name: bound.value for name, bound in analyses(mechanism, delta, adjacency).items()}
-        named = {name: value if isfinite(value := known.get(name, float("nan"))) else None for name in NAMED}
+        named = {name: value if (value := known.get(name, inf)) < _LARGEST else None for name in NAMED}
         found.append(RegionRow(noise, float(privacy_loss(mechanism, adjacency).epsilon(delta)), named, lower))
     return found

@@ -129,11 +129,15 @@ def _game(document: Document) -> str:
     given = document["input"]
     attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
     return (
-        f"Every level was trained {given['repeats']} times on {given['records']:,} records of {given['data']} "
+        f"Every level was trained {_times(given['repeats'])} on {given['records']:,} records of {given['data']} "
         f"({given['classes']} classes) and attacked by the {attacks[given['attack']]} attack, which was tested on as "
         "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
         "alone, without the model."
     )
+
+
+def _times(repeats: int) -> str:
+    return "once" if repeats == 1 else f"{repeats} times"
 
 
 def _levels(document: Document) -> Any:
@@ -186,9 +190,10 @@ def _region(document: Document) -> Any:
 
 def _notes(document: Document) -> Iterator[str]:
     delta, sure = document["delta"], document["confidence"]
+    spread = " ±: standard deviation of one repeat." if document["input"]["repeats"] > 1 else ""
     yield (
         f"Central epsilon: exact, at delta {short(delta)}, of the steps really taken (early stopping); local: the sum "
-        f"over a record's values. ±: standard deviation of one repeat. At least: confidence {100 * sure:.4g} %."
+        f"over a record's values.{spread} At least: confidence {100 * sure:.4g} %."
     )
     if document["levels"][0]["phi_note"]:
         yield f"phi is {document['levels'][0]['phi_note']}."

@@ -12,7 +12,9 @@ from rich.text import Text
 from deniable.audit.scored import INDEPENDENT
 from deniable.cli.running import print_parts
 from deniable.document import Document
-from deniable.numbers import as_given, at_least, at_most
+from deniable.numbers import as_given, at_least, at_most, counted
+from deniable.report import words
+from deniable.report.amounts import figure
 from deniable.report.standing import standing
 
 __all__ = ["show"]
@@ -24,7 +26,10 @@ def show(document: Document, *, every_estimator: bool = False) -> None:
 
 
 def _parts(document: Document, every_estimator: bool) -> Iterator[RenderableType]:
-    yield Text(f"{document['verdict'].capitalize()}. {document['verdict_text']}\n", style="bold")
+    badge = words.badge(document["verdict"], words.claimed_protection(document))
+    yield Text(f"{badge}. {document['verdict_text']}\n", style="bold")
+    for caution in words.scored_cautions(document):
+        yield Text(caution + "\n", style="bold")
     yield Text(_examined(document) + "\n")
     yield Text(_epsilon_line(document) + "\n")
     if every_estimator:
@@ -40,9 +45,8 @@ def _examined(document: Document) -> str:
     how = given["method"] if given["from"] == "one-run" else f"{given['method']} ({rule})"
     rows = {"one-run": "canaries of one training", "trainings": "a training each"}
     taken = rows.get(given["from"], "taken for a training each")
-    return (
-        f"{measured['members']:,} scores of members and {measured['others']:,} of others ({taken}), examined by {how}."
-    )
+    members = counted(measured["members"], "score")
+    return f"{members} of members and {measured['others']:,} of others ({taken}), examined by {how}."
 
 
 def _epsilon_line(document: Document) -> str:
@@ -97,7 +101,7 @@ def _achieved(document: Document) -> Table:
         **{f"TPR at FPR {as_given(row['fpr'])}": row for row in measured["tpr"]},
     }
     for name, found in rows.items():
-        table.add_row(name, f"{found['value']:.3g}", f"{found['low']:.3g} to {found['high']:.3g}")
+        table.add_row(name, figure(found["value"]), f"{figure(found['low'])} to {figure(found['high'])}")
     return table
 
 

@@ -13,10 +13,10 @@ from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
 from deniable.document import Document
-from deniable.numbers import as_given, short
+from deniable.numbers import counted, short
 from deniable.report import words
-from deniable.report.amounts import figure, share
-from deniable.report.tables import belief_above, estimates, proven
+from deniable.report.amounts import figure
+from deniable.report.tables import belief_above, belief_limit, estimates, may_exceed, proven
 
 __all__ = ["show"]
 
@@ -49,13 +49,11 @@ def _parts(document: Document, every_estimator: bool) -> Iterator[RenderableType
 
 def _game(document: Document) -> str:
     given, measured = document["input"], document["measured"]
-    right = (1 + measured["advantage"]["value"]) / 2
     return (
         "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
-        f"{as_given(measured['trials'])} trainings on {given['data']} ({given['records']:,} records, "
-        f"{given['steps']:,} steps, {given['adjacency']} neighbours, noise {given['noise']:.4g} x "
-        f"{given['sensitivity']} sensitivity). Telling D from D', it was right {share(right)} of the time; guessing is "
-        "right 50 %."
+        f"{counted(measured['trials'], 'training')} on {given['data']} ({given['records']:,} records, "
+        f"{counted(given['steps'], 'step')}, {given['adjacency']} neighbours, noise {given['noise']:.4g} x "
+        f"{given['sensitivity']} sensitivity). Telling D from D', it {words.guessed(measured['advantage'])}"
     )
 
 
@@ -71,9 +69,9 @@ def _table(document: Document) -> Table:
         table.add_row(name, *map(_figure, (promised, real, found)), limits)
 
     row("Membership advantage", claimed["advantage"], exact["advantage"], *_limited(measured["advantage"]))
-    row("Largest belief", claimed["belief"], exact["belief"], belief["max"])
+    row(belief_limit(document), claimed["belief"], exact["belief"], belief["max"])
     above = {"value": belief["violation_rate"], **belief["violation_interval"]}
-    row(belief_above(belief["bound"]), exact["belief_failure"], exact["belief_failure"], *_limited(above))
+    row(belief_above(belief["bound"]), *may_exceed(document), *_limited(above))
     shown = f"proven: at least {proven(document)}"
     row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, shown)
     return table

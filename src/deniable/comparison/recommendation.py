@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.comparison.results import Shift
+from deniable.numbers import at_most
 
 __all__ = ["Point", "Recommendation", "recommend"]
 
 ALIKE = 0.02
 """Two curves are alike where their accuracies nowhere differ by more; a common range must be at least half as wide."""
 FAVOURABLE = 1.0
+_HARDLY_ANY = 3.0
+"""From this epsilon on the guarantee alone allows an advantage of 0.9."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,9 @@ class Point:
     accuracy: float
     precision: float
     phi: float | None
-    phi_error: float
-    spread: float
-    """Standard deviation of the accuracy over repeats."""
+    phi_error: float | None
+    spread: float | None
+    """Standard deviation of the accuracy over repeats; None, as is `phi_error`, where there is only one."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,10 @@ def recommend(
     how well they show the shift, not in what they give away.
     """
     if original.precision <= chance:
-        found = f"the attack on the original model guesses (average precision {original.precision:.2f})"
-        said = f"There is nothing to protect: {found}."
+        said = (
+            "No recommendation: this attack cannot be told from guessing even on the unprotected model (average "
+            f"precision {original.precision:.2f}). A stronger one may do better: this does not show that nothing leaks."
+        )
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (said,))
     warning = None if shift is None else shift.warning
     if shift is not None and warning and shift.precision.mean - 0.5 > (original.precision - 0.5) / 2:
@@ -71,6 +76,7 @@ def recommend(
     for kind, points in levels.items():
         sentences.append(_where(kind, points))
         sentences.append(_cure(kind, points, chance))
+    sentences += _guaranteed([point for points in levels.values() for point in points], chance)
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -86,7 +92,7 @@ class _Compared:
     common: tuple[float, float]
     widest: tuple[float, float, float]
     """Where the two differ most: the average precision, and the accuracies of central and local there."""
-    spread: float
+    spread: float | None
     """Standard deviation of an accuracy over repeats, the root of the mean square over levels."""
 
 
@@ -101,15 +107,18 @@ def _compared(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared 
     grid = np.linspace(low, high, 101)
     central, local = (np.interp(grid, *curve) for curve in curves)
     points = [*levels["central"], *levels["local"]]
-    spread = float(np.sqrt(np.mean([point.spread**2 for point in points])))
+    spreads = [point.spread for point in points if point.spread is not None]
+    spread = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else None
     most = int(np.argmax(np.abs(local - central)))
     widest = (float(grid[most]), float(central[most]), float(local[most]))
     better = _better(local - central, spread)
     return _Compared(better, float(np.mean(local - central)), (float(low), float(high)), widest, spread)
 
 
-def _better(differences: NDArray[np.float64], spread: float) -> str | None:
+def _better(differences: NDArray[np.float64], spread: float | None) -> str | None:
     """ "alike" only where the curves nowhere differ; a winner only where it is never clearly worse."""
+    if spread is None:
+        return None
     mean, told = float(np.mean(differences)), max(ALIKE, spread)
     if np.max(np.abs(differences)) <= ALIKE:
         return "alike" if spread <= ALIKE else None
@@ -125,7 +134,9 @@ def _curve(points: Sequence[Point]) -> tuple[list[float], list[float]]:
 
 
 def _which(found: _Compared) -> str:
-    span = f"at the same average precision ({found.common[0]:.2f} to {found.common[1]:.2f})"
+    span = (
+        f"at the same average precision ({found.common[0]:.2f} to {found.common[1]:.2f}, between levels interpolated)"
+    )
     place, central, local = found.widest
     if found.better == "alike":
         return (
@@ -135,6 +146,11 @@ def _which(found: _Compared) -> str:
         return (
             f"Neither is better throughout {span}: at {place:.2f} central privacy keeps {100 * central:.1f} % accuracy "
             f"and local privacy {100 * local:.1f} %."
+        )
+    if found.spread is None:
+        return (
+            f"Which keeps more accuracy {span} cannot be told from one training of each level, which may differ by "
+            "chance. Run more repeats."
         )
     if found.better is None:
         return (
@@ -158,8 +174,19 @@ def _where(kind: str, points: Sequence[Point]) -> str:
 
 
 def _good(point: Point) -> bool:
-    """Phi is above 1 by more than its standard error."""
-    return point.phi is not None and point.phi - point.phi_error > FAVOURABLE
+    """Phi is above 1 by more than its standard error, which one repeat does not tell."""
+    return point.phi is not None and point.phi_error is not None and point.phi - point.phi_error > FAVOURABLE
+
+
+def _guaranteed(points: Sequence[Point], chance: float) -> list[str]:
+    """What must stand beside a level that this attack finds good and whose epsilon promises hardly anything."""
+    weak = [point for point in points if point.epsilon >= _HARDLY_ANY and (_good(point) or point.precision <= chance)]
+    if not weak:
+        return []
+    names = ", ".join(point.name for point in weak)
+    return [
+        f"Only this attack was tried: by their epsilon alone, {names} promise hardly any protection against others."
+    ]
 
 
 def _spans(good: Sequence[bool]) -> list[tuple[int, int]]:
@@ -171,8 +198,8 @@ def _spans(good: Sequence[bool]) -> list[tuple[int, int]]:
 def _span(points: Sequence[Point], first: int, last: int) -> str:
     high, low = points[first], points[last]
     if first == last:
-        return f"at epsilon {high.epsilon:.3g}"
-    return f"for epsilon from {low.epsilon:.3g} to {high.epsilon:.3g}"
+        return f"at epsilon {at_most(high.epsilon)}"
+    return f"for epsilon from {at_most(low.epsilon)} to {at_most(high.epsilon)}"
 
 
 def _cure(kind: str, points: Sequence[Point], chance: float) -> str:
@@ -183,7 +210,7 @@ def _cure(kind: str, points: Sequence[Point], chance: float) -> str:
             f"{_title(kind)}: no level brings the attack down to guessing; {least.name} comes closest "
             f"(average precision {least.precision:.2f}, accuracy {100 * least.accuracy:.0f} %)."
         )
-    level = cured.name if kind == "local" else f"{cured.name} (epsilon {cured.epsilon:.3g})"
+    level = cured.name if kind == "local" else f"{cured.name} (epsilon {at_most(cured.epsilon)})"
     return (
         f"{_title(kind)}: {level} is the first to bring the attack down to guessing; accuracy is then "
         f"{100 * cured.accuracy:.0f} %."

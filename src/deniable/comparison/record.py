@@ -37,7 +37,7 @@ from deniable.tradeoff import average_precision_bound, chance_level, phi
 __all__ = ["SCHEMA", "compare", "judge", "run"]
 
 SCHEMA = "deniable/compare/1"
-NOTHING = "undefined: the attack on the original model is at its baseline, so there is nothing to protect"
+NOTHING = "undefined: the attack on the original model is at its baseline, so no gain in privacy can be measured"
 
 
 def compare(
@@ -200,6 +200,6 @@ def _point(row: Document) -> Point:
         accuracy=row["test_accuracy"]["mean"],
         precision=row["average_precision"]["mean"],
         phi=row["phi"],
-        phi_error=row["phi_error"] or 0.0,
-        spread=row["test_accuracy"]["deviation"] or 0.0,
+        phi_error=row["phi_error"],
+        spread=row["test_accuracy"]["deviation"],
     )

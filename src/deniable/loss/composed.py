@@ -73,7 +73,10 @@ class ComposedPair(Pair):
 
     @cached_property
     def most_variation(self) -> float:
-        """1 - product of (1 - total variation) over all steps bounds every divergence at k >= 0 (002 Theorem 6)."""
+        """1 - product of (1 - total variation) over all steps (Jia et al. 2023, Theorem 6).
+
+        It bounds every divergence at k >= 0.
+        """
         kept = 0.0
         for step, count in self.composition.parts:
             kept += count * log1p(-step.variation) if step.variation < 1 else -inf

@@ -15,7 +15,7 @@ def figure(value: float | None) -> str:
         return "-"
     if 0.9995 <= value < 1:
         return _below(value, 1.0) or "just under 1"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}".replace("e-0", "e-")
 
 
 def share(value: float) -> str:

@@ -120,7 +120,9 @@ def _draw_phi(data: Document) -> Figure:
             places, values, errors = zip(*given, strict=True)
             found.errorbar(places, values, yerr=errors, fmt="o-", color=COLOURS[kind], capsize=3)
         else:
-            found.text(0.5, 0.6, "undefined:\nnothing to protect", transform=found.transAxes, ha="center", fontsize=8)
+            found.text(
+                0.5, 0.6, "undefined: the attack\nguesses anyway", transform=found.transAxes, ha="center", fontsize=8
+            )
         found.set_ylim(-0.05, 2.1)
     return drawing
 

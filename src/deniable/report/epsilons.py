@@ -13,7 +13,7 @@ from deniable.audit.promise import training_mechanism
 from deniable.audit.region import region
 from deniable.document import Document
 from deniable.mechanisms import Adjacency
-from deniable.numbers import short
+from deniable.numbers import at_least, at_most, short
 from deniable.report.amounts import figure
 from deniable.report.picture import (
     BLUE,
@@ -60,7 +60,7 @@ def epsilon_picture(document: Document, claimed: float | None, exact: float | No
     told = (
         f"What each estimator shows of epsilon at delta {short(delta)}: a bar is its interval, a diamond a figure "
         f"without confidence. Beside them: {', '.join(marks) or 'nothing is claimed'}. A bar wholly to the right of "
-        "the claim speaks against it."
+        "the claim speaks against it where all holds that its estimator assumes."
     )
     title = "Epsilon by every estimator"
     return Picture("epsilon-estimators", title, told, told, data, _draw_epsilons)
@@ -122,11 +122,11 @@ def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
     """
     shown = [row for row in rows if row["lower"] is not None]
     said = ", ".join(
-        f"at noise {figure(row['noise'])} between {figure(row['lower'])} and {figure(row['exact'])}" for row in shown
+        f"at noise {figure(row['noise'])} between {at_least(row['lower'])} and {at_most(row['exact'])}" for row in shown
     )
     told = (
         f"Analyses bound epsilon from above, the {attack} from below; the truth lies between, here "
-        f"{said or 'not told from below'}. Weaker analyses promise more epsilon than there is."
+        f"{said or 'not told from below'}. Weaker analyses state a larger epsilon."
     )
     data = {"rows": rows, "delta": delta, "attack": attack}
     return Picture("region-of-privacy", "The region of privacy", told, told, data, _draw_region)
@@ -134,13 +134,14 @@ def region_picture(rows: list[Document], delta: float, attack: str) -> Picture:
 
 def _draw_region(data: Document) -> Figure:
     drawing, found = axes("noise multiplier", f"epsilon at delta {short(data['delta'])}", height=3.6)
-    rows = data["rows"]
+    floor = _foot(data["rows"])
+    rows = [{**row, "exact": max(row["exact"], floor)} for row in data["rows"]]
     for name, (colour, style) in NAMED.items():
         known = [(row["noise"], row["named"][name]) for row in rows if row["named"][name]]
         if known:
             found.plot(*zip(*known, strict=True), style, color=colour, label=f"{NAMES[name]}, upper")
     found.plot([r["noise"] for r in rows], [r["exact"] for r in rows], "-", color=BLUE, label="exact, upper")
-    _from_below(found, [row for row in rows if row["lower"] is not None], data)
+    _from_below(found, [row for row in rows if row["lower"] is not None], data["attack"], floor)
     found.set(xscale="log", yscale="log")
     noise = [row["noise"] for row in (rows if len(rows) < 7 else rows[:: len(rows) // 4])]
     found.set_xticks(noise, [figure(z) for z in noise])
@@ -151,15 +152,19 @@ def _draw_region(data: Document) -> Figure:
     return drawing
 
 
-def _from_below(found: Axes, rows: list[Document], data: Document) -> None:
+def _foot(rows: list[Document]) -> float:
+    """Where epsilon 0 is drawn on a logarithmic axis: below all else."""
+    known = [value for row in rows for value in (row["exact"], row["lower"], *row["named"].values())]
+    return min((value for value in known if value), default=1.0) / 10
+
+
+def _from_below(found: Axes, rows: list[Document], attack: str, floor: float) -> None:
     """The attack's lower bounds, 0 at the foot of the picture, and the region above them."""
     if not rows:
         return
-    positive = [row["exact"] for row in data["rows"]] + [row["lower"] for row in rows]
-    floor = min(value for value in positive if value > 0) / 10
     lower = [max(row["lower"], floor) for row in rows]
     noise, exact = [row["noise"] for row in rows], [row["exact"] for row in rows]
-    found.plot(noise, lower, "s-", color=ORANGE, markersize=5, label=f"{data['attack']}, lower")
+    found.plot(noise, lower, "s-", color=ORANGE, markersize=5, label=f"{attack}, lower")
     for row, height in zip(rows, lower, strict=True):
         if row["lower"] == 0:
             found.annotate("0", (row["noise"], height), (4, 3), textcoords="offset points", fontsize=8, color=INK)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from deniable.audit.promise import training_mechanism
 from deniable.bounds.advantage import least_fnr
@@ -14,7 +15,7 @@ from deniable.document import Document
 from deniable.mechanisms import Adjacency
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Picture, axes, legend_above
-from deniable.report.words import rarely
+from deniable.report.words import exceeded
 from deniable.scores import privacy_loss
 
 __all__ = ["course_pictures", "exact_curve", "promised_line"]
@@ -37,11 +38,9 @@ def course_pictures(document: Document) -> Iterator[Picture]:
 
 def _final_beliefs(document: Document, course: Document) -> Picture:
     measured = document["measured"]["belief"]
-    limits = measured["violation_interval"]
     told = (
-        f"Each training ends with a belief that D was trained on. The bound of {share(measured['bound'])} was exceeded "
-        f"in {share(measured['violation_rate'])} of the trainings (limits {share(limits['low'])} to "
-        f"{share(limits['high'])}); {rarely(document)} is allowed. At 50 % the observer learned nothing."
+        f"Each training ends with a belief that D was trained on. {exceeded(document)} At 50 % the observer learned "
+        "nothing."
     )
     data = {**course["final_beliefs"], "bound": measured["bound"]}
     title = "How sure the observer ended"
@@ -155,11 +154,14 @@ def _band(found: Axes, steps: list[int], band: list[list[float]], name: str, col
     low, middle, high = band
     found.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
     found.plot(steps, middle, color=colour, label=name, marker="o" if len(steps) == 1 else None)
+    found.xaxis.set_major_locator(MaxNLocator(integer=True))
     found.set_xlim(steps[0] if len(steps) > 1 else steps[0] - 1, steps[-1] if len(steps) > 1 else steps[0] + 1)
 
 
 def _bounds(line: object, bound: float) -> None:
     """The belief that was not to be exceeded, in D and in D'."""
+    if bound >= 1:
+        return
     for place, name in ((bound, f"bound {share(bound)}, for D and D'"), (1 - bound, None)):
         line(place, color=INK, linestyle="--", linewidth=1.2, label=name)  # type: ignore[operator]
 

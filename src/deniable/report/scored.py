@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from deniable.document import Document
-from deniable.numbers import as_given, short
+from deniable.numbers import as_given, counted, percent_as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture
@@ -38,8 +38,8 @@ def verdict_chapter(run: Run) -> Chapter:
         tone=words.tone(name, weak),
         sure=sure if name == "violated" else "",
         promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {short(given['delta'])}.",
-        measured=f"Scores of {measured['members']:,} members and {measured['others']:,} others, from an attack. "
-        f"They prove an epsilon of at least {lower_bound(measured['epsilon'])}.",
+        measured=f"Scores of {counted(measured['members'], 'member')} and {counted(measured['others'], 'other')}, from "
+        f"an attack. They prove {_proven(measured['epsilon'])}.",
         meaning=words.scored_meaning(document),
         text=document["verdict_text"],
         cautions=tuple(words.scored_cautions(document)),
@@ -53,12 +53,19 @@ def _parts(document: Document) -> Iterator[Part]:
     pictures = (epsilon_picture(document, given["claimed_epsilon"], exact, given["delta"]), _rates(document))
     tables = (estimators(document["measured"]["epsilon"]["estimators"]), achieved(document))
     yield Part("Claimed and measured", pictures=pictures, tables=tables)
-    yield Part("What this rests on", tuple(document["notes"]), terms=tuple(_assumptions()))
+    yield Part("What this rests on", tuple(document["notes"]), terms=tuple(_assumptions(document)))
     yield rerun(document)
 
 
-def _assumptions() -> Iterator[tuple[str, str]]:
-    yield "The scores", "One for every trial, independent of each other, and larger where membership is likelier."
+def _proven(epsilon: Document) -> str:
+    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon["lower_bound"]["valid"] else "no epsilon"
+
+
+def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
+    yield "The scores", "Larger where membership is likelier."
+    trusted = document["measured"]["epsilon"]["lower_bound"]["assumptions"]
+    for text in (one["text"] for one in trusted if one["holds"] is None):
+        yield "Taken on trust", f"{text[0].upper()}{text[1:]}."
     yield "The attack", "Whoever made the scores. Consistent is no proof: a stronger attack may show more."
     yield (
         "Settled before",
@@ -92,5 +99,8 @@ def _draw_rates(data: Document) -> Figure:
     found.errorbar(fpr, tpr, yerr=reach, fmt="o", color=GREEN, capsize=3, label="measured")
     found.plot([1e-4, 1], [1e-4, 1], ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xscale="log", xlim=(3e-4, 1), ylim=(0, 1.03))
+    ticks = [1e-3, 1e-2, 1e-1, 1]
+    found.set_xticks(ticks, [percent_as_given(tick) for tick in ticks])
+    found.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     legend_above(found, columns=2)
     return drawing

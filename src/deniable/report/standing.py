@@ -15,4 +15,4 @@ def standing(bound: Document) -> str:
     if bound["kind"] == "credible":
         return f"{100 * bound['credible']:.4g} % credible, no confidence statement"
     trusted = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is None]
-    return f"if {trusted[0]}" if trusted else f"{100 * bound['confidence']:.4g} % confidence"
+    return f"if {'; and if '.join(trusted)}" if trusted else f"{100 * bound['confidence']:.4g} % confidence"

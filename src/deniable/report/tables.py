@@ -10,17 +10,19 @@ from deniable.numbers import ALMOST_ALL, as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
-from deniable.report.words import deciding
+from deniable.report.words import deciding, rarely
 
 __all__ = [
     "achieved",
     "belief_above",
+    "belief_limit",
     "diagnostics",
     "estimates",
     "estimators",
     "exposed",
     "levels",
     "lower_bound",
+    "may_exceed",
     "origin",
     "proven",
     "reach",
@@ -40,11 +42,10 @@ def scores(document: Document) -> Table:
     confidence = f"{100 * epsilon['lower_bound']['confidence']:.4g} % limits"
     rows = [
         _row("Membership advantage", claimed["advantage"], exact["advantage"], advantage["value"], _limits(advantage)),
-        _row("Largest belief", claimed["belief"], exact["belief"], belief["max"]),
+        _row(belief_limit(document), claimed["belief"], exact["belief"], belief["max"]),
         _row(
             f"{belief_above(belief['bound'])}, share of trainings",
-            exact["belief_failure"],
-            exact["belief_failure"],
+            *may_exceed(document),
             belief["violation_rate"],
             _limits(above),
         ),
@@ -59,10 +60,22 @@ def scores(document: Document) -> Table:
     return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
 
 
+def belief_limit(document: Document) -> str:
+    """The name of the belief: promised and exact are limits that may be exceeded, measured is the largest."""
+    return f"Belief (limits: but for {rarely(document)}; measured: the largest)"
+
+
+def may_exceed(document: Document) -> tuple[float | None, float | None]:
+    """How often the belief may be exceeded: as promised, if a belief was; exactly, where the noise just allows it."""
+    claimed, exact = document["claimed"]["belief"], document["exact"]
+    kept = claimed is None or exact["belief"] > claimed - 1e-6
+    return exact["belief_failure"] if claimed is not None else None, exact["belief_failure"] if kept else None
+
+
 def belief_above(bound: float) -> str:
     """The name of the share of trainings whose belief exceeded `bound`."""
     shown = share(bound)
-    return "Belief above the one allowed" if shown == ALMOST_ALL else f"Belief above {shown}"
+    return "Belief above the one allowed" if bound >= 1 or shown == ALMOST_ALL else f"Belief above {shown}"
 
 
 def proven(document: Document) -> str:

@@ -12,7 +12,7 @@ from deniable.audit.thresholds import Limits
 from deniable.bounds import epsilon_to_belief
 from deniable.document import Document
 from deniable.mechanisms import Adjacency
-from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, percent_as_given, percent_at_most, short
+from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, counted, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.words import weakness
 
@@ -27,6 +27,8 @@ __all__ = [
     "cautions",
     "claimed_protection",
     "deciding",
+    "exceeded",
+    "guessed",
     "headline",
     "is_test_mode",
     "meaning",
@@ -98,7 +100,7 @@ def audit_tone(document: Document) -> str:
     found = tone(document["verdict"], protection(document), is_test_mode(document))
     if found != "good" or "diagnostics" in document:
         return found
-    shown = document["measured"]["trials"] > 0 and document["measured"]["advantage"]["low"] > 0
+    shown = document["measured"]["trials"] > 0 and _tells(document)
     return "good" if shown and not any(_rough(document)) else "open"
 
 
@@ -128,7 +130,7 @@ def scored_meaning(document: Document) -> str:
         return "These scores cannot tell: the claim is neither contradicted nor supported."
     if bound["upper"] is not None and bound["upper"] < claimed:
         return f"No violation found. This attack shows less than is claimed. {DO_NOT_REDUCE}"
-    return "No violation found. What this attack shows agrees with the claim; a stronger attack may show more."
+    return "No violation found. What this attack shows does not contradict the claim; a stronger attack may show more."
 
 
 def scored_cautions(document: Document) -> list[str]:
@@ -195,26 +197,36 @@ def _no_violation(document: Document) -> str:
         return f"{found} Nothing was played."
     if _stays_below(document):
         return f"{found} On this data the observer stays below what the noise allows. {DO_NOT_REDUCE}"
-    if document["measured"]["advantage"]["low"] <= 0:
+    if not _tells(document):
         return f"{found} But the observer could hardly be told from one who guesses: this supports the promise little."
     if any(high < allowed for _, high, allowed in verdict_limits(document)):
         return f"{found} By some figures the observer is below what the noise allows, by others it may reach it."
     return f"{found} What the observer reached agrees with what the noise allows, as far as these trainings can tell."
 
 
+def _tells(document: Document) -> bool:
+    """Whether the trainings prove that the observer does better than one who guesses: by advantage or epsilon."""
+    by = deciding(document)
+    return bool(
+        document["measured"]["advantage"]["low"] > 0 or (by is not None and (by["value"] is None or by["value"] > 0))
+    )
+
+
 def agreement(document: Document) -> str:
     """The measured advantage beside the exact one: below it, in agreement, or above."""
     found, allowed = document["measured"]["advantage"], document["exact"]["advantage"]
     sure = _confidence(document)
-    limits = f"{found['value']:.3g}, {sure} interval {found['low']:.3g} to {found['high']:.3g}"
+    limits = f"{figure(found['value'])}, {sure} interval {figure(found['low'])} to {figure(found['high'])}"
     if found["high"] < allowed:
-        held = f"is below the {allowed:.3g} that the noise allows"
+        held = f"is below the {figure(allowed)} that the noise allows"
     elif found["low"] > allowed:
-        held = f"is above the {allowed:.3g} that the noise allows"
+        held = f"is above the {figure(allowed)} that the noise allows"
+    elif not _tells(document):
+        held = f"cannot be told from guessing (0), nor from the {figure(allowed)} that the noise allows"
     elif found["low"] <= 0:
-        held = f"cannot be told from guessing (0), nor from the {allowed:.3g} that the noise allows"
+        held = f"fits the {figure(allowed)} that the noise allows, and guessing (0); epsilon shows more than guessing"
     else:
-        held = f"agrees with the {allowed:.3g} that theory allows at worst"
+        held = f"agrees with the {figure(allowed)} that theory allows at worst"
     return f"Its advantage ({limits}) {held}."
 
 
@@ -223,16 +235,19 @@ def headline(document: Document) -> str:
     if document["verdict"] != "consistent" or not document["measured"]["trials"]:
         return str(document["verdict_text"])
     below = f" {DO_NOT_REDUCE}" if _stays_below(document) else ""
-    return f"No violation found. {_exceeded(document)} {agreement(document)}{below}"
+    return f"No violation found. {exceeded(document)} {agreement(document)}{below}"
 
 
-def _exceeded(document: Document) -> str:
+def exceeded(document: Document) -> str:
+    """How often the belief was above its bound, beside how often it may be."""
     found = document["measured"]
     belief, limits = found["belief"], found["belief"]["violation_interval"]
+    if belief["bound"] >= 1:
+        return "No limit on the belief below 100 % follows from the promise, so none can be exceeded."
     often = share(belief["violation_rate"]) if belief["violation_rate"] else "none"
     interval = f"{_confidence(document)} interval {share(limits['low'])} to {share(limits['high'])}"
     return (
-        f"The observer exceeded {_belief(belief['bound'])} in {often} of {found['trials']:,} trainings "
+        f"The observer exceeded {_belief(belief['bound'])} in {often} of {counted(found['trials'], 'training')} "
         f"({interval}); {rarely(document)} is allowed."
     )
 
@@ -248,6 +263,11 @@ def _confidence(document: Document) -> str:
 
 def promise(document: Document) -> str:
     """An audit's promise in a sentence."""
+    told = _promise(document)
+    return f"Tested, not promised: {told[0].lower()}{told[1:]}" if is_test_mode(document) else told
+
+
+def _promise(document: Document) -> str:
     claimed, given, exact = document["claimed"], document["input"], document["exact"]
     if claimed["belief"] is not None:
         most = percent_as_given(claimed["belief"])
@@ -264,8 +284,8 @@ def promise(document: Document) -> str:
     if claimed["epsilon"] is not None:
         return _promised_epsilon(claimed["epsilon"], claimed["delta"])
     return (
-        f"Noise of {figure(given['noise'])} times the sensitivity in each of {given['steps']:,} steps. It allows "
-        f"{OBSERVER}, starting from 50 %, to become {_sure(exact['belief'])}; the chance of more is at most "
+        f"Noise of {figure(given['noise'])} times the sensitivity in each of {counted(given['steps'], 'step')}. It "
+        f"allows {OBSERVER}, starting from 50 %, to become {_sure(exact['belief'])}; the chance of more is at most "
         f"{chance(exact['belief_failure'])}."
     )
 
@@ -290,10 +310,17 @@ def measured(document: Document) -> str:
     found = document["measured"]
     if not found["trials"]:
         return "Nothing was trained, so nothing was measured."
-    right = [(1 + found["advantage"][name]) / 2 for name in ("value", "low", "high")]
+    return f"In {counted(found['trials'], 'training')} the observer {guessed(found['advantage'])} {exceeded(document)}"
+
+
+def guessed(advantage: Document) -> str:
+    """How often the observer was right, from its advantage."""
+    right, low, high = (share((1 + advantage[name]) / 2) for name in ("value", "low", "high"))
+    if advantage["low"] <= -1 and advantage["high"] >= 1:
+        return "may have been right by chance: so few tell nothing (limits 0 % to 100 %)."
     return (
-        f"In {found['trials']:,} trainings the observer guessed right {share(right[0])} of the time (limits "
-        f"{share(right[1])} to {share(right[2])}); a coin is right 50 % of the time. {_exceeded(document)}"
+        f"guessed right {right} of the time, the mean over D and D' (limits {low} to {high}); a coin is right 50 % of "
+        "the time."
     )
 
 
@@ -342,13 +369,14 @@ def _rough(document: Document) -> Iterator[str]:
     width = found["advantage"]["high"] - found["advantage"]["low"]
     if width >= WIDE:
         yield (
-            f"Rough: {found['trials']:,} trainings leave an interval of {width:.2g} for an advantage between 0 and 1. "
-            "Only gross violations can be found with so few."
+            f"Rough: {counted(found['trials'], 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
+            f"no better than an interval from {figure(found['advantage']['low'])} to "
+            f"{figure(found['advantage']['high'])}. Only gross violations can be found with so few."
         )
     provable, allowed = _provable(document), document["exact"]["epsilon"]
     if allowed is not None and allowed > provable:
         yield (
-            f"Even of an observer who is never wrong, {found['trials']:,} trainings can prove an epsilon of "
+            f"Even of an observer who is never wrong, {counted(found['trials'], 'training')} can prove an epsilon of "
             f"{at_least(provable)} at most, and the noise allows {allowed:.3g}: no violation of that could have been "
             "found."
         )
@@ -408,7 +436,11 @@ def _limits_of_verdict(document: Document) -> str:
 def _sampling(given: Document) -> str:
     if given["rate"] < 1:
         return (
-            f"Every record joins each of the {given['steps']:,} steps with probability {figure(given['rate'])}, "
+            f"Every record joins {_each_step(given['steps'])} with probability {figure(given['rate'])}, "
             "independently (Poisson). For shuffled batches of fixed size this does not hold."
         )
-    return f"None: every record takes part in each of the {given['steps']:,} steps, so sampling hides nobody."
+    return f"None: every record takes part in {_each_step(given['steps'])}, so sampling hides nobody."
+
+
+def _each_step(steps: int) -> str:
+    return "the only step" if steps == 1 else f"each of the {steps:,} steps"

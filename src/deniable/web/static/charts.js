@@ -72,7 +72,13 @@ class Chart {
   }
 }
 
-const shareOf = (value) => (value === null || value === undefined ? "" : `${(value * 100).toFixed(1)} %`);
+/** A share in per cent; 0 % and 100 % only where it is none or all. */
+function shareOf(value) {
+  if (value === null || value === undefined) return "";
+  if (value > 0 && value < 0.0005) return "under 0.05 %";
+  if (value > 0.9995 && value < 1) return "over 99.95 %";
+  return `${(value * 100).toFixed(1)} %`;
+}
 
 export function rocChart(place) {
   return new Chart(place, () => ({

@@ -100,7 +100,7 @@ export class Plan {
 
   #draw({ curves, figures, document: { input, scores } }) {
     const promised = this.state.mode === "choose" && input.belief !== undefined;
-    this.beliefs.line = { at: promised ? input.belief : scores.belief, text: promised ? "promised" : "at most" };
+    this.beliefs.line = { at: promised ? input.belief : scores.belief, text: promised ? "promised" : "limit" };
     this.roc.show(rocData(curves.roc), `Trade-off curve of the strongest attack; its advantage over blind guessing is at most ${figures.advantage}.`);
     this.beliefs.show(beliefData(curves.beliefs), `Distribution of the observer's final belief; exceeded only as often as delta allows: ${figures.belief}.`);
   }
@@ -157,9 +157,9 @@ function cell(tag, text, className = "") {
   return node;
 }
 
-function tiles(list, { figures, document: { input } }) {
+function tiles(list, { figures, document: { input, scores } }) {
   const named = [
-    ["belief", "How sure, at most"], ["accuracy", "Attack's right guesses"], ["advantage", "Attack's advantage"],
+    ["belief", scores.belief_failure >= 0.05 ? "How sure, but not always" : "How sure, at most"], ["accuracy", "Attack's right guesses"], ["advantage", "Attack's advantage"],
     ["noise", { laplace: "Laplace scale", "randomized-response": "Epsilon an answer" }[input.mechanism] ?? "Noise multiplier"],
     ["epsilon", "Epsilon"],
   ].filter(([name]) => name in figures);

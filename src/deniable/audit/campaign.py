@@ -55,7 +55,7 @@ class Plan:
         measure: str | None = None,
         **settings: Any,
     ) -> Plan:
-        """Load the data, split D from it, find the most dissimilar neighbour (001 Section 5.1) and the noise."""
+        """Load the data, split D from it, find noise and the most dissimilar neighbour (Bernau 2021, Section 5.1)."""
         whole("trials", trials)
         return cls.on(Ground.of(data, promise, **settings), trials, measure)
 

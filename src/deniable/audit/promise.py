@@ -56,7 +56,7 @@ class Promise:
         return cls(name, bound, delta, calibration)
 
     def noise(self, rate: float, steps: int, adjacency: Adjacency) -> float:
-        """The least noise multiplier that keeps the promise; by Renyi DP as in 001 Section 5 if asked for."""
+        """The least noise multiplier that keeps the promise; by Renyi DP as in Bernau 2021 (Section 5) if asked for."""
         if self.name == "noise":
             return self.bound
         if self.calibration == "rdp":
@@ -68,7 +68,7 @@ class Promise:
         """The promised scores; None where nothing is promised.
 
         A belief that is exceeded with probability at most delta is a loss that exceeds logit(belief) as rarely, which
-        implies (logit(belief), delta)-DP; the reverse is not true (ERRATA 4), so epsilon promises no belief.
+        implies (logit(belief), delta)-DP; the reverse is not true (erratum 4), so epsilon promises no belief.
         """
         belief, advantage, epsilon = (self.bound if self.name == name else None for name in NAMES[:3])
         if belief is not None:

@@ -145,7 +145,7 @@ class GaussianStep(Step):
     centres = 0.0, 0.0
 
     def sticks(self, k: Floats) -> Floats:
-        """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""
+        """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (erratum 3), by scaled functions where it would cancel."""
         a = self.mu / 2 - k / self.mu
         in_tail = a < 0
         with np.errstate(over="ignore", under="ignore"):
@@ -187,7 +187,10 @@ class GaussianStep(Step):
 
 @dataclass(frozen=True)
 class LaplaceStep(Step):
-    """Laplace noise of scale 1/epsilon on a shift of 1: atoms at +-epsilon, a density between (002 Theorem 11)."""
+    """Laplace noise of scale 1/epsilon on a shift of 1: atoms at +-epsilon, a density between.
+
+    Jia 2023, Theorem 11.
+    """
 
     epsilon: float
 

@@ -11,11 +11,12 @@ import pytest
 
 import deniable as dn
 from deniable.loss import laws, quadrature
+from deniable.loss.grid import _cells
 from deniable.loss.laws import STICK, TAIL, Law, Line
 from deniable.loss.quadrature import Rule, log1p, log_fall
 from deniable.loss.saddle import AXIS_SLACK_NATS, EPS, TINY, Composition
 from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import GaussianStep, Step
+from deniable.loss.steps import GaussianStep, LaplaceStep, Step
 
 
 def exact_moment(step: Removed | Exchanged, s: complex) -> mp.mpc:
@@ -53,7 +54,7 @@ def drawn_step(generator: np.random.Generator) -> tuple[Removed | Exchanged, flo
 def test_moments_have_the_stated_roundoff(seed):
     """Lemma C7's rho_1 against 30 digits. In 400 draws the error was at most .54 of it."""
     step, c, omega = drawn_step(np.random.default_rng(seed))
-    found = step.cumulant(np.array([c, c + 1j * omega]))
+    found = step.cumulant(c + 1j * np.linspace(0, omega, 130))[[0, -1]]  # of a line, by products of few exponentials
     value, mean, variance = step.tilted(np.array([c]))[:, 0].tolist()
     loss = (variance + mean * mean) ** 0.5
     truths = [exact_moment(step, complex(c, frequency)) for frequency in (0.0, omega)]
@@ -204,3 +205,20 @@ def test_the_worked_example():
     stated = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000)).advantage()
     assert stated == pytest.approx(value + error, abs=5e-15)
     assert 2 * error <= stated.error + 1e-17 < 2.02 * error
+
+
+@pytest.mark.parametrize("spacing", [0.02, 0.1])
+def test_a_move_on_the_grid_varies_no_more_than_stated(spacing):
+    """Lemma G3: the move's own variance and the loss's within its cell, under Q; the move's own alone is too little."""
+    step = LaplaceStep(1.0)
+    stated = _cells(step, spacing, -1.0, 1.0).moved
+    x = np.linspace(-1.0, 1.0, 200_001)[1:-1]
+    density = 0.25 * np.exp(-(1 + x) / 2) * (x[1] - x[0])  # of Q between the atoms
+    cell = np.floor(x / spacing)
+    total = 0.0
+    for place in np.unique(cell):
+        inside, mass = x[cell == place] - place * spacing, density[cell == place]
+        share = float((mass * np.expm1(inside)).sum() / mass.sum()) / np.expm1(spacing)
+        mean = float((mass * inside).sum() / mass.sum())
+        total += float((mass * (inside - mean) ** 2).sum() + mass.sum() * share * (1 - share) * spacing**2)
+    assert stated / 2 < total < stated

@@ -25,7 +25,7 @@ SCORES: dict[str, Callable[[dn.PrivacyLoss], float]] = {
     "tpr": lambda loss: loss.tpr(1e-3),
     "ppv": lambda loss: loss.ppv(1e-3, 0.01),
 }
-TARGETS: dict[str, dn.Target] = {
+TARGETS: dict[str, dn.Promise] = {
     "noise for advantage": dn.Advantage(0.1),
     "noise for accuracy": dn.Accuracy(0.6),
     "noise for epsilon": dn.Epsilon(1.0, 1e-5),

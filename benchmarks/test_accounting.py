@@ -33,7 +33,7 @@ Scores = tuple[float, float]
 
 
 def ours(steps: int) -> Scores:
-    loss = dn.privacy_loss(dn.Gaussian(NOISE).subsampled(RATE).composed(steps))
+    loss = dn.privacy_loss(dn.Gaussian(NOISE).subsampled(RATE).composed(steps), adjacency="add-remove")
     return loss.advantage(), loss.epsilon(DELTA)
 
 

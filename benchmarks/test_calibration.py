@@ -21,7 +21,9 @@ MILLIONTH = 1e-6
 
 
 def ours(target: dn.Advantage | dn.TruePositiveRate) -> float:
-    return dn.calibrate(lambda noise: dn.Gaussian(noise).subsampled(RATE).composed(STEPS), target).value
+    return dn.calibrate(
+        lambda noise: dn.Gaussian(noise).subsampled(RATE).composed(STEPS), target, adjacency="add-remove"
+    ).value
 
 
 def assert_least(noise: float, score: Callable[[float], float], bound: float) -> None:

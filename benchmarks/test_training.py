@@ -79,7 +79,7 @@ def ours(name: str, mode: str) -> tuple[Callable[[], None], float]:
     case = CASES[name]
     x, y = data(case)
     neighbours = Neighbours.of(x[:-1], y[:-1], 0, (x[-1], y[-1]))
-    settings = TrainingSettings(case.model, noise=2.0, steps=STEPS, trials_per_block=case.trials)
+    settings = TrainingSettings(case.model, noise=2.0, steps=STEPS, trials_per_block=case.trials, adjacency="replace")
     return lambda: _discard(run_block(settings, neighbours, 0, 0)), case.trials
 
 

@@ -33,6 +33,8 @@ __all__ = ["look"]
 
 EXIT_CODES = {0, 1, 2}
 """That a command may end with here: nobody sends a signal, and memory is enough."""
+MOST_SECONDS = 20.0
+"""Of CPU, for one case: an answer of many questions takes two."""
 NUMBERS = (
     *("0", "1", "-1", "2", "0.5", ".01", "1e-5", "0.9", "0.999", "1e-9", "3", "10", "100", "1000", "5e-324", "-0.0"),
     *("1e308", "-1e308", "1e-308", "nan", "inf", "-inf", "1e400", "1e6", "1e9", "1e15", "1e16", "0x10", "1_000"),
@@ -57,9 +59,16 @@ NUMBERS = (
     ),
 )
 WORDS = ("add-remove", "replace", "zero-out", "laplace", "randomized-response", "Replace", "", "x" * 300, "ä", "../..")
-COMMANDS = ("explain", "choose", "verdict", "audit", "report", "compare", "attack", "reproduce")
-HEAVY = {"audit", "compare", "attack", "reproduce"}
-"""Commands whose random lines may only be refused: they get one option that is always wrong."""
+COMMANDS = ("explain", "choose", "verdict", "audit", "report", "compare", "attack", "reproduce", "serve")
+STRAY = ("--nothing", "-h", "--help", "--version", "--json", "-", "--", "--delta", "--json=1", "\udcff", "@x", "-1")
+ALWAYS_WRONG = {
+    "audit": ["--steps", "0"],
+    "compare": ["--repeats", "0"],
+    "attack": ["--repeats", "0"],
+    "reproduce": ["--scale", "none"],
+    "serve": ["--port", "-1"],
+}
+"""Commands whose random lines may only be refused, and the option that is always wrong."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +84,27 @@ def look(seed: int) -> Find | None:
     draw = random.Random(seed)
     make = draw.choice((_lines, _lines, _lines, _bodies, _scores, _data, _stores, _documents))
     case = make(draw)
-    with tempfile.TemporaryDirectory() as place, chdir(place):
+    with tempfile.TemporaryDirectory() as place, chdir(place), _patience():
         fault = case.fault()
     if fault is None:
         return None
     return Find(f"{case.call}  (seed {seed})", fault, "an answer, or a refusal in one sentence")
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """TimeoutError where a case takes more than `MOST_SECONDS` of CPU: it may never end."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise TimeoutError(f"no answer after {MOST_SECONDS:g} s of CPU")
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def fault_of(arguments: list[str]) -> str | None:
@@ -101,7 +126,8 @@ def fault_of(arguments: list[str]) -> str | None:
         return f"refused without a sentence: {err.getvalue()!r}"
     if "Traceback" in err.getvalue():
         return err.getvalue()[-400:]
-    return _not_json(out.getvalue()) if code == 0 and "--json" in arguments else None
+    asked_for_json = "--json" in arguments and not {"-h", "--help", "--version"} & set(arguments)
+    return _not_json(out.getvalue()) if code == 0 and asked_for_json else None
 
 
 def _not_json(text: str) -> str | None:
@@ -150,14 +176,32 @@ def _lines(draw: random.Random) -> Case:
     for option, flag in draw.sample(_options(command), min(draw.randint(0, 4), len(_options(command)))):
         if option in ("--out", "--resume", "--pdf"):
             continue
-        line += [option] if flag else [option, _value(draw)]
-    if draw.random() < 0.1:
-        line.insert(draw.randrange(1, len(line) + 1), draw.choice(NUMBERS + WORDS))
-    if command in HEAVY:
-        line += {"audit": ["--steps", "0"], "reproduce": ["--scale", "none"]}.get(command, ["--repeats", "0"])
+        value = _value(draw)
+        line += [option] if flag else [f"{option}={value}"] if draw.random() < 0.2 else [option, value]
+    if draw.random() < 0.2:
+        _mistype(draw, line)
+    if command in ALWAYS_WRONG:
+        line += ALWAYS_WRONG[command]
     elif draw.random() < 0.5:
         line.append("--json")
     return Case(f"deniable {shlex.join(line)}", lambda: fault_of(line))
+
+
+def _mistype(draw: random.Random, line: list[str]) -> None:
+    """A word too many, one that is missing, doubled, cut short, or two in the wrong order."""
+    place = draw.randrange(len(line))
+    match draw.randrange(5):
+        case 0:
+            line.insert(place + 1, draw.choice(NUMBERS + WORDS + STRAY))
+        case 1 if len(line) > 1:
+            del line[place]
+        case 2:
+            line.insert(place, line[place])
+        case 3:
+            line[place] = line[place][: draw.randint(0, len(line[place]))]
+        case _:
+            other = draw.randrange(len(line))
+            line[place], line[other] = line[other], line[place]
 
 
 def _described(draw: random.Random, command: str) -> list[str]:

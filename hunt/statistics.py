@@ -37,6 +37,7 @@ from deniable.audit.one_run import one_run, one_run_gaussian
 from deniable.audit.scored import Asked
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
+from deniable.promises import Epsilon
 from hunt.find import Find
 
 __all__ = ["Attack", "draw_attack", "look", "simulate"]
@@ -44,7 +45,7 @@ __all__ = ["Attack", "draw_attack", "look", "simulate"]
 Floats = NDArray[np.float64]
 SIGNIFICANCE, SLACK, SECONDS = 1e-6, 1.2, 1.0
 BINS = 24_001
-ROUNDING = 2e-3
+ROUNDING = 1e-5
 """How far the truths of finely divided distributions are trusted, absolutely."""
 RULES: tuple[Rule, ...] = (Fixed(0.25), Bonferroni(), Split(), MultiSplit(3))
 
@@ -75,8 +76,10 @@ class Attack:
 
     def at(self, threshold: float) -> tuple[float, float]:
         """(FPR, FNR) of accusing above a threshold."""
-        above = self.values > threshold
-        return float(self.other[above].sum()), float(1 - self.member[above].sum())
+        above = (self.values > threshold).astype(np.float64)
+        if self.width:  # the threshold may cut a bin
+            above = np.clip((self.values - threshold) / self.width + 1, 0, 1)
+        return float(self.other @ above), float(1 - self.member @ above)
 
     def epsilon(self, delta: float) -> float:
         """The most that any threshold shows."""
@@ -95,8 +98,8 @@ class Attack:
 
     def average_precision(self, members: int, others: int) -> float:
         """At this ratio of members to others."""
-        fpr, tpr = self.rates
-        right, wrong = members * tpr[:-1], others * fpr[:-1]
+        ends = [rates[:-1] if not self.width else (rates[:-1] + rates[1:]) / 2 for rates in self.rates]
+        right, wrong = members * ends[1], others * ends[0]
         return float(self.member @ np.divide(right, right + wrong, out=np.zeros_like(right), where=right > 0))
 
     def tpr(self, fpr: float) -> tuple[float, float]:
@@ -106,8 +109,11 @@ class Attack:
 
 
 def draw_attack(generator: np.random.Generator) -> Attack:
-    """Few values with random probabilities, hard labels, or two shifted densities, continuous, rounded or clipped."""
-    kind = generator.choice(["labels", "categories", "gaussian", "laplace", "rounded", "clipped"])
+    """Few values with random probabilities, hard labels, or two shifted densities, continuous, rounded or clipped.
+
+    Of *rare* ones a few of a class lie far from the rest.
+    """
+    kind = generator.choice(["labels", "categories", "gaussian", "laplace", "rounded", "clipped", "rare"])
     if kind == "labels":
         epsilon = float(generator.choice([0.0, 0.2, 1.0, 3.0]))
         share = float(generator.choice([1.0, 0.1]))
@@ -126,12 +132,20 @@ def _two(right: float) -> Floats:
 
 
 def _shifted(kind: str, generator: np.random.Generator) -> Attack:
-    mu = float(generator.choice([0.0, 0.3, 1.0, 2.0]))
+    mu = float(generator.choice([0.0, 0.3, 1.0, 2.0, 6.0]))
     cdf = _laplace if kind == "laplace" else ndtr
     edges = np.linspace(-12, 12, BINS)
     member, other = np.diff(cdf(edges - mu / 2)), np.diff(cdf(edges + mu / 2))
     member, other = member / member.sum(), other / other.sum()
     values, width = edges[:-1], float(edges[1] - edges[0])
+    if kind == "rare":
+        share, place = float(generator.choice([0.002, 0.02, 0.06])), float(generator.choice([-8.0, 8.0]))
+        bump = np.diff(ndtr(edges - place))
+        if generator.random() < 0.5:
+            member = (1 - share) * member + share * bump / bump.sum()
+        else:
+            other = (1 - share) * other + share * bump / bump.sum()
+        return Attack(f"{share:g} at {place:g} gaussian {mu:g}", values, member, other, width)
     if kind not in ("rounded", "clipped"):
         return Attack(f"{kind} {mu:g}", values, member, other, width)
     step = float(generator.choice([0.1, 0.5, 2.0]))
@@ -219,7 +233,7 @@ def _of_epsilon(
     if isinstance(rule, Fixed):
         fpr, fnr = attack.at(rule.threshold)
         most = float(strength(np.array(fpr), np.array(fnr)))
-    return Statement(f"region, {rule.name}, {attack.name}", ends, most + 0.02, most - 0.02, 1 - confidence)
+    return Statement(f"region, {rule.name}, {attack.name}", ends, most, most, 1 - confidence)
 
 
 def _of_achieved(
@@ -285,7 +299,7 @@ def _of_verdict(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
-    asked = Asked(attack.epsilon(1e-5) + 0.02, 1e-5, confidence=confidence, rule=RULES[generator.integers(4)])
+    asked = Asked(Epsilon(attack.epsilon(1e-5), 1e-5), confidence=confidence, rule=RULES[generator.integers(4)])
     claim = asked.claim()
 
     def ends(scores: Scores) -> Ends:

@@ -60,7 +60,7 @@ def examine(training: Training, seed: int, trials: int = TRIALS) -> dict[str, An
 def _fault(training: Training, seed: int) -> str:
     """What the audit says wrongly; "" if it is right. With two exchanged parts only the verdict is checked."""
     document = examine(training, seed)
-    word, cause = document["verdict"], document["diagnostics"]["cause"] or ""
+    word, cause = document.verdict, document.diagnostics.cause or ""
     said = f"{word}: {cause}"
     if (word == "violated") != training.less_private or (not training.parts and word != "consistent"):
         return said

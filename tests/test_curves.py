@@ -59,6 +59,6 @@ def test_the_beliefs_are_shares_of_releases(name: str, prior: float) -> None:
 
 def test_an_observer_who_sees_nothing_keeps_the_prior() -> None:
     nothing: Mechanism = dn.TotalVariation(0.0)
-    beliefs = curves(nothing, Question(prior=0.31), {})["beliefs"]
+    beliefs = curves(nothing, Question(dn.Adjacency.ADD_REMOVE, prior=0.31), {})["beliefs"]
     assert beliefs["inside"][12] == 1.0
     assert beliefs["outside"] == beliefs["inside"]

@@ -9,7 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deniable.bounds import epsilon_to_belief, guarantee, loss_bound
-from deniable.calibration import (
+from deniable.mechanisms import Adjacency, Gaussian, Laplace, RandomizedResponse
+from deniable.methods import METHODS, InapplicableError, calibrate_by
+from deniable.promises import (
     Accuracy,
     Advantage,
     Belief,
@@ -17,8 +19,6 @@ from deniable.calibration import (
     PositivePredictiveValue,
     TruePositiveRate,
 )
-from deniable.mechanisms import Adjacency, Gaussian, Laplace, RandomizedResponse
-from deniable.methods import METHODS, InapplicableError, calibrate_by
 from deniable.scores import privacy_loss
 
 ADD = Adjacency.ADD_REMOVE
@@ -36,7 +36,7 @@ def scored(name, mechanism, target, delta, adjacency):
     """The promised score by the analysis, from scratch; inf where it has nothing to say."""
     try:
         if isinstance(target, Belief):
-            return epsilon_to_belief(loss_bound(name, mechanism, target.failure, adjacency), target.prior)
+            return epsilon_to_belief(loss_bound(name, mechanism, target.delta, adjacency), target.prior)
         return target.score(privacy_loss(guarantee(name, mechanism, delta, adjacency), adjacency))
     except InapplicableError:
         return inf
@@ -132,8 +132,10 @@ def test_a_weaker_promise_never_demands_more(schedule, belief, step, log10_delta
             (Belief(belief, delta), Belief(belief + step * (1 - belief), delta)),
             (Advantage(2 * belief - 1), Advantage(2 * belief - 1 + step * (1 - belief))),
         ):
-            least = calibrate_by(name, training(*schedule), strict, delta)
-            assert calibrate_by(name, training(*schedule), weak, delta) <= least * (1 + 1e-6), name
+            least = calibrate_by(name, training(*schedule), strict, delta, adjacency="add-remove")
+            assert calibrate_by(name, training(*schedule), weak, delta, adjacency="add-remove") <= least * (1 + 1e-6), (
+                name
+            )
 
 
 def test_a_sharp_wall_of_orders():
@@ -148,17 +150,17 @@ def test_a_promise_that_every_release_keeps():
     target = PositivePredictiveValue(0.9, 0.02, 0.01)
     assert target.level == 1
     for name in ("naive", "advanced", "zcdp", "rdp", "kl"):
-        assert calibrate_by(name, training(0.01, 1000), target, 1e-5) == pytest.approx(1e-3)
+        assert calibrate_by(name, training(0.01, 1000), target, 1e-5, adjacency="add-remove") == pytest.approx(1e-3)
     with pytest.raises(InapplicableError, match="without sampling"):
-        calibrate_by("classic", training(0.01, 1000), target, 1e-5)
+        calibrate_by("classic", training(0.01, 1000), target, 1e-5, adjacency="add-remove")
 
 
 def test_a_promise_that_a_guarantee_at_delta_cannot_keep():
     """(epsilon, delta)-DP allows an advantage of delta, however small epsilon is; total variation knows no delta."""
     for name in ("naive", "advanced", "zcdp", "rdp"):
         with pytest.raises(InapplicableError, match="no noise up to 1e"):
-            calibrate_by(name, training(0.01, 1000), Advantage(1e-6), 1e-5)
-    assert calibrate_by("kl", training(0.01, 1000), Advantage(1e-6), 1e-5) == pytest.approx(
+            calibrate_by(name, training(0.01, 1000), Advantage(1e-6), 1e-5, adjacency="add-remove")
+    assert calibrate_by("kl", training(0.01, 1000), Advantage(1e-6), 1e-5, adjacency="add-remove") == pytest.approx(
         0.01 * sqrt(1000) / 2e-6, rel=1e-5, abs=0
     )
 
@@ -175,14 +177,14 @@ def test_a_tiny_epsilon_and_none_at_all():
 def test_total_variation_bounds_a_belief():
     """Pr[loss > t] <= alpha / (1 - e^-t): the noise at which alpha is the failure times (1 - prior odds / odds)."""
     target = Belief(0.9, 1e-3)
-    noise = calibrate_by("kl", training(0.1, 100), target, 1e-5)
-    found = guarantee("kl", training(0.1, 100)(noise), 1e-5).alpha
+    noise = calibrate_by("kl", training(0.1, 100), target, 1e-5, adjacency="add-remove")
+    found = guarantee("kl", training(0.1, 100)(noise), 1e-5, adjacency="add-remove").alpha
     assert found == pytest.approx(1e-3 * (1 - exp(-log(9))), rel=2e-6, abs=0)
 
 
 def test_bad_input():
     with pytest.raises(ValueError, match="name must be one of naive"):
-        calibrate_by("pld", training(0.1, 10), Advantage(0.1), 1e-5)
+        calibrate_by("pld", training(0.1, 10), Advantage(0.1), 1e-5, adjacency="add-remove")
     for delta in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match="delta"):
-            calibrate_by("rdp", training(0.1, 10), Advantage(0.1), delta)
+            calibrate_by("rdp", training(0.1, 10), Advantage(0.1), delta, adjacency="add-remove")

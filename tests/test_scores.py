@@ -181,7 +181,7 @@ def test_sampling_less_never_raises_a_score(mechanism, rate, factor, adjacency):
 )
 def test_symmetric_pairs(mechanism):
     """The trade-off curve mirrored at the anti-diagonal is itself: tpr(1 - tpr(f)) = 1 - f."""
-    loss = dn.privacy_loss(mechanism)
+    loss = dn.privacy_loss(mechanism, adjacency="add-remove")
     for fpr in (0.05, 0.11, 0.3):
         assert loss.tpr(1 - loss.tpr(fpr)) == pytest.approx(1 - fpr, abs=1e-10)
 
@@ -199,7 +199,7 @@ def test_both_directions_are_covered(adjacency):
 
 def test_advantage_is_the_best_gap_of_the_curve():
     for mechanism in (dn.Gaussian(1.0).subsampled(0.1).composed(30), dn.Laplace(1.0), dn.Gaussian(2.0)):
-        loss = dn.privacy_loss(mechanism)
+        loss = dn.privacy_loss(mechanism, adjacency="add-remove")
         fpr, tpr = loss.roc(101)
         assert (tpr - fpr).max() == pytest.approx(loss.advantage(), rel=1e-3)
         assert (tpr - fpr).max() <= loss.advantage() + SLACK
@@ -237,7 +237,7 @@ def test_belief_of_a_pure_guarantee():
 
 
 def test_belief_falls_with_failure_and_rises_with_prior():
-    loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000))
+    loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), adjacency="add-remove")
     by_failure = [loss.belief(failure) for failure in (1e-9, 1e-5, 0.01, 0.2)]
     assert sorted(by_failure, reverse=True) == by_failure
     by_prior = [loss.belief(1e-5, prior) for prior in (0.0, 0.01, 0.5, 0.9, 1.0)]
@@ -247,7 +247,7 @@ def test_belief_falls_with_failure_and_rises_with_prior():
 
 
 def test_quantile_and_exceedance_are_inverse():
-    loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000))
+    loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), adjacency="add-remove")
     for failure in (1e-8, 1e-3, 0.2, 0.7):
         assert loss.exceedance(loss.quantile(1 - failure)) == pytest.approx(failure, rel=1e-7)
 
@@ -278,7 +278,7 @@ def test_posterior():
         (lambda loss: loss.ppv(-0.1, 0.5), "fpr"),
         (lambda loss: loss.ppv(0.1, 2), "prior"),
         (lambda loss: loss.accuracy(-1), "prior"),
-        (lambda loss: loss.belief(2, 0.5), "failure"),
+        (lambda loss: loss.belief(2, 0.5), "delta"),
         (lambda loss: loss.belief(0.1, 1.5), "prior"),
         (lambda loss: loss.quantile(1.1), "p"),
     ],

@@ -14,7 +14,7 @@ from deniable.loss import Upper
 
 
 def _epsilon(noise: float) -> Upper:
-    return dn.privacy_loss(dn.Gaussian(noise).subsampled(0.01).composed(1000)).epsilon(1e-5)
+    return dn.privacy_loss(dn.Gaussian(noise).subsampled(0.01).composed(1000), adjacency="add-remove").epsilon(1e-5)
 
 
 def test_a_sweep_is_what_one_by_one_gives_on_the_safe_side():

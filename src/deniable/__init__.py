@@ -5,16 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from deniable.calibration import (
-    Accuracy,
-    Advantage,
-    Belief,
-    Calibration,
-    Epsilon,
-    PositivePredictiveValue,
-    TruePositiveRate,
-    calibrate,
-)
+from deniable import promises
+from deniable.calibration import Calibration, calibrate
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -27,38 +19,36 @@ from deniable.mechanisms import (
     RandomizedResponse,
     Subsampled,
     TotalVariation,
+    Training,
     compose,
 )
+from deniable.promises import *  # noqa: F403 (every score of the table)
 from deniable.scores import PrivacyLoss, posterior, privacy_loss
 from deniable.sweeps import Sweep, sweep
 
 __all__ = [
-    "Accuracy",
     "Adjacency",
-    "Advantage",
     "ApproximateDP",
-    "Belief",
     "Calibration",
     "Composed",
-    "Epsilon",
     "Gaussian",
     "GaussianDP",
     "Laplace",
     "Mechanism",
     "Pixelization",
-    "PositivePredictiveValue",
     "PrivacyLoss",
     "RandomizedResponse",
     "Subsampled",
     "Sweep",
     "TotalVariation",
-    "TruePositiveRate",
+    "Training",
     "calibrate",
     "compose",
     "posterior",
     "privacy_loss",
     "sweep",
 ]
+__all__ += promises.__all__
 __version__ = "0.1.0"
 
 

@@ -1,207 +1,24 @@
-"""Score -> noise (or steps, or rate), always on the safe side.
+"""Promise -> noise (or steps, or rate), always on the safe side.
 
-A target is what was promised; `calibrate` finds the least noise, the most steps or the largest rate that keeps it.
+`calibrate` finds the least noise, the most steps or the largest rate that keeps what was promised.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from math import exp, inf, log, log1p
+from math import exp, inf, log
 
-from deniable.checks import MOST_STEPS, positive, probability
+from deniable.checks import MOST_STEPS, one_of
 from deniable.loss.effort import QUESTION, limited, share_of
 from deniable.loss.roots import falls_to
 from deniable.loss.values import Upper
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
+from deniable.promises import Noise, Promise
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = [
-    "MOST_NOISE",
-    "Accuracy",
-    "Advantage",
-    "Belief",
-    "Calibration",
-    "Epsilon",
-    "PositivePredictiveValue",
-    "Target",
-    "TruePositiveRate",
-    "calibrate",
-    "first_safe",
-]
-
-
-class Target(ABC):
-    """A promise about a score: `score(loss) <= bound`."""
-
-    bound: float
-    backwards: bool = False
-    """Whether the other direction of the pair (data without the person first) usually is the worse one."""
-
-    @abstractmethod
-    def score(self, loss: PrivacyLoss) -> float:
-        """The score that was promised, in its own unit."""
-
-    @property
-    def level(self) -> float:
-        """What `risk` must not exceed."""
-        return self.bound
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        """A quantity that is at most `level` exactly where the promise holds; the score unless another is cheaper."""
-        return self.score(loss)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        """What the risk is at least, numerical error taken off."""
-        risk = self.risk(loss)
-        return risk.least if isinstance(risk, Upper) else risk
-
-    def _above(self, name: str, floor: float, why: str) -> None:
-        if not self.bound > floor:
-            raise ValueError(f"{name} must be above {floor:g} ({why}), got {self.bound!r}: no noise can promise less")
-
-
-def _logit(p: float) -> float:
-    return log(p) - log1p(-p)
-
-
-@dataclass(frozen=True)
-class Belief(Target):
-    """Nobody becomes more than `bound` sure of a person's membership, except with probability `failure`."""
-
-    bound: float
-    failure: float
-    prior: float = 0.5
-
-    def __post_init__(self) -> None:
-        probability("belief", self.bound, open_ends=True)
-        probability("failure", self.failure, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("belief", self.prior, "the prior belief")
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.belief(self.failure, self.prior)
-
-    @property
-    def level(self) -> float:
-        return self.failure
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.exceedance(_logit(self.bound) - _logit(self.prior))
-
-
-@dataclass(frozen=True)
-class Advantage(Target):
-    """No attack has TPR - FPR above `bound`."""
-
-    bound: float
-
-    def __post_init__(self) -> None:
-        probability("advantage", self.bound, open_ends=True)
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.advantage()
-
-
-@dataclass(frozen=True)
-class Accuracy(Target):
-    """No attack guesses membership right more often than `bound`, where a share `prior` are members."""
-
-    bound: float
-    prior: float = 0.5
-
-    def __post_init__(self) -> None:
-        probability("accuracy", self.bound, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("accuracy", max(self.prior, 1 - self.prior), "what guessing by the prior achieves")
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.accuracy(self.prior)
-
-
-@dataclass(frozen=True)
-class TruePositiveRate(Target):
-    """No attack with false positive rate `fpr` finds more than a share `bound` of the members."""
-
-    bound: float
-    fpr: float
-
-    def __post_init__(self) -> None:
-        probability("tpr", self.bound, open_ends=True)
-        probability("fpr", self.fpr, open_ends=True)
-        self._above("tpr", self.fpr, "the false positive rate, which blind guessing achieves")
-
-    @property
-    def backwards(self) -> bool:  # type: ignore[override]
-        """On the flat part of the trade-off curve."""
-        return self.bound + self.fpr > 1
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr)
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr_bound(self.fpr)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr).least
-
-
-@dataclass(frozen=True)
-class PositivePredictiveValue(Target):
-    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members."""
-
-    bound: float
-    fpr: float
-    prior: float
-
-    def __post_init__(self) -> None:
-        probability("ppv", self.bound, open_ends=True)
-        probability("fpr", self.fpr, open_ends=True)
-        probability("prior", self.prior, open_ends=True)
-        self._above("ppv", self.prior, "the prior, which blind guessing achieves")
-
-    @property
-    def backwards(self) -> bool:  # type: ignore[override]
-        """On the flat part of the trade-off curve."""
-        return self.level + self.fpr > 1
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.ppv(self.fpr, self.prior)
-
-    @property
-    def level(self) -> float:
-        """The true positive rate at which the predictive value is `bound`."""
-        return min(1.0, self.fpr * exp(_logit(self.bound) - _logit(self.prior)))
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr_bound(self.fpr)
-
-    def least_risk(self, loss: PrivacyLoss) -> float:
-        return loss.tpr(self.fpr).least
-
-
-@dataclass(frozen=True)
-class Epsilon(Target):
-    """The release is (bound, delta)-DP."""
-
-    bound: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        positive("epsilon", self.bound, zero=True)
-        probability("delta", self.delta, open_ends=True)
-
-    def score(self, loss: PrivacyLoss) -> float:
-        return loss.epsilon(self.delta)
-
-    @property
-    def level(self) -> float:
-        return self.delta
-
-    def risk(self, loss: PrivacyLoss) -> float:
-        return loss.delta(self.bound)
+__all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 
 
 @dataclass(frozen=True)
@@ -210,7 +27,7 @@ class Calibration:
 
     value: float
     mechanism: Mechanism
-    target: Target
+    target: Promise
     loss: PrivacyLoss
     _find_error: Callable[[], float] = field(repr=False, compare=False)
 
@@ -238,25 +55,24 @@ class Calibration:
 
 def calibrate(
     mechanism_of: Callable[[float], Mechanism],
-    target: Target,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    target: Promise,
+    adjacency: Adjacency | str | None = None,
     over: str = "noise",
 ) -> Calibration:
     """The least noise (`over="noise"`), most steps (`"steps"`) or largest rate (`"rate"`) that keeps the promise.
 
     `mechanism_of` turns that one number into a mechanism, for example
     ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``. The returned value keeps the promise including
-    all numerical error; less noise by more than `error` would break it.
+    all numerical error; less noise by more than `error` would break it. Where batches are sampled, `adjacency` must be
+    named.
     """
-
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
-    if over not in searches:
-        raise ValueError(f"over must be one of {', '.join(searches)}, got {over!r}")
+    one_of("over", over, tuple(searches))
     hints: dict[float, float] = {}
     kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
     risk = _Risk(target, kept)
     with limited(_EFFORT):
-        value, find_error = searches[over](risk)
+        value, find_error = (target.bound, lambda: 0.0) if isinstance(target, Noise) else searches[over](risk)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), find_error)
 
 
@@ -264,7 +80,7 @@ def calibrate(
 class _Risk:
     """What must not exceed the target's level, by the value that is sought."""
 
-    target: Target
+    target: Promise
     loss: Callable[[float], PrivacyLoss]
 
     @property
@@ -345,7 +161,13 @@ def _largest_rate(risk: _Risk) -> _Found:
     rate = exp(-max(x, 0.0))
     if rate == 1:
         return 1.0, lambda: 0.0
-    return rate, lambda: rate * _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    return rate, lambda: _rate_too_small(risk, rate)
+
+
+def _rate_too_small(risk: _Risk, rate: float) -> float:
+    """By how much the rate may be too small; where no larger one surely breaks the promise, nothing is known beyond."""
+    share = _slack(lambda share: risk.breaks(min(1.0, rate * (1 + share))))
+    return rate * share if share < 1 else 1 - rate
 
 
 def _most_steps(risk: _Risk) -> _Found:

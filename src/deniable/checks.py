@@ -1,19 +1,26 @@
-"""One validator, one wording: every refused argument names itself, its value and its range."""
+"""One validator, one wording: every refused argument names itself, its value, its range and perhaps what to do."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from math import isfinite
 from numbers import Integral, Real
+from typing import Any
 
 __all__ = [
     "LEAST_NOISE",
     "MOST_NOISE",
     "MOST_STEPS",
+    "RefusedError",
     "amount_of_noise",
     "loss_size",
+    "one_of",
     "positive",
     "probability",
     "real",
+    "refuse",
+    "spell_names",
     "whole",
 ]
 
@@ -23,8 +30,35 @@ LEAST_NOISE, MOST_NOISE = 1e-6, 1e15
 """Of a mechanism: less protects nobody, more cannot be told from infinitely much."""
 
 
-def _refuse(name: str, value: object, expected: str, hint: str = "") -> ValueError:
-    return ValueError(f"{name} must be {expected}, got {value!r}{hint}")
+class RefusedError(ValueError):
+    """What was refused, and why: `text` has the names of fields in braces, as in "{batch} is missing".
+
+    `field` is the one that is to blame, `value` what it was, `expected` its range in words, `hint` what to do. Whoever
+    tells it spells the names: Python and the page as they are, the command line as options.
+    """
+
+    def __init__(
+        self, text: str, field: str | None = None, value: Any = None, expected: str | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(text, field, value, expected, hint)  # all of them, so that it can be sent between processes
+        self.text, self.field, self.value, self.expected, self.hint = text, field, value, expected, hint
+
+    def spelled(self, spell: Callable[[str], str]) -> str:
+        """The sentence, with every field's name spelled by `spell`."""
+        return spell_names(f"{self.text}: {self.hint}" if self.hint else self.text, spell)
+
+    def __str__(self) -> str:
+        return self.spelled(str)
+
+
+def spell_names(text: str, spell: Callable[[str], str]) -> str:
+    """`text` with every name in braces spelled by `spell`."""
+    return re.sub(r"\{([a-z_]+)\}", lambda found: spell(found[1]), text)
+
+
+def refuse(field: str, value: object, expected: str, hint: str = "") -> RefusedError:
+    """The usual refusal: `field` must be `expected`, got `value`."""
+    return RefusedError(f"{{{field}}} must be {expected}, got {value!r}", field, value, expected, hint)
 
 
 def _is_real(value: object) -> bool:
@@ -35,17 +69,14 @@ def _is_real(value: object) -> bool:
 def real(name: str, value: float) -> float:
     """A finite number."""
     if not _is_real(value) or not isfinite(value):
-        raise _refuse(name, value, "a finite number")
+        raise refuse(name, value, "a finite number")
     return float(value)
 
 
 def positive(name: str, value: float, zero: bool = False) -> float:
     """A finite number above 0 (or from 0 on)."""
-    expected = "a finite number >= 0" if zero else "a finite number > 0"
-    if not _is_real(value) or not isfinite(value):
-        raise _refuse(name, value, expected)
-    if value < 0 or (value == 0 and not zero):
-        raise _refuse(name, value, expected)
+    if not _is_real(value) or not isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise refuse(name, value, "a finite number >= 0" if zero else "a finite number > 0")
     return float(value)
 
 
@@ -61,27 +92,32 @@ def loss_size(name: str, value: float, zero: bool = False) -> float:
 
 def _within(name: str, value: float, low: float, high: float) -> float:
     if not low * (1 - 1e-15) <= value <= high * (1 + 1e-15):
-        raise _refuse(name, value, f"between {low:g} and {high:g}")
+        raise refuse(name, value, f"between {low:g} and {high:g}")
     return float(value)
 
 
 def probability(name: str, value: float, open_ends: bool = False) -> float:
     """A number from 0 to 1, or strictly between them."""
-    expected = "a number strictly between 0 and 1" if open_ends else "a number from 0 to 1"
-    if not _is_real(value) or not 0 <= value <= 1:
-        raise _refuse(name, value, expected, _percent_hint(value))
-    if open_ends and not 0 < value < 1:
-        raise _refuse(name, value, expected)
+    if not _is_real(value) or not 0 <= value <= 1 or (open_ends and not 0 < value < 1):
+        expected = "a number strictly between 0 and 1" if open_ends else "a number from 0 to 1"
+        raise refuse(name, value, expected, _percent_hint(value))
     return float(value)
 
 
 def _percent_hint(value: float) -> str:
     """75 is most likely meant as 75 per cent."""
-    return f": did you mean {value / 100:g}?" if _is_real(value) and 1 < value < 100 else ""
+    return f"did you mean {value / 100:g}?" if _is_real(value) and 1 < value < 100 else ""
 
 
 def whole(name: str, value: int, low: int = 1) -> int:
     """A whole number from `low` on."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
-        raise _refuse(name, value, f"a whole number >= {low}")
+        raise refuse(name, value, f"a whole number >= {low}")
     return int(value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """One of a few words."""
+    if value not in allowed:
+        raise refuse(name, value, f"one of {', '.join(map(str, allowed))}")
+    return value

@@ -10,60 +10,66 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from msgspec import convert
+
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
-from deniable.calibration import Target, calibrate
-from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation
+from deniable.calibration import calibrate
+from deniable.loss.values import Upper
+from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
 from deniable.numbers import as_given
+from deniable.promises import SCORES, Promise, Question
+from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Document", "Question", "asked", "bare_failure", "choose", "demands", "explain", "found", "joined"]
+__all__ = [
+    "Document",
+    "Question",
+    "asked",
+    "bare_delta",
+    "choose",
+    "demands",
+    "exact_scores",
+    "explain",
+    "found",
+    "joined",
+]
 
 Document = dict[str, Any]
 TEXTBOOK = "Bernau et al. 2021, Theorem 2"
 """The source of the belief that is read off (epsilon, delta)."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of a release: at which delta (also the belief's failure probability), prior and FPRs."""
-
-    delta: float = 1e-5
-    prior: float = 0.5
-    fprs: tuple[float, ...] = (1e-3, 1e-2)
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
-
-
 def explain(mechanism: Mechanism, question: Question, given: Mapping[str, Any]) -> Document:
     """What `mechanism` means for a person; `given` is how the user described it, repeated under "input"."""
     loss = privacy_loss(mechanism, question.adjacency)
-    return {"schema": "deniable/explain/1", "input": asked(given, question), **_answer(mechanism, loss, question)}
+    return {"schema": "deniable/explain/2", "input": asked(given, question), **_answer(mechanism, loss, question)}
 
 
 def choose(
-    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
+    training: Callable[[float], Mechanism], promise: Promise, question: Question, given: Mapping[str, Any]
 ) -> Document:
     """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
-    return joined(found(training, target, question, given), demands(training, target, question))
+    return joined(found(training, promise, question, given), demands(training, promise, question))
 
 
 def found(
-    training: Callable[[float], Mechanism], target: Target, question: Question, given: Mapping[str, Any]
+    training: Callable[[float], Mechanism], promise: Promise, question: Question, given: Mapping[str, Any]
 ) -> Document:
     """The part of `choose` that is about the least noise itself."""
-    plan = calibrate(training, target, question.adjacency)
+    plan = calibrate(training, promise, question.adjacency)
     return {
-        "schema": "deniable/choose/1",
+        "schema": "deniable/choose/2",
         "input": asked(given, question),
         "noise": float(plan.value),
         **_answer(plan.mechanism, plan.loss, question),
     }
 
 
-def demands(training: Callable[[float], Mechanism], target: Target, question: Question) -> list[Document]:
+def demands(training: Callable[[float], Mechanism], promise: Promise, question: Question) -> list[Document]:
     """The part of `choose` that is about weaker analyses; it needs none of the other's results."""
-    return [_demand(name, training, target, question) for name in METHODS]
+    return [_demand(name, training, promise, question) for name in METHODS]
 
 
 def joined(exact: Document, weaker: list[Document]) -> Document:
@@ -73,17 +79,11 @@ def joined(exact: Document, weaker: list[Document]) -> Document:
 
 def asked(given: Mapping[str, Any], question: Question) -> Document:
     """What was described and what was asked, as the documents repeat it."""
-    answer = {"delta": question.delta, "prior": question.prior, "fpr": list(question.fprs)}
-    return {**given, **answer, "adjacency": question.adjacency.value}
+    return {**given, **question.document()}
 
 
 def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:
-    values = {
-        "epsilon": loss.epsilon(question.delta),
-        "advantage": loss.advantage(),
-        "accuracy": loss.accuracy(question.prior),
-    }
-    belief = _belief(mechanism, loss, question)
+    values, belief = _single(loss, question), _belief(mechanism, loss, question)
     errors = {name: _finite(value.error) for name, value in values.items()}
     return {
         "scores": _scores(values, belief, loss, question),
@@ -94,16 +94,32 @@ def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Docu
     }
 
 
+def exact_scores(mechanism: Mechanism, question: Question) -> Scores:
+    """Every score of `mechanism`, as `explain` tells them."""
+    loss = privacy_loss(mechanism, question.adjacency)
+    return convert(_scores(_single(loss, question), _belief(mechanism, loss, question), loss, question), Scores)
+
+
+def _single(loss: PrivacyLoss, question: Question) -> dict[str, Upper]:
+    """The scores that have one value, but for the belief, which may be another for a bare guarantee."""
+    asked = {name: score for name, score in reversed(SCORES.items()) if score.repeated() is None and name != "belief"}
+    return {name: score.ask(loss, **_parameters(score, question)) for name, score in asked.items()}
+
+
+def _parameters(score: type[Promise], question: Question) -> dict[str, Any]:
+    return {name: getattr(question, name) for name in score.asked_at()}
+
+
 @dataclass(frozen=True)
 class _Belief:
-    """The belief that is exceeded with probability at most `failure`; no error is known where it is only a bound."""
+    """The belief that is exceeded with probability at most `delta`; no error is known where it is only a bound."""
 
     value: float
-    failure: float
+    delta: float
     error: float | None
 
 
-def bare_failure(mechanism: Mechanism, delta: float) -> float | None:
+def bare_delta(mechanism: Mechanism, delta: float) -> float | None:
     """Of a bare guarantee, how often the belief that is told may be exceeded; None where the loss itself is known.
 
     (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken.
@@ -120,27 +136,26 @@ def bare_failure(mechanism: Mechanism, delta: float) -> float | None:
 
 def _belief(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> _Belief:
     """What holds for every release with this guarantee, or exactly for this mechanism where it is known."""
-    failure = bare_failure(mechanism, question.delta)
-    if failure is not None:
-        return _Belief(any_release_belief(loss.epsilon, failure, question.prior), failure, None)
+    delta = bare_delta(mechanism, question.delta)
+    if delta is not None:
+        return _Belief(any_release_belief(loss.epsilon, delta, question.prior), delta, None)
     exact = loss.belief(question.delta, question.prior)
     return _Belief(float(exact), question.delta, _finite(exact.error))
 
 
-def _scores(values: Mapping[str, float], belief: _Belief, loss: PrivacyLoss, question: Question) -> Document:
-    return {
-        "epsilon": _finite(values["epsilon"]),
-        "delta": question.delta,
-        "belief": belief.value,
-        "belief_failure": belief.failure,
-        "prior": question.prior,
-        "advantage": float(values["advantage"]),
-        "accuracy": float(values["accuracy"]),
-        "tpr": [{"fpr": fpr, "tpr": float(loss.tpr(fpr))} for fpr in question.fprs],
-        "ppv": [
-            {"fpr": fpr, "prior": question.prior, "ppv": float(loss.ppv(fpr, question.prior))} for fpr in question.fprs
-        ],
-    }
+def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, question: Question) -> Document:
+    """Every score of the table at the question's parameters; one with many values is a list."""
+    scores: Document = {"delta": question.delta, "prior": question.prior}
+    for name, score in SCORES.items():
+        at, listed = _parameters(score, question), score.repeated()
+        if name == "belief":
+            scores |= {"belief": belief.value, "belief_delta": belief.delta}
+        elif listed is None:
+            scores[name] = _finite(values[name])
+        elif at[listed]:
+            rows = [{**at, listed: one} for one in at[listed]]
+            scores[name] = [{**row, name: float(score.ask(loss, **row))} for row in rows]
+    return scores
 
 
 def _bounds(mechanism: Mechanism, epsilon: float, question: Question) -> Document:
@@ -165,9 +180,9 @@ def _bound(name: str, mechanism: Mechanism, question: Question) -> Document:
     return {score: _finite(known.epsilon), **proved}
 
 
-def _demand(name: str, training: Callable[[float], Mechanism], target: Target, question: Question) -> Document:
+def _demand(name: str, training: Callable[[float], Mechanism], promise: Promise, question: Question) -> Document:
     try:
-        noise = calibrate_by(name, training, target, question.delta, question.adjacency)
+        noise = calibrate_by(name, training, promise, question.delta, question.adjacency)
     except InapplicableError as reason:
         return {"name": name, "noise": None, "why": _short(reason)}
     if name != "classic":

@@ -12,11 +12,13 @@ With clipping norm C the sensitivity is C for `add-remove` and `zero-out` neighb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from math import log
+from typing import Any
 
-from deniable.checks import amount_of_noise, loss_size, probability, whole
+from deniable.checks import amount_of_noise, loss_size, positive, probability, refuse, whole
 
 __all__ = [
     "Adjacency",
@@ -30,7 +32,9 @@ __all__ = [
     "RandomizedResponse",
     "Subsampled",
     "TotalVariation",
+    "Training",
     "compose",
+    "named_adjacency",
 ]
 
 
@@ -43,6 +47,16 @@ class Adjacency(StrEnum):
     """One record exchanged for another (bounded); sensitivity 2C."""
     ZERO_OUT = "zero-out"
     """One record exchanged for an empty one whose contribution is zero; sensitivity C."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Adjacency:
+        """Whatever is no kind of neighbours is refused here, for everybody."""
+        hint = "batches are sampled, so it matters what neighbours are" if value is None else ""
+        raise refuse("adjacency", value, f"one of {', '.join(cls)}", hint)
+
+    def sensitivity(self, clip: float) -> float:
+        """The largest change of a sum of vectors clipped to norm `clip` between such neighbours."""
+        return 2 * clip if self is Adjacency.REPLACE else clip
 
 
 @dataclass(frozen=True)
@@ -199,3 +213,65 @@ def compose(*mechanisms: Mechanism) -> Mechanism:
     for mechanism in mechanisms:
         parts.extend(mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),))
     return Composed(tuple(parts))
+
+
+def named_adjacency(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Adjacency:
+    """The kind of neighbours that was named; it may be left out only where all kinds have the same loss.
+
+    Noise is relative to the sensitivity, so they differ where batches are sampled, and there alone.
+    """
+    if adjacency is None and not _samples(mechanism):
+        return Adjacency.ADD_REMOVE
+    return Adjacency(adjacency)  # type: ignore[arg-type]  # None is refused as any other text
+
+
+def _samples(mechanism: Mechanism) -> bool:
+    parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
+    return any(steps and isinstance(part, Subsampled) and 0 < part.rate < 1 for part, steps in parts)
+
+
+@dataclass(frozen=True)
+class Training:
+    """DP-SGD: in each of `steps`, Gaussian noise on the sum of gradients of a Poisson batch, clipped to norm `clip`.
+
+    `noise` is the multiplier: standard deviation / sensitivity. `rate` is the probability of each record to be in a
+    batch; at 1 every batch is all records. What is known without the clipping norm is in units of it.
+    """
+
+    noise: float
+    rate: float
+    steps: int
+    adjacency: Adjacency
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("noise", self.noise)
+        positive("clip", self.clip)
+        whole("steps", self.steps)
+        probability("rate", self.rate)
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+
+    @classmethod
+    def of(cls, described: Any) -> Training:
+        """From whatever has noise, rate, steps, clip and adjacency: settings, or a document's input."""
+        names = [field.name for field in fields(Training)]
+        if isinstance(described, Mapping):
+            return Training(**{name: described[name] for name in names if name in described})
+        return Training(**{name: getattr(described, name) for name in names})
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """All that an observer of every step sees."""
+        step: Mechanism = Gaussian(self.noise)
+        step = step if self.rate == 1 else step.subsampled(self.rate)
+        return step if self.steps == 1 else step.composed(self.steps)
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest change of the clipped sum between neighbours: 2C for replace, else C."""
+        return self.adjacency.sensitivity(self.clip)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on the sum."""
+        return self.noise * self.sensitivity

@@ -8,10 +8,11 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
 from deniable.bounds.concentrated import epsilon_to_rho
-from deniable.calibration import MOST_NOISE, Belief, Epsilon, Target, first_safe
+from deniable.calibration import MOST_NOISE, first_safe
 from deniable.checks import probability
 from deniable.loss.roots import falls_to
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
+from deniable.promises import Belief, Epsilon, Promise
 from deniable.scores import privacy_loss
 
 __all__ = ["LEAST_NOISE", "METHODS", "InapplicableError", "calibrate_by"]
@@ -25,9 +26,9 @@ LEAST_NOISE = 1e-3
 def calibrate_by(
     name: str,
     mechanism_of: Callable[[float], Mechanism],
-    target: Target,
+    target: Promise,
     delta: float,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
 ) -> float:
     """The least noise with which analysis `name` (one of `METHODS`) proves the promise.
 
@@ -37,7 +38,8 @@ def calibrate_by(
     the mechanism, or no noise up to 1e9 will do.
     """
     probability("delta", delta, open_ends=True)
-    kind, failure = Adjacency(adjacency), target.failure if isinstance(target, Belief) else delta
+    kind = None if adjacency is None else Adjacency(adjacency)
+    failure = target.delta if isinstance(target, Belief) else delta
     weakest = _weakest(target, name == "kl", delta, kind)
     epsilon = min(max(weakest, 1e-9), 1e3)
     rho, tail = epsilon_to_rho(epsilon, failure), -log(failure)
@@ -66,7 +68,7 @@ def calibrate_by(
 
 
 @lru_cache(maxsize=64)  # the analyses are asked in turn
-def _weakest(target: Target, of_variation: bool, delta: float, adjacency: Adjacency) -> float:
+def _weakest(target: Promise, of_variation: bool, delta: float, adjacency: Adjacency | None) -> float:
     """The largest epsilon at `delta` (or total variation) that keeps the promise; negative where none does.
 
     For a belief the epsilon is the loss that may be exceeded as seldom as was promised, and total variation alpha

@@ -1,211 +1,279 @@
-"""Which settings go together: from checked numbers to a mechanism, a training or a promise.
+"""What people describe: releases and trainings, field by field, and which of them go together.
 
-The command line and the planner ask alike. A refusal names settings as the command line spells them (`--batch`).
+The command line and the planner ask alike: from checked numbers to a mechanism or a promise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from deniable.calibration import (
-    Accuracy,
-    Advantage,
-    Belief,
-    Epsilon,
-    PositivePredictiveValue,
-    Target,
-    TruePositiveRate,
-)
-from deniable.checks import MOST_STEPS
-from deniable.document import Question
+from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
+from deniable.fields import Field
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
-    Gaussian,
     GaussianDP,
     Laplace,
     Mechanism,
     RandomizedResponse,
     TotalVariation,
+    Training,
 )
+from deniable.promises import PARAMETERS, SCORES, Promise, Question
 
-__all__ = ["described", "promised", "question", "trained"]
+__all__ = ["COUNTED", "LOCAL", "RELEASES", "SAMPLED", "described", "promised", "question", "trained"]
 
 Values = Mapping[str, Any]
+Family = Callable[[float], Mechanism]
+"""A release by its noise."""
 
-GAUSSIAN = "gaussian"
-_LOCAL = ("laplace", "randomized-response")
-_COUNTED = ("records", "batch", "epochs")
-_SAMPLED = ("rate", "steps")
-_RELEASES: dict[str, tuple[str, ...]] = {
-    "epsilon": (),
-    "tvd": (),
-    "gdp": (),
-    "noise": (*_SAMPLED, *_COUNTED),
-    "laplace": (),
-    "randomized_response": ("categories", "features"),
+GAUSSIAN, LAPLACE, RESPONSE = "gaussian", "laplace", "randomized-response"
+MECHANISMS = GAUSSIAN, LAPLACE, RESPONSE
+
+
+def _by_name(*fields: Field) -> dict[str, Field]:
+    return {field.name: field for field in fields}
+
+
+COUNTED = _by_name(
+    Field("records", "N", "Number of training records.", "whole", (2, 1e12)).on_page(
+        "Records", "People in the training data.", (2, 10**9), (100, 10_000_000), 60_000
+    ),
+    Field("batch", "B", "Expected batch size: the sampling rate is B/N.", "whole").on_page(
+        "Batch", "Records in a step, on average.", (1, 10**9), (1, 100_000), 300
+    ),
+    Field("epochs", "E", "Passes over the data: there are E x ceil(N/B) steps.", "whole", (1, 1e6)).on_page(
+        "Epochs", "Passes over the data.", (1, 10**5), (1, 1000), 30
+    ),
+)
+"""A training by its records."""
+SAMPLED = _by_name(
+    Field("rate", "Q", "Sampling rate: each record joins a step with probability Q. Default 1.", "probability").on_page(
+        "Rate", "", (1e-7, 1)
+    ),
+    Field("steps", "T", "Number of training steps.", "whole", (1, MOST_STEPS)).on_page("Steps", "", (1, 10**7)),
+)
+"""A training by its rate."""
+LOCAL = _by_name(
+    Field("categories", "K", "Possible values of each answer. Default 2.", "whole", (2, 1e9)).on_page(
+        "Possible answers", "To each question.", (2, 10**6), (2, 1000), 2
+    ),
+    Field("features", "F", "Answers per person. Default 1.", "whole", (1, 1e6)).on_page(
+        "Questions", "Answers of each person.", (1, 2000), (1, 1000), 1
+    ),
+)
+"""Answers that are randomized before they leave a person's device."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One way to describe a release; `companions` describe it further."""
+
+    field: Field
+    kind: str
+    """As the page lists it."""
+    companions: Mapping[str, Field]
+    build: Callable[[float, Values, Question], Mechanism]
+    """From the field's number, all numbers and what is asked."""
+
+
+_NOISE = (
+    "Gaussian noise of Z x sensitivity: one release, or every step of a training, described by {rate} {steps} or by "
+    "{records} {batch} {epochs}."
+)
+RELEASES: dict[str, Release] = {
+    release.field.name: release
+    for release in (
+        Release(
+            Field(
+                "epsilon",
+                "E",
+                "An (E, D)-DP guarantee with D from {delta}; for pure DP, {delta} 0.",
+                "from zero",
+                (0, 1e6),
+            ).on_page("Epsilon", "Of an (epsilon, delta) guarantee.", (0, 100), (0.05, 20), 1.0),
+            "an (epsilon, delta) guarantee",
+            {},
+            lambda epsilon, values, asked: ApproximateDP(epsilon, asked.delta),
+        ),
+        Release(
+            Field("tvd", "A", "A total variation (membership advantage) of at most A.", "probability").on_page(
+                "Total variation", "Membership advantage of at most this.", (0, 1), (1, 99), 0.1, "linear", True
+            ),
+            "a total variation",
+            {},
+            lambda alpha, values, asked: TotalVariation(alpha),
+        ),
+        Release(
+            Field("gdp", "MU", "A MU-GDP (Gaussian DP) guarantee.", "from zero", (0, 1e3)).on_page(
+                "Mu", "Of a mu-GDP guarantee.", (0, 100), (0.02, 10), 1.0
+            ),
+            "a mu-GDP guarantee",
+            {},
+            lambda mu, values, asked: GaussianDP(mu),
+        ),
+        Release(
+            Field("noise", "Z", _NOISE, "positive", (1e-2, 1e6)).on_page(
+                "Noise", "Standard deviation of the noise / sensitivity, in every step.", (0.2, 1e5), (0.3, 50), 1.0
+            ),
+            "a noise in training",
+            {**SAMPLED, **COUNTED},
+            lambda noise, values, asked: _training(*_schedule(values, default_steps=1), asked.adjacency)(noise),
+        ),
+        Release(
+            Field("laplace", "B", "Laplace noise of scale B x sensitivity.", "positive", (1e-3, 1e6)).on_page(
+                "Laplace scale", "Scale of the noise / sensitivity.", (1e-2, 1e5), (0.1, 50), 1.0
+            ),
+            "Laplace noise",
+            {},
+            lambda scale, values, asked: Laplace(scale),
+        ),
+        Release(
+            Field(
+                "randomized_response", "EPS", "Randomized response, EPS per answer.", "positive", (1e-6, 700)
+            ).on_page(
+                "Epsilon of each answer",
+                "The true value is e^epsilon times as likely as another.",
+                (1e-3, 100),
+                (0.05, 10),
+                1.0,
+            ),
+            "randomized response",
+            LOCAL,
+            lambda epsilon, values, asked: _answering(epsilon, **_answers(values)),
+        ),
+    )
 }
-_PROMISES: dict[str, tuple[str, ...]] = {
-    "belief": (),
-    "advantage": (),
-    "accuracy": (),
-    "tpr": ("fpr",),
-    "ppv": ("fpr",),
-    "epsilon": (),
-}
+"""What may have been released, in the order in which it is listed."""
 
 
 def question(values: Values, adjacency: str | None) -> Question:
-    """What is asked, with the defaults: delta is 1/N where the number of records is known."""
-    try:
-        kind = Adjacency(adjacency or Adjacency.ADD_REMOVE)
-    except ValueError:
-        raise ValueError(f"--adjacency must be one of {', '.join(Adjacency)}, got {adjacency!r}") from None
-    delta = values.get("delta", 1 / values["records"] if "records" in values else Question.delta)
-    if delta == 1:
-        raise ValueError("--delta must be a number below 1, got 1: it would promise nothing")
-    return Question(delta, values.get("prior", Question.prior), values.get("fpr", Question.fprs), kind)
+    """What is asked, with the defaults; neighbours are add-remove where none are named."""
+    return Question.of(values, Adjacency(adjacency or Adjacency.ADD_REMOVE))
 
 
-def described(values: Values, delta: float) -> tuple[Mechanism, dict[str, Any]]:
+def described(values: Values, asked: Question) -> tuple[Mechanism, dict[str, Any]]:
     """The release that `explain` was asked about, and its description for the document."""
-    name = _only(_RELEASES, values, "what was released")
-    for owner, companions in _RELEASES.items():
-        for stray in companions:
+    name = _only(RELEASES, values, "what was released")
+    for owner, other in RELEASES.items():
+        for stray in other.companions:
             if stray in values and owner != name:
-                raise ValueError(f"{_given(values, stray)} goes with {_option(owner)}, not with {_option(name)}")
+                raise _contradiction(values, stray, f"goes with {{{owner}}}, not with {{{name}}}")
+    mechanism = RELEASES[name].build(values[name], values, asked)
     if name == "noise":
-        rate, steps = _schedule(values, default_steps=1)
-        return _training(rate, steps)(values["noise"]), _described(values, ("noise",), rate, steps)
-    answers = {"categories": values.get("categories", 2), "features": values.get("features", 1)}
-    builders: dict[str, Callable[[float], Mechanism]] = {
-        "epsilon": lambda epsilon: ApproximateDP(epsilon, delta),
-        "tvd": TotalVariation,
-        "gdp": GaussianDP,
-        "laplace": Laplace,
-        "randomized_response": lambda epsilon: RandomizedResponse(epsilon, answers["categories"]).composed(
-            answers["features"]
-        ),
-    }
-    extra = answers if name == "randomized_response" else {}
-    return builders[name](values[name]), {name: values[name], **extra}
+        return mechanism, _described(values, name, *_schedule(values, default_steps=1))
+    return mechanism, {name: values[name], **(_answers(values) if name == "randomized_response" else {})}
 
 
-def trained(values: Values, mechanism: str | None = None) -> tuple[Callable[[float], Mechanism], dict[str, Any]]:
+def trained(values: Values, asked: Question, mechanism: str | None = None) -> tuple[Family, dict[str, Any]]:
     """The release whose noise `choose` is to find, and its description with the promise, for the document.
 
     A training, unless `mechanism` names a local one: Laplace noise of that scale, or randomized response with epsilon
     1 / noise for each answer.
     """
-    name = _only(_PROMISES, values, "the promise")
-    kind = mechanism or GAUSSIAN
-    if kind not in _LOCAL and kind != GAUSSIAN:
-        raise ValueError(f"--mechanism must be one of {GAUSSIAN}, {', '.join(_LOCAL)}, got {mechanism!r}")
-    for stray in (*_COUNTED, *_SAMPLED) if kind in _LOCAL else ():
+    name = _only(SCORES, values, "the promise")
+    kind = one_of("mechanism", mechanism or GAUSSIAN, MECHANISMS)
+    for stray in (*COUNTED, *SAMPLED) if kind != GAUSSIAN else ():
         if stray in values and stray != "records":  # the records still tell delta
-            raise ValueError(f"{_given(values, stray)} describes a training: it does not go with --mechanism {kind}")
-    for stray in () if kind == "randomized-response" else ("categories", "features"):
+            raise _contradiction(values, stray, f"describes a training: it does not go with {{mechanism}} {kind}")
+    for stray in () if kind == RESPONSE else LOCAL:
         if stray in values:
-            raise ValueError(f"{_given(values, stray)} goes with --mechanism randomized-response, not with {kind}")
+            raise _contradiction(values, stray, f"goes with {{mechanism}} {RESPONSE}, not with {kind}")
     if kind == GAUSSIAN:
         rate, steps = _schedule(values, default_steps=None)
-        return _training(rate, steps), _described(values, (name,), rate, steps)
-    kept = {key: values[key] for key in (name, "records") if key in values}
-    if kind == "laplace":
-        return Laplace, {**kept, "mechanism": kind}
-    answers = {"categories": values.get("categories", 2), "features": values.get("features", 1)}
-    return _answering(**answers), {**kept, "mechanism": kind, **answers}
+        return _training(rate, steps, asked.adjacency), _described(values, name, rate, steps)
+    kept = {key: values[key] for key in (name, "records") if key in values} | {"mechanism": kind}
+    if kind == LAPLACE:
+        return Laplace, kept
+    answers = _answers(values)
+    return lambda noise: _answering(1 / noise, **answers), {**kept, **answers}
 
 
-def promised(values: Values, asked: Question) -> Target:
-    """The promise that `choose` was asked to keep; ValueError names the option where no noise can keep it."""
-    name = _only(_PROMISES, values, "the promise")
-    for needed in _PROMISES[name]:
+def promised(values: Values, asked: Question) -> Promise:
+    """The promise that `choose` was asked to keep; `RefusedError` names the field where no noise can keep it."""
+    name = _only(SCORES, values, "the promise")
+    at = {needed: getattr(asked, needed) for needed in SCORES[name].asked_at()}
+    for needed in (one for one in at if PARAMETERS[one].repeatable):
         if needed not in values:
-            raise ValueError(f"{_option(needed)} is missing: {_option(name)} needs it")
-    if name in ("tpr", "ppv") and len(asked.fprs) > 1:
-        raise ValueError(f"--fpr must be given once with {_option(name)}, got {len(asked.fprs)} values")
+            raise RefusedError(f"{{{needed}}} is missing: {{{name}}} needs it", needed)
+        if len(at[needed]) > 1:
+            text = f"{{{needed}}} must be given once with {{{name}}}, got {len(at[needed])} values"
+            raise RefusedError(text, needed, at[needed], "one value")
+        at[needed] = at[needed][0]
     if asked.delta == 0:
-        raise ValueError("--delta must be a number strictly between 0 and 1, got 0: Gaussian noise needs more than 0")
-    bound, fpr = values[name], asked.fprs[0]
-    builders: dict[str, Callable[[], Target]] = {
-        "belief": lambda: Belief(bound, asked.delta, asked.prior),
-        "advantage": lambda: Advantage(bound),
-        "accuracy": lambda: Accuracy(bound, asked.prior),
-        "tpr": lambda: TruePositiveRate(bound, fpr),
-        "ppv": lambda: PositivePredictiveValue(bound, fpr, asked.prior),
-        "epsilon": lambda: Epsilon(bound, asked.delta),
-    }
-    try:
-        return builders[name]()
-    except ValueError as refused:  # its arguments are named like the options
-        raise ValueError(f"--{refused}") from None
+        raise refuse("delta", 0, "a number strictly between 0 and 1", "Gaussian noise needs more than 0")
+    return SCORES[name](values[name], **at)
 
 
 def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
-    """Sampling rate and number of steps, from --rate and --steps or from --records, --batch and --epochs."""
-    counted = [name for name in _COUNTED if name in values]
-    sampled = [name for name in _SAMPLED if name in values]
+    """Sampling rate and number of steps, from rate and steps or from records, batch and epochs."""
+    counted = [name for name in COUNTED if name in values]
+    sampled = [name for name in SAMPLED if name in values]
     if counted and sampled:
-        both = f"{_given(values, sampled[0])} contradicts {_given(values, counted[0])}"
-        raise ValueError(f"{both}: give {_ways()}, not both")
+        contradicts = f"contradicts {_given(values, counted[0])}: give {_WAYS}, not both"
+        raise _contradiction(values, sampled[0], contradicts)
     if counted:
-        for name in _COUNTED:
-            if name not in values:
-                raise ValueError(f"{_option(name)} is missing: {_list(_COUNTED)} go together")
-        records, batch, epochs = (values[name] for name in _COUNTED)
-        if batch > records:
-            raise ValueError(f"--batch must be a whole number from 1 to --records ({records}), got {batch}")
-        steps = -(-records // batch) * epochs
-        if steps > MOST_STEPS:
-            raise ValueError(f"--epochs must give at most {MOST_STEPS:g} steps, got {epochs:g}: {steps:g} steps")
-        return batch / records, steps
+        return _counted(values)
     if default_steps is None and "steps" not in values:
-        raise ValueError(f"--steps is missing: describe the training by {_ways()}")
+        raise RefusedError("{steps} is missing", "steps", hint=f"describe the training by {_WAYS}")
     return values.get("rate", 1.0), values.get("steps", default_steps)
 
 
-def _training(rate: float, steps: int) -> Callable[[float], Mechanism]:
-    def of(noise: float) -> Mechanism:
-        step: Mechanism = Gaussian(noise)
-        step = step.subsampled(rate) if rate < 1 else step
-        return step.composed(steps) if steps > 1 else step
-
-    return of
+_WAYS = "{records} {batch} {epochs} or {rate} {steps}"
 
 
-def _answering(categories: int, features: int) -> Callable[[float], Mechanism]:
-    """Randomized response to several questions, by its noise 1 / epsilon."""
-    return lambda noise: RandomizedResponse(1 / noise, categories).composed(features)
+def _counted(values: Values) -> tuple[float, int]:
+    for name in COUNTED:
+        if name not in values:
+            raise RefusedError(f"{{{name}}} is missing: {_list(COUNTED)} go together", name)
+    records, batch, epochs = (values[name] for name in COUNTED)
+    if batch > records:
+        expected = f"a whole number from 1 to {{records}} ({records})"
+        raise RefusedError(f"{{batch}} must be {expected}, got {batch}", "batch", batch, expected)
+    steps = -(-records // batch) * epochs
+    if steps > MOST_STEPS:
+        expected = f"such that there are at most {MOST_STEPS:g} steps"
+        text = f"{{epochs}} must give at most {MOST_STEPS:g} steps, got {epochs:g}: {steps:g} steps"
+        raise RefusedError(text, "epochs", epochs, expected)
+    return batch / records, steps
 
 
-def _described(values: Values, names: Iterable[str], rate: float, steps: int) -> dict[str, Any]:
-    named = {name: values[name] for name in (*names, *_COUNTED) if name in values}
+def _training(rate: float, steps: int, adjacency: Adjacency) -> Family:
+    return lambda noise: Training(noise, rate, steps, adjacency).mechanism
+
+
+def _answers(values: Values) -> dict[str, int]:
+    return {"categories": values.get("categories", 2), "features": values.get("features", 1)}
+
+
+def _answering(epsilon: float, categories: int, features: int) -> Mechanism:
+    return RandomizedResponse(epsilon, categories).composed(features)
+
+
+def _described(values: Values, name: str, rate: float, steps: int) -> dict[str, Any]:
+    named = {name: values[name] for name in (name, *COUNTED) if name in values}
     return {**named, "rate": rate, "steps": steps}
 
 
 def _only(choices: Iterable[str], values: Values, what: str) -> str:
     given = [name for name in choices if name in values]
     if not given:
-        raise ValueError(f"name {what}: exactly one of {_list(choices)} is needed")
+        raise RefusedError(f"name {what}: exactly one of {_list(choices)} is needed")
     if len(given) > 1:
-        both = f"{_given(values, given[1])} contradicts {_given(values, given[0])}"
-        raise ValueError(f"{both}: give exactly one of {_list(choices)}")
+        contradicts = f"contradicts {_given(values, given[0])}: give exactly one of {_list(choices)}"
+        raise _contradiction(values, given[1], contradicts)
     return given[0]
 
 
+def _contradiction(values: Values, field: str, why: str) -> RefusedError:
+    return RefusedError(f"{_given(values, field)} {why}", field, values[field])
+
+
 def _given(values: Values, name: str) -> str:
-    return f"{_option(name)} {values[name]:g}"
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return f"{{{name}}} {values[name]:g}"
 
 
 def _list(names: Iterable[str]) -> str:
-    return ", ".join(map(_option, names))
-
-
-def _ways() -> str:
-    return "--records --batch --epochs or --rate --steps"
+    return ", ".join(f"{{{name}}}" for name in names)

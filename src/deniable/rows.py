@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.document import Document
-from deniable.numbers import as_given, at_most, chance, percent_as_given, percent_at_most
-from deniable.words import chosen, failure
+from deniable.numbers import as_given, at_most, percent_at_most
+from deniable.promises import SCORES, Epsilon
+from deniable.words import chosen, delta_as_given
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
 
@@ -23,29 +24,28 @@ _NAMES = {
 
 def figures(document: Document) -> dict[str, str]:
     """The figures that stand out."""
-    scores = document["scores"]
     noise = {"noise": chosen(document)} if "noise" in document else {}
-    shares = {name: percent_at_most(scores[name]) for name in ("belief", "advantage", "accuracy")}
-    return {**noise, **shares, "epsilon": _epsilon(scores["epsilon"])}
+    return noise | {name: SCORES[name].rounded(value) for name, value in _single(document)}
+
+
+def _single(document: Document) -> Iterator[tuple[str, float | None]]:
+    """The scores that have one value."""
+    scores = document["scores"]
+    yield from ((name, scores[name]) for name in SCORES if name in scores and not isinstance(scores[name], list))
 
 
 def score_rows(document: Document) -> Iterator[tuple[str, str]]:
     """What the strongest attack can reach: a label, and at most what."""
-    scores = document["scores"]
-    prior, delta = percent_as_given(scores["prior"]), failure(document)
-    rare = scores["belief_failure"]
-    exception = f" (chance of more: {chance(rare)})" if rare else ""
-    yield f"Belief, starting from {prior}{exception}", percent_at_most(scores["belief"])
-    for label, belief in _other_beliefs(document):
-        yield label, percent_at_most(belief)
-    yield "Membership advantage (TPR - FPR; total variation)", percent_at_most(scores["advantage"])
-    yield f"Right guesses of an attack, where {prior} are members", percent_at_most(scores["accuracy"])
-    for row in scores["tpr"]:
-        yield f"Members found (TPR), at {percent_as_given(row['fpr'])} false alarms (FPR)", percent_at_most(row["tpr"])
-    for row in scores["ppv"]:
-        label = f"If flagged (at {percent_as_given(row['fpr'])} false alarms): chance to be a member (PPV)"
-        yield label, percent_at_most(row["ppv"])
-    yield f"Epsilon at delta {delta}", _epsilon(scores["epsilon"])
+    scores, delta = document["scores"], delta_as_given(document)
+    for name, score in SCORES.items():
+        found = scores.get(name, [])
+        own_delta = {"delta": scores.get(f"{name}_delta", scores["delta"])}
+        listed = found if isinstance(found, list) else [scores | own_delta]
+        for row in listed:
+            at = {parameter: row[parameter] for parameter in score.asked_at()}
+            yield score.row(at, delta), score.rounded(row[name])
+        if name == "belief":
+            yield from _other_beliefs(document)
 
 
 def demand_rows(document: Document) -> Iterator[dict[str, str]]:
@@ -73,12 +73,12 @@ def _price(method: Document) -> tuple[bool, float]:
 def analysis_rows(document: Document) -> Iterator[dict[str, str]]:
     """What weaker analyses say of the same release, where more than a bare guarantee is known."""
     scores = document["scores"]
-    exact = {"epsilon": _epsilon(scores["epsilon"]), "advantage": percent_at_most(scores["advantage"])}
+    exact = {"epsilon": Epsilon.rounded(scores["epsilon"]), "advantage": percent_at_most(scores["advantage"])}
     yield {"name": "exact", "label": _NAMES["exact"], **exact}
     for name, bound in _analysed(document):
         if "why" not in bound:
             advantage = percent_at_most(bound["advantage"]) if "advantage" in bound else ""
-            epsilon = _epsilon(bound["epsilon"]) if "epsilon" in bound else ""
+            epsilon = Epsilon.rounded(bound["epsilon"]) if "epsilon" in bound else ""
             yield {"name": name, "label": _NAMES[name] + _mark(bound), "epsilon": epsilon, "advantage": advantage}
 
 
@@ -94,11 +94,11 @@ def is_mechanism(document: Document) -> bool:
     return not {"epsilon", "tvd", "gdp"} & document["input"].keys() or "noise" in document
 
 
-def _other_beliefs(document: Document) -> Iterator[tuple[str, float]]:
+def _other_beliefs(document: Document) -> Iterator[tuple[str, str]]:
     """The belief that textbooks read off epsilon and delta, where it is another: it may be too low."""
     read_off, told = document["bounds"]["theorem_2"]["belief"], document["scores"]["belief"]
     if percent_at_most(read_off) != percent_at_most(told):
-        yield "  textbook reading of epsilon and delta: may be too low", read_off
+        yield "  textbook reading of epsilon and delta: may be too low", percent_at_most(read_off)
 
 
 def _analysed(document: Document) -> Iterator[tuple[str, Document]]:
@@ -107,7 +107,3 @@ def _analysed(document: Document) -> Iterator[tuple[str, Document]]:
 
 def _mark(entry: Document) -> str:
     return "" if entry.get("proved", True) else " (not proved)"
-
-
-def _epsilon(value: float | None) -> str:
-    return "infinite" if value is None else at_most(value)

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from deniable.checks import probability, real, whole
 from deniable.loss import Pair, Upper, dominating_pair
 from deniable.loss.effort import ends_in_time
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
@@ -225,14 +225,14 @@ class PrivacyLoss:
         return self._exceeded(1 - p)
 
     @ends_in_time
-    def belief(self, failure: float, prior: float = 0.5) -> Upper:
-        """The posterior belief in membership that is exceeded with probability at most `failure` (erratum 4).
+    def belief(self, delta: float, prior: float = 0.5) -> Upper:
+        """The posterior belief in membership that is exceeded with probability at most `delta` (erratum 4).
 
         Exact, from the quantile of the loss; Bernau 2021, Theorem 2 instead reads the belief off (epsilon, delta).
         """
-        probability("failure", failure)
+        probability("delta", delta)
         probability("prior", prior)
-        loss = self._exceeded(failure)
+        loss = self._exceeded(delta)
         return Upper.between(posterior(loss.least, prior), posterior(loss, prior))
 
     @ends_in_time
@@ -275,6 +275,6 @@ def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
     return posterior(log(tpr) - log(fpr), prior) if tpr > 0 else 0.0
 
 
-def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PrivacyLoss:
-    """The exact privacy loss of `mechanism` between neighbours of the given kind."""
-    return PrivacyLoss(dominating_pair(mechanism, Adjacency(adjacency)))
+def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> PrivacyLoss:
+    """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples."""
+    return PrivacyLoss(dominating_pair(mechanism, named_adjacency(mechanism, adjacency)))

@@ -9,6 +9,8 @@ The file is a row of records, each a head of 64 bytes (mark, number, length, SHA
 and a body. Record -1 holds the settings; record n holds block n: the settings' SHA-256 and the arrays. Every byte is
 under a checksum, and each record begins with the mark, so damage to one leaves the others readable. Hand-written for
 that: SQLite, which version 0.1.0 used, has checksums neither for its rows nor for its pages.
+
+A campaign's answer (audit.json and its like) lies beside the blocks, with a checksum of its own (`write_document`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,18 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["FILE", "Store", "StoreError", "canonical", "kept", "opened", "read_document", "replace_file"]
+__all__ = [
+    "FILE",
+    "Store",
+    "StoreError",
+    "canonical",
+    "kept",
+    "opened",
+    "read_document",
+    "replace_file",
+    "verified",
+    "write_document",
+]
 
 FILE = "trials.blocks"
 OLD_FILE = "trials.sqlite"
@@ -46,6 +59,8 @@ _SETTINGS, _VOID = -1, -2
 _DIGEST_BYTES = 32
 _RESUME = "go on with --resume, which plays again what is damaged and keeps the rest"
 _LARGEST_DOCUMENT_BYTES = 256 * 2**20
+_CHECKSUM = "checksum"
+"""The last member of a document on disk: the SHA-256 of all others in their canonical text."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,9 +90,27 @@ def replace_file(path: Path, content: bytes) -> None:
         raise type(error)(error.errno, f"cannot be written ({error.strerror})", str(path)) from error
 
 
-def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON document for people and machines, whole or not at all."""
-    replace_file(path, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+def write_document(path: Path, document: Mapping[str, Any], indent: int = 2) -> None:
+    """Write a JSON document for people and machines, whole or not at all, with its checksum as the last member."""
+    plain = json.loads(json.dumps(document, allow_nan=False))  # as it will be read
+    sealed = {**plain, _CHECKSUM: _checksum(plain)}
+    replace_file(path, (json.dumps(sealed, indent=indent) + "\n").encode())
+
+
+def verified(document: dict[str, Any]) -> dict[str, Any]:
+    """A document that was read, without its checksum; ValueError where it is not as it was written.
+
+    One without a checksum (printed with --json, or of version 0.1.0) is taken as it is. Its text may be laid out anew:
+    the checksum is of the values.
+    """
+    plain = {name: value for name, value in document.items() if name != _CHECKSUM}
+    if _CHECKSUM in document and document[_CHECKSUM] != _checksum(plain):
+        raise ValueError("a value was changed since it was written: its checksum differs")
+    return plain
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    return sha256(canonical(document).encode()).hexdigest()
 
 
 def read_document(path: Path, *needed: str) -> dict[str, Any]:
@@ -92,7 +125,10 @@ def read_document(path: Path, *needed: str) -> dict[str, Any]:
     if lacking or not isinstance(document, dict):
         what = f"it has no {lacking[0]!r}" if lacking else "it is no JSON object"
         raise ValueError(f"{path} is damaged or of another kind, {what}: delete it, or write it again")
-    return document
+    try:
+        return verified(document)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, {error}: delete it, or write it again") from error
 
 
 def _refuse_constant(name: str) -> None:

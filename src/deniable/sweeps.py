@@ -44,7 +44,7 @@ def sweep(function: Callable[[float], float], settings: ArrayLike, precision: fl
     """`function` at every one of `settings` (one dimension, any order), on the safe side.
 
     `function` is a score or a calibration by one setting, such as
-    ``lambda noise: privacy_loss(Gaussian(noise).subsampled(0.01).composed(1000)).epsilon(1e-5)``; whole settings are
+    ``lambda noise: privacy_loss(Gaussian(noise).composed(1000)).epsilon(1e-5)``; whole settings are
     given to it as `int`. `precision` is the relative error above which values are computed rather than interpolated.
     """
     given = np.asarray(settings)

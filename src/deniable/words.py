@@ -18,12 +18,13 @@ from deniable.numbers import (
     percent_as_given,
     percent_at_most,
 )
+from deniable.promises import promise_in
 
 __all__ = [
     "assessment",
     "chosen",
+    "delta_as_given",
     "engineering",
-    "failure",
     "guessed",
     "meaning",
     "observed",
@@ -33,7 +34,6 @@ __all__ = [
     "weakness",
 ]
 
-_PROMISES = ("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon")
 _ADJACENCIES = {
     "add-remove": ("one record more or less", "C"),
     "replace": ("one record exchanged for another", "2C"),
@@ -106,7 +106,7 @@ def _weak(scores: Document) -> str:
 
 def _not_rare(document: Document) -> str:
     """Where the limit on the belief may be exceeded often, or for more than one of the records on average."""
-    often, records = document["scores"]["belief_failure"], document["input"].get("records")
+    often, records = document["scores"]["belief_delta"], document["input"].get("records")
     many = bool(records) and document["input"]["delta"] * records > 1 + 1e-9
     if document["scores"]["belief"] >= 1 or not (many or often > NOT_RARE):
         return ""
@@ -129,8 +129,8 @@ def assessment(document: Document) -> str:
     epsilon = "no finite epsilon" if scores["epsilon"] is None else f"epsilon {at_most(scores['epsilon'])}"
     neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
     terms = (
-        f"In the terms of differential privacy this is {epsilon} at delta {failure(document)} for neighbours that "
-        f"differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
+        f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(document)} for neighbours "
+        f"that differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
     said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
@@ -175,7 +175,7 @@ def _guaranteed(document: Document) -> str:
         return f"The release promises a total variation of at most {percent_as_given(given['tvd'])}."
     if "gdp" in given:
         return f"The release promises {as_given(given['gdp'])}-GDP (Gaussian differential privacy)."
-    return f"The release promises ({as_given(given['epsilon'])}, {failure(document)})-differential privacy."
+    return f"The release promises ({as_given(given['epsilon'])}, {delta_as_given(document)})-differential privacy."
 
 
 def promise_kept(document: Document) -> str:
@@ -187,7 +187,8 @@ def promise_kept(document: Document) -> str:
     }.get(kind, f"Noise multiplier {noise}")
     if _is_least(document):
         what = f"Even {what[0].lower()}{what[1:]} (less noise is not tried)"
-    return f"{what} keeps your promise: {_promise(document)}."
+    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
+    return f"{what} keeps your promise: {promise_in(document['input']).told(about, delta_as_given(document))}."
 
 
 def engineering(document: Document) -> str:
@@ -215,26 +216,8 @@ def chosen(document: Document) -> str:
     return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
 
 
-def _promise(document: Document) -> str:
-    given = document["input"]
-    name = next(name for name in _PROMISES if name in given)
-    bound, fpr, prior = (percent_as_given(share) for share in (min(given[name], 1), given["fpr"][0], given["prior"]))
-    start, members = f" who starts at {prior}", f" where {prior} are members"
-    about = "which record it is" if _is_response(given) else "that a person is in the data"
-    return {
-        "belief": f"nobody{start} becomes more than {bound} sure {about}, except with a chance of "
-        f"{chance(given['delta'])}",
-        "advantage": f"no attack has a membership advantage above {bound}",
-        "accuracy": f"no attack guesses right more than {bound} of the time{members}",
-        "tpr": f"an attack with {fpr} false alarms finds at most {bound} of the members",
-        "ppv": f"if an attacker with {fpr} false alarms flags someone{members}, the chance that they really were in "
-        f"the data is at most {bound}",
-        "epsilon": f"the release is ({as_given(given[name])}, {failure(document)})-differentially private",
-    }[name]
-
-
-def failure(document: Document) -> str:
-    """The failure probability as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
+def delta_as_given(document: Document) -> str:
+    """Delta as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
     delta, records = document["input"]["delta"], document["input"].get("records")
     return f"1/{as_given(records)}" if records and delta == 1 / records else as_given(delta)
 
@@ -299,7 +282,7 @@ def _watches(given: Document) -> str:
 def _ending(document: Document) -> str:
     scores = document["scores"]
     about = "which record it is" if _is_response(document["input"]) else "that this person is in the data"
-    rare = scores["belief_failure"]
+    rare = scores["belief_delta"]
     if scores["belief"] >= 1:
         certain = f"possibly certain {about}"
         return f"{certain}, also if cases with a chance of {chance(rare)} are left aside" if rare else certain

@@ -12,7 +12,9 @@ from deniable.training.settings import Neighbours, TrainingSettings
 
 RNG = np.random.default_rng(0)
 DATA = Neighbours.of(RNG.normal(size=(15, 8, 8)), RNG.integers(0, 10, 15), 4, (RNG.normal(size=(8, 8)), 2))
-BASE = TrainingSettings("digits", noise=1.5, steps=5, clip=1.0, learning_rate=0.5, trials_per_block=6)
+BASE = TrainingSettings(
+    "digits", noise=1.5, steps=5, clip=1.0, learning_rate=0.5, trials_per_block=6, adjacency="replace"
+)
 VARIANTS = [
     BASE,
     replace(BASE, adjacency="add-remove"),

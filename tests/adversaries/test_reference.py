@@ -29,7 +29,9 @@ def test_identifiability_reports_trainings_on_both_data_sets() -> None:
     generator = np.random.default_rng(0)
     other = (generator.normal(size=(8, 8)), 2)
     game = Neighbours.of(generator.normal(size=(10, 8, 8)), generator.integers(0, 10, 10), 4, other)
-    settings = TrainingSettings("digits", noise=0.3, steps=3, sensitivity="local", trials_per_block=20)
+    settings = TrainingSettings(
+        "digits", noise=0.3, steps=3, sensitivity="local", trials_per_block=20, adjacency="replace"
+    )
     scored = Identifiability(settings, game, trials=30).scored(seed=1)
     assert 5 < len(scored.members) == len(scored.non_members) <= 15
     assert np.mean(scored.members >= scored.threshold) > np.mean(scored.non_members >= scored.threshold)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -16,7 +15,10 @@ import pytest
 from torch import nn
 
 import deniable as dn
-from deniable.audit import Promise, Trials, judge, planned, play
+from deniable.audit import Trials, judge, planned, play
+from deniable.promises import Belief, Epsilon, audited_promise, claimed
+from deniable.results.base import plain
+from deniable.results.reading import schema_name
 from deniable.store import FILE, Store, StoreError
 
 TINY: dict[str, Any] = {"trials": 20, "steps": 3, "records": 20, "trials_per_block": 5}
@@ -52,13 +54,13 @@ def test_dn_audit_is_the_function_before_and_after_its_import() -> None:
 
 def test_the_record_has_the_schema() -> None:
     document = dn.audit("digits", noise=5, processes=1, **TINY)
-    json.dumps(document, allow_nan=False)
-    assert document["schema"] == "deniable/audit/1"
-    assert document["measured"]["trials"] == 20
-    assert document["measured"]["epsilon"].keys() >= {"sensitivity", "belief", "advantage", "lower_bound"}
-    assert document["claimed"] == {"belief": None, "advantage": None, "epsilon": None, "delta": 1 / 20}
-    assert document["verdict"] in ("consistent", "cannot judge")
-    assert not any("Local" in note for note in document["notes"])
+    document.to_json()
+    assert schema_name(type(document)) == "deniable/audit/2"
+    assert document.measured.trials == 20
+    assert plain(document.measured.epsilon).keys() >= {"sensitivity", "belief", "advantage", "lower_bound"}
+    assert plain(document.claimed) == {"belief": None, "advantage": None, "epsilon": None, "delta": 1 / 20}
+    assert document.verdict in ("consistent", "cannot judge")
+    assert not any("Local" in note for note in document.notes)
 
 
 @pytest.mark.parametrize(
@@ -73,18 +75,18 @@ def test_the_record_has_the_schema() -> None:
 )
 def test_every_kind_of_campaign_runs(settings: dict[str, Any]) -> None:
     document = dn.audit("digits", processes=1, **{"noise": 5.0, **TINY, **settings})
-    assert document["exact"]["advantage"] > 0
-    assert np.isfinite(document["measured"]["advantage"]["value"])
+    assert document.exact.advantage > 0
+    assert np.isfinite(document.measured.advantage.value)
 
 
 # seed_numbers.json: advantage .2562 with RDP-calibrated noise at belief .9, delta .01 (erratum 6)
 def test_calibration_as_in_the_seeds() -> None:
     settings: dict[str, Any] = {**TINY, "steps": 30, "sensitivity": "local", "trials": 5}
     document = dn.audit("digits", belief=0.9, delta=0.01, calibration="rdp", processes=1, **settings)
-    assert document["exact"]["advantage"] == pytest.approx(0.2562, abs=5e-5)
+    assert document.exact.advantage == pytest.approx(0.2562, abs=5e-5)
     exact = dn.audit("digits", belief=0.9, delta=0.01, processes=1, **settings)
-    assert exact["exact"]["belief"] == pytest.approx(0.9, abs=1e-6)
-    assert exact["input"]["noise"] < document["input"]["noise"]
+    assert exact.exact.belief == pytest.approx(0.9, abs=1e-6)
+    assert exact.input.noise < document.input.noise
 
 
 @pytest.mark.parametrize(
@@ -116,9 +118,9 @@ def test_refusals(settings: dict[str, Any], said: str) -> None:
 def test_data_of_ones_own_get_a_usual_model(tmp_path: Path) -> None:
     np.savez(tmp_path / "own.npz", X=np.eye(30, 64), y=np.arange(30) % 10)
     usual = dn.audit(tmp_path / "own.npz", noise=1, processes=1, **TINY)
-    assert any("dense" in note for note in usual["notes"])
+    assert any("dense" in note for note in usual.notes)
     document = dn.audit(tmp_path / "own.npz", noise=1, model="digits", processes=1, **TINY)
-    assert document["input"]["measure"] == "hamming"
+    assert document.input.measure == "hamming"
 
 
 def test_more_trials_than_blocks_hold_evenly() -> None:
@@ -161,7 +163,7 @@ def test_a_changed_setting_is_refused_and_named(tmp_path: Path) -> None:
     dn.audit("digits", noise=5, processes=1, out=tmp_path, **TINY)
     with pytest.raises(StoreError, match=r"clip was 3\.0, now 2\.0"):
         dn.audit("digits", noise=5, processes=1, out=tmp_path, resume=True, clip=2.0, **TINY)
-    assert dn.audit("digits", noise=5.0, processes=1, out=tmp_path, resume=True, clip=3, **TINY)["input"]["clip"] == 3.0
+    assert dn.audit("digits", noise=5.0, processes=1, out=tmp_path, resume=True, clip=3, **TINY).input.clip == 3.0
     with pytest.raises(StoreError, match="trials was 20, now 40"):
         dn.audit("digits", noise=5, processes=1, out=tmp_path, resume=True, **{**TINY, "trials": 40})
 
@@ -196,21 +198,23 @@ def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
     with Store(place, plan.settings, resume=True) as store:
         assert same(play(plan, store), uninterrupted)
     document = judge(plan, uninterrupted)
-    assert json.dumps({k: v for k, v in resumed.items() if k not in TIMES}) == json.dumps(document)
+    assert resumed.replace(**dict.fromkeys(TIMES)) == document.replace(**dict.fromkeys(TIMES))
 
 
 def test_promises_say_what_they_imply() -> None:
-    assert Promise("belief", 0.9, 0.01).claimed()["epsilon"] == pytest.approx(np.log(9))
-    assert Promise("epsilon", 2.0, 0.01).claimed()["belief"] is None
-    with pytest.raises(ValueError, match="the promise must be one of"):
-        Promise("hope", 0.9, 0.01)
+    assert claimed(Belief(0.9, 0.01), 0.01).epsilon == pytest.approx(np.log(9))
+    assert claimed(Epsilon(2.0, 0.01), 0.01).belief is None
+    with pytest.raises(
+        ValueError, match="name the promise: exactly one of belief, advantage, epsilon, noise, got hope"
+    ):
+        audited_promise({"hope": 0.9}, 0.01)
 
 
 @pytest.mark.parametrize("sensitivity", ["global", "local"])
 def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> None:
     document = dn.audit("digits", noise=5, sensitivity=sensitivity, processes=1, **TINY)
-    said = [note for note in document["notes"] if note.startswith("Relative to what")]
+    said = [note for note in document.notes if note.startswith("Relative to what")]
     assert bool(said) == (sensitivity == "global")
-    share = document["measured"]["epsilon"]["sensitivity"] / document["exact"]["epsilon"]
+    share = document.measured.epsilon.sensitivity / document.exact.epsilon
     assert 0 < share <= 1 + 1e-9
     assert all(f"{100 * share:.0f} %" in note for note in said)

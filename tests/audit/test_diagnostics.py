@@ -14,7 +14,7 @@ from torch import nn
 from deniable import Adjacency, Gaussian
 from deniable.audit import AppliedStep, Records
 from deniable.audit import examination as room
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.diagnostics import Report
 from deniable.training import Neighbours
 from deniable.training.losses import loss_function
@@ -49,7 +49,7 @@ def report(rate: float, seed: int) -> Report:
     generator = np.random.default_rng(0)
     neighbours = Neighbours.of(generator.random((16, 6)), generator.integers(0, 3, 16), 3)
     mechanism = (Gaussian(SIGMA) if rate == 1 else Gaussian(SIGMA).subsampled(rate)).composed(STEPS)
-    claim = Claim.of(mechanism, 1.0, Adjacency.ADD_REMOVE)
+    claim = RecipeTraining.from_mechanism(mechanism, 1.0, Adjacency.ADD_REMOVE)
     game = room.Examination(Right(rate), claim, tiny, loss_function("cross-entropy"), neighbours, TRIALS, seed)
     return room._diagnosed(game, [room.play_trial(game, number) for number in range(TRIALS)], RATE_OF_ALARMS)
 

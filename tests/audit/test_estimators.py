@@ -22,7 +22,12 @@ from deniable.bounds.advantage import least_epsilon_erlingsson, least_epsilon_fr
 
 DELTA = 1e-5
 RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
-READINGS: list[Estimator] = [Region(DELTA), GaussianCurve(DELTA), Advantage(DELTA), MechanismCurve(1.0, 4, DELTA)]
+READINGS: list[Estimator] = [
+    Region(DELTA),
+    GaussianCurve(DELTA),
+    Advantage(DELTA),
+    MechanismCurve(1.0, 4, DELTA, adjacency="add-remove"),
+]
 
 
 def named(thing: Rule | Estimator) -> str:
@@ -73,7 +78,7 @@ def test_fixed_threshold_by_hand() -> None:
     assert mu > apart + 0.1  # what limits for each rate by itself would give
     assert privacy_loss(GaussianDP(mu)).delta(found.value) == pytest.approx(DELTA, rel=1e-6)
     assert found.value < found.upper
-    assert found.document()["confidence"] == 0.95
+    assert found.result().confidence == 0.95
     assert estimate(Advantage(DELTA), scores, Fixed()).value < estimate(Region(DELTA), scores, Fixed()).value
 
 
@@ -103,7 +108,7 @@ def test_the_mechanism_curve_finds_the_noise_again(adjacency: Adjacency) -> None
 
 def test_the_mechanism_curve_with_many_points_takes_the_strongest() -> None:
     scores = next(gaussian(1.0, 1, 400, 400))
-    curve = MechanismCurve(0.1, 50, DELTA)
+    curve = MechanismCurve(0.1, 50, DELTA, adjacency="add-remove")
     limits = MultiSplit(3).limits(scores, shift, 0.9)
     noise = curve.refuted_noise(limits)
     each = [curve.refuted_noise(_row(limits, i)) for i in range(3)]
@@ -123,7 +128,10 @@ def _column(limits: Limits, i: int) -> Limits:
 
 def test_without_sampling_the_mechanism_is_the_gaussian() -> None:
     for scores in gaussian(1.5, 3, 200, 300):
-        plain, curve = (estimate(e, scores, Fixed()) for e in (GaussianCurve(DELTA), MechanismCurve(1.0, 9, DELTA)))
+        plain, curve = (
+            estimate(e, scores, Fixed())
+            for e in (GaussianCurve(DELTA), MechanismCurve(1.0, 9, DELTA, adjacency="add-remove"))
+        )
         assert curve.value == pytest.approx(plain.value, rel=1e-9)
         assert curve.noise == pytest.approx(3 / plain.mu, rel=1e-9)  # type: ignore[operator]
 
@@ -131,7 +139,7 @@ def test_without_sampling_the_mechanism_is_the_gaussian() -> None:
 def test_sampling_that_no_noise_explains() -> None:
     """Rate 0.01 for 3 steps hides nearly everybody: an attack that is always right refutes every noise."""
     scores = Scores(np.ones(500), np.zeros(500))
-    curve = MechanismCurve(0.01, 3, DELTA, least=0.8)
+    curve = MechanismCurve(0.01, 3, DELTA, least=0.8, adjacency="add-remove")
     found = estimate(curve, scores, Fixed(0.5))
     assert found.noise == pytest.approx(0.8)  # the least that is looked at
     assert found.value == pytest.approx(float(curve.loss(0.8).epsilon(DELTA)), rel=1e-6)
@@ -190,7 +198,7 @@ def test_a_broken_mechanism_is_caught(rule: Rule) -> None:
 
 
 def test_sampling_claimed_but_not_done_is_caught() -> None:
-    curve = MechanismCurve(0.1, 10, DELTA)
+    curve = MechanismCurve(0.1, 10, DELTA, adjacency="add-remove")
     scores = next(gaussian(sqrt(10) / 3, 1, 500, 500))
     assert estimate(curve, scores, Fixed()).value > float(curve.loss(3.0).epsilon(DELTA))
 
@@ -248,8 +256,8 @@ def test_bad_scores_are_refused(members: list[float], others: list[float], said:
     [
         lambda: Region(2.0),
         lambda: GaussianCurve(0.0),
-        lambda: MechanismCurve(0.0, 3, DELTA),
-        lambda: MechanismCurve(0.5, 0, DELTA),
+        lambda: MechanismCurve(0.0, 3, DELTA, adjacency="add-remove"),
+        lambda: MechanismCurve(0.5, 0, DELTA, adjacency="add-remove"),
         lambda: MultiSplit(0),
         lambda: Bonferroni(()),
         lambda: Bonferroni((2.0,)),
@@ -296,7 +304,7 @@ def test_credible_decides_nothing_and_says_why() -> None:
     found = [credible(Errors(k, 100, 100 - k, 100), DELTA) for k in range(40, 61)]
     assert all(bound.value > 0 for bound in found)
     assert not any(bound.decides for bound in found)
-    assert found[0].document()["credible"] == 0.95
+    assert found[0].result().credible == 0.95
     assert "confidence" not in found[0].document()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
 from deniable.audit import AppliedStep
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.store import StoreError
 from deniable.training import Neighbours
 
@@ -28,16 +27,16 @@ def examined(trainer: Any, rate: float = 1.0, adjacency: str = "add-remove", **s
 
 
 def failed(document: dict[str, Any]) -> set[str]:
-    return {test["name"] for test in document["diagnostics"]["tests"] if not test["passed"]}
+    return {test.name for test in document.diagnostics.tests if not test.passed}
 
 
 @pytest.mark.parametrize(("rate", "adjacency"), [(1.0, "add-remove"), (1.0, "replace"), (0.3, "add-remove")])
 def test_a_correct_training_is_consistent(rate: float, adjacency: str) -> None:
     document = examined(Broken(rate=rate, steps=STEPS), rate, adjacency)
-    assert document["verdict"] == "consistent"
+    assert document.verdict == "consistent"
     assert not failed(document)
-    assert document["diagnostics"]["noise_ratio"] == pytest.approx(1, abs=0.02)
-    json.dumps(document, allow_nan=False)
+    assert document.diagnostics.noise_ratio == pytest.approx(1, abs=0.02)
+    document.to_json()
 
 
 NAMED = [
@@ -74,9 +73,9 @@ NAMED = [
 @pytest.mark.parametrize(("fault", "rate", "words"), NAMED)
 def test_a_broken_training_is_caught_and_its_cause_named(fault: str, rate: float, words: str) -> None:
     document = examined(Broken(fault, rate=rate, steps=STEPS), rate)
-    assert document["verdict"] == "violated"
-    assert words in document["diagnostics"]["cause"]
-    assert document["diagnostics"]["cause"][1:] in document["verdict_text"]
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
+    assert document.diagnostics.cause[1:] in document.verdict_text
 
 
 OTHER = [
@@ -92,8 +91,8 @@ OTHER = [
 @pytest.mark.parametrize(("fault", "rate", "words"), OTHER)
 def test_what_is_as_private_is_another_recipe_and_no_violation(fault: str, rate: float, words: str) -> None:
     document = examined(Broken(fault, rate=rate, steps=STEPS), rate)
-    assert document["verdict"] == "other recipe"
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "other recipe"
+    assert words in document.diagnostics.cause
 
 
 def crafted() -> Neighbours:
@@ -108,17 +107,17 @@ def crafted() -> Neighbours:
 
 def test_sensitivity_c_where_a_replacement_needs_2c() -> None:
     document = examined(Broken("sensitivity C", steps=STEPS), adjacency="replace", data=crafted())
-    assert document["verdict"] == "violated"
-    assert "sensitivity 2 x clip" in document["diagnostics"]["cause"]
-    assert examined(Broken(steps=STEPS), adjacency="replace", data=crafted())["verdict"] == "consistent"
+    assert document.verdict == "violated"
+    assert "sensitivity 2 x clip" in document.diagnostics.cause
+    assert examined(Broken(steps=STEPS), adjacency="replace", data=crafted()).verdict == "consistent"
 
 
 def test_batch_norm_is_named() -> None:
     document = examined(Broken(steps=STEPS), model=with_batch_norm)
-    assert document["verdict"] == "violated"
-    assert "BatchNorm1d" in document["diagnostics"]["cause"]
-    assert "GroupNorm" in document["diagnostics"]["cause"]
-    assert document["measured"]["trials"] == 0
+    assert document.verdict == "violated"
+    assert "BatchNorm1d" in document.diagnostics.cause
+    assert "GroupNorm" in document.diagnostics.cause
+    assert document.measured.trials == 0
 
 
 class MeanSubtracted(torch.nn.Module):
@@ -131,7 +130,7 @@ class MeanSubtracted(torch.nn.Module):
 
 
 def test_a_layer_of_ones_own_that_mixes_examples_is_found() -> None:
-    assert "mixes the examples" in examined(Broken(steps=STEPS), model=MeanSubtracted)["diagnostics"]["cause"]
+    assert "mixes the examples" in examined(Broken(steps=STEPS), model=MeanSubtracted).diagnostics.cause
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -145,13 +144,13 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
         "digits", trainer=loop, model=small, claimed=claimed, clip=1.0, adjacency="zero-out",
         trials=16, records=40, processes=1,
     )  # fmt: skip
-    assert document["verdict"] == "consistent"
+    assert document.verdict == "consistent"
 
 
 def test_worker_processes_change_nothing() -> None:
     one, two = (examined(Broken(steps=STEPS), trials=20, processes=number) for number in (1, 2))
     times = {"seconds", "trials_per_second", "finished"}
-    assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in two.items() if k not in times}
+    assert one.replace(**dict.fromkeys(times)) == two.replace(**dict.fromkeys(times))
 
 
 def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> No
     )
     whole = examined(Broken("half", steps=STEPS), trials=12)
     assert heard == [(n, 12) for n in range(7, 13)]
-    assert {k: v for k, v in again.items() if k not in times} == {k: v for k, v in whole.items() if k not in times}
+    assert again.replace(**dict.fromkeys(times)) == whole.replace(**dict.fromkeys(times))
 
 
 def test_what_cannot_be_examined_is_refused() -> None:
@@ -192,7 +191,7 @@ def test_what_cannot_be_examined_is_refused() -> None:
     with pytest.raises(ValueError, match="divisor"):
         AppliedStep(small(), small(), 0.0)
     with pytest.raises(ValueError, match="claimed must be"):
-        Claim.of(dn.Laplace(1.0), 1.0, dn.Adjacency.REPLACE)
+        RecipeTraining.from_mechanism(dn.Laplace(1.0), 1.0, dn.Adjacency.REPLACE)
 
 
 def test_a_flat_vector_a_dictionary_and_a_list_are_the_same_step() -> None:

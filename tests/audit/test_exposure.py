@@ -48,7 +48,7 @@ def test_norms_are_those_of_the_naive_twin_whatever_the_chunks(monkeypatch: pyte
 
 def test_scores_are_the_exact_ones_of_the_records_own_gaussian() -> None:
     data = load("digits").take(np.arange(20))
-    found = exposure(settings(), data, failure=0.02)
+    found = exposure(settings(), data, delta=0.02)
     loss = privacy_loss(GaussianDP(float(found.change[3]) * 3**0.5 / 4.0))
     assert found.advantage[3] == pytest.approx(float(loss.advantage()), rel=1e-9)
     assert found.belief[3] == pytest.approx(float(loss.belief(0.02)), rel=1e-9)
@@ -59,7 +59,7 @@ def test_sampling_helps_and_stays_below_the_claim() -> None:
     data = load("digits").take(np.arange(40))
     full, sampled = exposure(settings(), data), exposure(settings(rate=0.2), data)
     assert (sampled.advantage <= full.advantage.max()).all()
-    worst = privacy_loss(Gaussian(2.0).subsampled(0.2).composed(3))
+    worst = privacy_loss(Gaussian(2.0).subsampled(0.2).composed(3), adjacency="add-remove")
     assert sampled.advantage.max() <= float(worst.advantage()) + 1e-9
     assert "upper bound" in sampled.method
 

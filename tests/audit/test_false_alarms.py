@@ -16,7 +16,12 @@ from deniable.audit.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rul
 
 AUDITS, CONFIDENCE, BAR, DELTA = 2000, 0.95, 0.065, 1e-5
 RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
-READINGS: list[Estimator] = [Region(DELTA), Advantage(DELTA), GaussianCurve(DELTA), MechanismCurve(1.0, 4, DELTA)]
+READINGS: list[Estimator] = [
+    Region(DELTA),
+    Advantage(DELTA),
+    GaussianCurve(DELTA),
+    MechanismCurve(1.0, 4, DELTA, adjacency="add-remove"),
+]
 
 
 def named(thing: Rule | Estimator) -> str:
@@ -89,7 +94,7 @@ def sampled(trials: int = 120) -> Iterator[Scores]:
 @pytest.fixture(scope="module")
 def true_curve() -> Callable[[float], float]:
     """The exact trade-off curve, on the safe side of the mistake: between the points the truth lies above the chord."""
-    loss, grid = MechanismCurve(RATE, STEPS, DELTA).loss(NOISE), np.linspace(0, 1, 80) ** 2
+    loss, grid = MechanismCurve(RATE, STEPS, DELTA, adjacency="add-remove").loss(NOISE), np.linspace(0, 1, 80) ** 2
     curve = [float(loss.tpr(float(fpr))) for fpr in grid]
     return lambda fpr: float(np.interp(fpr, grid, curve))
 
@@ -103,7 +108,7 @@ def test_the_curve_of_a_sampled_training(rule: Rule, true_curve: Callable[[float
 
 def test_a_refuted_curve_is_an_epsilon_above_the_truth(true_curve: Callable[[float], float]) -> None:
     """The statement that the test before rests on, by the estimator itself; confidence so low that both happen."""
-    curve, seen = MechanismCurve(RATE, STEPS, DELTA), {True: 0, False: 0}
+    curve, seen = MechanismCurve(RATE, STEPS, DELTA, adjacency="add-remove"), {True: 0, False: 0}
     for scores in sampled(40):
         limits = Fixed().limits(scores, shift, 0.3)
         refuted = limits.refutes(true_curve)

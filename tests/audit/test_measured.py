@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from deniable import Adjacency, Gaussian, GaussianDP, compose, privacy_loss
+from deniable import Adjacency, Gaussian, GaussianDP, Training, compose, privacy_loss
 from deniable.audit import Plan, Trials, judge, measure, play
 from deniable.audit.evidence import Errors, belief_in_truth, gaussian_epsilon
 from deniable.audit.sensitivity import epsilon_from_sensitivity, largest_shift
@@ -38,7 +38,7 @@ def few() -> Trials:
 
 
 def test_against_naive_formulas(few: Trials) -> None:
-    shown = measure(few, delta=0.01, belief_bound=0.9, rate=1.0)
+    shown = measure(few, Training(5.0, 1.0, 2, Adjacency.REPLACE), delta=0.01, belief_bound=0.9)
     # by hand: D is named for ratios above 0; a tie names D'
     assert Errors.of(few) == Errors(1, 2, 2, 3)
     assert shown.advantage.value == pytest.approx(1 - 1 / 2 - 2 / 3)
@@ -99,7 +99,8 @@ def test_sampled_batches_without_noise_or_without_difference() -> None:
 
 
 def test_the_distance_does_not_decide_the_loss_of_sampled_replace_neighbours(few: Trials) -> None:
-    assert measure(few, delta=0.01, belief_bound=0.9, rate=0.5).epsilon_from_sensitivity is None
+    training = Training(5.0, 0.5, 2, Adjacency.REPLACE)
+    assert measure(few, training, delta=0.01, belief_bound=0.9).epsilon_from_sensitivity is None
     # the same distance, 1, far from zero and around zero: delta at epsilon 0.5 of one step is not the same
     x = np.linspace(-10, 20, 300_001)
 
@@ -114,15 +115,15 @@ def test_with_local_sensitivity_the_observer_reaches_the_exact_advantage(
     local_plan: Plan, local_trials: Trials
 ) -> None:
     document = judge(local_plan, local_trials)
-    exact, found = document["exact"]["advantage"], document["measured"]["advantage"]["value"]
+    exact, found = document.exact.advantage, document.measured.advantage.value
     error_rate = (1 - exact) / 2
     deviation = sqrt(4 * error_rate * (1 - error_rate) / len(local_trials))
     assert abs(found - exact) < 3 * deviation
-    assert document["measured"]["advantage"]["low"] < exact < document["measured"]["advantage"]["high"]
-    assert document["measured"]["epsilon"]["sensitivity"] == pytest.approx(document["exact"]["epsilon"], rel=1e-6)
-    assert document["measured"]["belief"]["violation_interval"]["low"] < 0.01
-    assert document["verdict"] == "consistent"
-    assert "NOT private" in document["notes"][0]
+    assert document.measured.advantage.low < exact < document.measured.advantage.high
+    assert document.measured.epsilon.sensitivity == pytest.approx(document.exact.epsilon, rel=1e-6)
+    assert document.measured.belief.violation_interval.low < 0.01
+    assert document.verdict == "consistent"
+    assert "NOT private" in document.notes[0]
 
 
 def test_the_losses_are_those_of_the_gaussian(local_plan: Plan, local_trials: Trials) -> None:
@@ -138,24 +139,24 @@ def test_half_the_noise_is_caught(local_plan: Plan) -> None:
     """The claim stays, the training adds half the noise: the verdict is `violated`."""
     broken = replace(local_plan, training=replace(local_plan.training, noise=local_plan.training.noise / 2))
     document = judge(local_plan, play(broken, processes=1))
-    assert document["verdict"] == "violated"
-    assert "epsilon is above" in document["verdict_text"]
-    assert document["measured"]["advantage"]["low"] > document["exact"]["advantage"]
-    assert document["measured"]["belief"]["violation_interval"]["low"] > 0.01
+    assert document.verdict == "violated"
+    assert "epsilon is above" in document.verdict_text
+    assert document.measured.advantage.low > document.exact.advantage
+    assert document.measured.belief.violation_interval.low > 0.01
 
 
 def test_no_noise_to_speak_of_breaks_the_promised_epsilon(local_plan: Plan) -> None:
     few = replace(local_plan, trials=200)
     broken = replace(few, training=replace(few.training, noise=few.training.noise / 20))
     document = judge(few, play(broken, processes=1))
-    assert document["measured"]["epsilon"]["lower_bound"]["value"] > document["claimed"]["epsilon"]
-    assert "epsilon" in document["verdict_text"]
-    assert "was promised" in document["verdict_text"]
+    assert document.measured.epsilon.lower_bound.value > document.claimed.epsilon
+    assert "epsilon" in document.verdict_text
+    assert "was promised" in document.verdict_text
 
 
 def test_few_trials_say_nothing(local_plan: Plan, local_trials: Trials) -> None:
     names = ("trained_on_d", "log_likelihood_ratio", "local_sensitivity", "sigma")
     first = Trials(*(getattr(local_trials, name)[:10] for name in names))
     document = judge(local_plan, first)
-    assert document["verdict"] == "cannot judge"
-    assert document["measured"]["epsilon"]["lower_bound"]["value"] == 0
+    assert document.verdict == "cannot judge"
+    assert document.measured.epsilon.lower_bound.value == 0

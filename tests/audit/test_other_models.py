@@ -100,7 +100,7 @@ def examined(trainer: Training, trials: int = 16) -> dict[str, Any]:
 @pytest.mark.parametrize("model", list(MODELS))
 def test_right_trainings_are_consistent(model: str, rate: float) -> None:
     document = examined(Training(model, rate=rate))
-    assert document["verdict"] == "consistent", document["verdict_text"]
+    assert document.verdict == "consistent", document.verdict_text
 
 
 NAMED = [
@@ -116,11 +116,11 @@ NAMED = [
 @pytest.mark.parametrize(("trainer", "words"), NAMED, ids=[f"{t.model} {t.fault}" for t, _ in NAMED])
 def test_a_fault_is_caught_and_its_cause_named(trainer: Training, words: str) -> None:
     document = examined(trainer, 24)
-    assert document["verdict"] == "violated"
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
 
 
 def test_gradients_at_older_weights_are_safe_but_said() -> None:
     document = examined(Training("skipping", "older weights", sigma=1.0), 24)
-    assert document["verdict"] == "other recipe"
-    assert "the weights one step before" in document["diagnostics"]["cause"]
+    assert document.verdict == "other recipe"
+    assert "the weights one step before" in document.diagnostics.cause

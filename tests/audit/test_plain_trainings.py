@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 import deniable as dn
 from deniable.audit import AppliedStep, Records, Released
 from deniable.audit.examination import _spent, looks
+from deniable.audit.recipe import Recipe
 from deniable.training import Neighbours
 
 RECORDS, FEATURES, CLASSES = 24, 10, 4
@@ -162,6 +163,97 @@ class CorrelatedEnough(Correlated):
     scale, share = 1.6, 0.3
 
 
+class BestOfAdam(Best):
+    """Adam lowers the loss in every step, even on one record; on one with every label nothing can."""
+
+    def move(self) -> None:
+        if not self.step:
+            self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.05)
+        self.optimizer.step()
+
+
+class BiasFromLabels(Plain):
+    """The last layer's biases, too few to be fitted by themselves, are set by the labels in the end."""
+
+    def final(self) -> Any:
+        values = dict(self.model.state_dict())
+        return values | {"2.bias": values["2.bias"] + torch.bincount(self.y, minlength=CLASSES)}
+
+
+class ClassWeights(Plain):
+    """Weights from the batch's labels: they show on gradients that are not clipped, and here all are."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        self.weights = len(y) / (CLASSES * torch.bincount(y, minlength=CLASSES).clamp(min=1))
+        return super().total(x, y)
+
+    def loss_of_one(self, weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return (self.weights * (torch.arange(CLASSES) == y)).sum() * super().loss_of_one(weights, x, y)
+
+
+class QuantileNorm(Plain):
+    """Clipped at a norm that the batch decides."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        each = self.gradients(x, y)
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in each], 1).norm(dim=1)
+        factors = (norms.quantile(0.75) / norms).clamp(max=1)
+        return [torch.einsum("n,n...->...", factors, g) for g in each]
+
+
+class Plateau(Plain):
+    """The learning rate falls where the loss on the records does not."""
+
+    lr, least = 1.0, float("inf")
+
+    def move(self) -> None:
+        torch.optim.SGD(self.model.parameters(), lr=self.lr).step()
+        self.lr *= 0.3 if self.loss() > self.least else 1.0
+        self.least = min(self.loss(), self.least)
+
+
+class Centred(Plain):
+    """The noisy gradient's rows get mean zero, and the first layer's biases are not trained: both after the noise."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        noise = super().noise(total)
+        centred = [(c + n) - (c + n).mean(-1, keepdim=True) - c for c, n in zip(total, noise, strict=True)]
+        return [centred[0], -total[1], *centred[2:3], noise[3]]
+
+
+class InParts(Plain):
+    """Gradient accumulation: each step is yielded in two parts, the noise in the second."""
+
+    scale = 1.0
+
+    def train(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        for step in super().train(records, seed):
+            if isinstance(step, Released):
+                yield step
+                continue
+            every = torch.arange(len(records.labels))
+            noisy = [p.grad.clone() for p in self.model.parameters() if p.grad is not None]
+            first = [g / step.divisor for g in self.total(self.x[:5], self.y[:5])]
+            weights = list(self.model.parameters())
+            yield AppliedStep(weights, first, step.divisor, every[:5])
+            yield AppliedStep(weights, [g - f for g, f in zip(noisy, first, strict=True)], step.divisor, every[5:])
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [self.scale * noise for noise in super().noise(total)]
+
+
+class InPartsTooLittle(InParts):
+    scale = 0.5
+
+
+class Moving(Plain):
+    """Eight steps, each with a move of its own."""
+
+    def train(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        *steps, released = super().train(records, seed)
+        yield from [*steps, steps[-1], released]
+
+
 class Dropout(Plain):
     """A dropout layer in the trained model."""
 
@@ -173,13 +265,13 @@ def with_dropout() -> nn.Module:
     return nn.Sequential(nn.Linear(FEATURES, 9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, CLASSES))
 
 
-def audited(training: Plain, model: Any = net, trials: int = 14) -> dict[str, Any]:
+def audited(training: Plain, model: Any = net, trials: int = 14, **settings: Any) -> dict[str, Any]:
     generator = np.random.default_rng(3)
     records = 1.3 * generator.normal(size=(RECORDS, FEATURES)).astype(np.float32)
     neighbours = Neighbours.of(records, generator.integers(0, CLASSES, RECORDS), 7)
     step = dn.Gaussian(NOISE).subsampled(training.rate) if training.rate < 1 else dn.Gaussian(NOISE)
     given = {"clip": CLIP, "adjacency": "add-remove", "model": model, "trials": trials, "processes": 1, "delta": 1e-3}
-    found: dict[str, Any] = dn.audit(neighbours, trainer=training, claimed=step.composed(STEPS), **given)
+    found: dict[str, Any] = dn.audit(neighbours, trainer=training, claimed=step.composed(STEPS), **given, **settings)
     return found
 
 
@@ -194,28 +286,52 @@ def audited(training: Plain, model: Any = net, trials: int = 14) -> dict[str, An
         (LaterWhole, "not clipped"),
         (Decay, "weight decay"),
         (Correlated, "hides less than fresh noise"),
+        (BestOfAdam, "lowest loss"),
+        (ClassWeights, "depends on other records"),
+        (QuantileNorm, "the clipping norm depends on the records"),
+        (Plateau, "the learning rate falls where the loss"),
     ],
 )
 def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
     document = audited(training())
-    assert document["verdict"] == "violated"
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
 
 
 def test_correlated_noise_that_hides_enough_is_another_recipe() -> None:
     document = audited(CorrelatedEnough())
-    assert document["verdict"] == "other recipe"
-    assert "hides as much as is claimed" in document["verdict_text"]
+    assert document.verdict == "other recipe"
+    assert "hides as much as is claimed" in document.verdict_text
+
+
+def test_final_weights_that_no_rule_explains_are_not_judged() -> None:
+    document = audited(BiasFromLabels(), trials=10)
+    assert document.verdict == "cannot judge"
+    assert "final weights are not those" in document.diagnostics.cause
+
+
+def test_what_is_done_after_the_noise_is_no_leak() -> None:
+    document = audited(Centred(), trials=10)
+    assert document.verdict == "other recipe", document.verdict_text
+    assert "0.weight has rows of mean zero, 0.bias is zero, 2.weight has rows" in document.diagnostics.cause
+
+
+@pytest.mark.parametrize(("training", "word"), [(InParts, "consistent"), (InPartsTooLittle, "violated")])
+def test_accumulated_steps_can_be_claimed(training: type[Plain], word: str) -> None:
+    recipe = Recipe(accumulated=2)
+    assert audited(training(), trials=10, recipe=recipe).verdict == word
+    with pytest.raises(ValueError, match="weights must stay the same"):
+        audited(Moving(), trials=10, recipe=recipe)
 
 
 def test_a_dropout_layer_is_no_leak() -> None:
     document = audited(Dropout(), with_dropout)
-    assert document["verdict"] == "other recipe"
-    assert "no further than claimed" in document["verdict_text"]
+    assert document.verdict == "other recipe"
+    assert "no further than claimed" in document.verdict_text
 
 
 def test_plain_trainings_are_consistent() -> None:
-    assert audited(Plain())["verdict"] == "consistent"
+    assert audited(Plain()).verdict == "consistent"
 
 
 @pytest.mark.parametrize("trials", [10, 40, 200, 5000])

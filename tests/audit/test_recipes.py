@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import deniable as dn
 from deniable.audit import AppliedStep, Records, Released, watch_opacus
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.examination import looks
 from deniable.audit.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
 from deniable.audit.trainer import seen
@@ -50,8 +50,8 @@ LEAKS = [  # those outside the steps, then gradients and noise that another sent
 @pytest.mark.parametrize(("part", "name", "rate"), LEAKS)
 def test_a_leak_is_violated_and_its_cause_named(part: str, name: str, rate: float) -> None:
     document = trainings.examine(Training(rate, ((part, name),)), 0)
-    assert document["verdict"] == "violated"
-    assert any(words in document["diagnostics"]["cause"] for words in VARIANTS[part][name].words)
+    assert document.verdict == "violated"
+    assert any(words in document.diagnostics.cause for words in VARIANTS[part][name].words)
 
 
 AS_PRIVATE = [
@@ -69,21 +69,21 @@ AS_PRIVATE = [
 @pytest.mark.parametrize(("part", "name", "rate", "words"), AS_PRIVATE)
 def test_what_is_as_private_is_another_recipe(part: str, name: str, rate: float, words: str) -> None:
     document = trainings.examine(Training(rate, ((part, name),)), 0)
-    assert document["verdict"] == "other recipe", document["verdict_text"]
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "other recipe", document.verdict_text
+    assert words in document.diagnostics.cause
 
 
 @pytest.mark.parametrize("name", ["adam", "signs"])
 def test_other_optimizers_are_consistent(name: str) -> None:
-    assert trainings.examine(Training(1.0, (("optimizer", name),)), 0)["verdict"] == "consistent"
+    assert trainings.examine(Training(1.0, (("optimizer", name),)), 0).verdict == "consistent"
 
 
 def test_what_was_not_shown_is_named() -> None:
     hidden = trainings.examine(Training(1.0, (("release", "hidden"),)), 0)
-    assert hidden["verdict"] == "consistent"
-    assert "Not examined" in hidden["verdict_text"]
-    assert "final weights" in hidden["diagnostics"]["not_examined"][0]
-    assert trainings.examine(Training(), 0)["diagnostics"]["not_examined"] == []
+    assert hidden.verdict == "consistent"
+    assert "Not examined" in hidden.verdict_text
+    assert "final weights" in hidden.diagnostics.not_examined[0]
+    assert trainings.examine(Training(), 0).diagnostics.not_examined == ()
 
 
 def audited(training: Any, claimed: dn.Mechanism | None = None, **settings: Any) -> dict[str, Any]:
@@ -105,33 +105,33 @@ CLAIMS = [
 @pytest.mark.parametrize(("name", "recipe"), CLAIMS)
 def test_a_claimed_recipe_is_consistent_and_another_one_is_not(name: str, recipe: Recipe) -> None:
     training = Training(1.0, (("clipping", name),))
-    assert audited(training, recipe=recipe)["verdict"] == "consistent"
-    assert audited(Training(), recipe=recipe)["verdict"] != "consistent"
+    assert audited(training, recipe=recipe).verdict == "consistent"
+    assert audited(Training(), recipe=recipe).verdict != "consistent"
 
 
 def test_augmentations_can_be_claimed() -> None:
     recipe = Recipe(augmentations=4)
     document = audited(Training(1.0, (("loss", "augmented"),)), recipe=recipe)
-    assert document["verdict"] == "consistent", document["verdict_text"]
-    assert "augmented" in document["diagnostics"]["not_examined"][0]
+    assert document.verdict == "consistent", document.verdict_text
+    assert "augmented" in document.diagnostics.not_examined[0]
     broken = audited(Training(1.0, (("loss", "augmented"), ("clipping", "twice"))), recipe=recipe)
-    assert broken["verdict"] == "violated"
+    assert broken.verdict == "violated"
 
 
 def test_a_noise_schedule_can_be_claimed() -> None:
     claimed = dn.compose(*(dn.Gaussian(1 - step / STEPS) for step in range(STEPS)))
-    assert audited(Training(1.0, (("noise", "falls"),)), claimed)["verdict"] == "consistent"
-    assert audited(Training(1.0, (("noise", "half"),)), claimed)["verdict"] == "violated"
+    assert audited(Training(1.0, (("noise", "falls"),)), claimed).verdict == "consistent"
+    assert audited(Training(1.0, (("noise", "half"),)), claimed).verdict == "violated"
 
 
 def test_claims_that_do_not_fit_are_refused() -> None:
     gaussian = dn.Gaussian(1.0)
     with pytest.raises(ValueError, match="at most clip together"):
-        Claim.of(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(PerLayer((1.0, 1.0))))
+        RecipeTraining.from_mechanism(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(PerLayer((1.0, 1.0))))
     with pytest.raises(ValueError, match="count_noise must be above"):
-        Claim.of(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(Adaptive(0.5)))
+        RecipeTraining.from_mechanism(gaussian, 1.0, dn.Adjacency.REPLACE, Recipe(Adaptive(0.5)))
     with pytest.raises(ValueError, match="one sampling rate"):
-        Claim.of(dn.compose(gaussian, gaussian.subsampled(0.5)), 1.0, dn.Adjacency.REPLACE)
+        RecipeTraining.from_mechanism(dn.compose(gaussian, gaussian.subsampled(0.5)), 1.0, dn.Adjacency.REPLACE)
 
 
 def sparse(skip: bool) -> Any:
@@ -158,21 +158,21 @@ def test_empty_batches_that_are_left_out_are_a_leak() -> None:
     claimed = dn.Gaussian(1.0).subsampled(0.05).composed(12)
     given: dict[str, Any] = {"model": lambda: nn.Linear(8, 3), "trials": 12}
     document = audited(sparse(skip=True), claimed, **given)
-    assert document["verdict"] == "violated"
-    assert "empty batch" in document["diagnostics"]["cause"]
-    assert audited(sparse(skip=False), claimed, **given)["verdict"] == "consistent"
+    assert document.verdict == "violated"
+    assert "empty batch" in document.diagnostics.cause
+    assert audited(sparse(skip=False), claimed, **given).verdict == "consistent"
 
 
 def test_the_sensitivity_of_add_remove_trials_is_told() -> None:
     claimed = dn.Gaussian(1.0).subsampled(0.4).composed(STEPS)
     document = audited(Training(0.4), claimed)
-    assert document["measured"]["epsilon"]["sensitivity"] is not None
+    assert document.measured.epsilon.sensitivity is not None
 
 
 def test_trials_end_early_where_a_leak_is_certain() -> None:
     document = audited(Training(1.0, (("noise", "half"),)), trials=200)
-    assert document["measured"]["trials"] == 10
-    assert "ended after 10 of 200" in document["notes"][-1]
+    assert document.measured.trials == 10
+    assert "ended after 10 of 200" in document.notes[-1]
     assert looks(200) == [10, 40, 200]
     assert looks(12) == [12]
 
@@ -236,7 +236,7 @@ def test_opacus_with_ghost_and_adaptive_clipping(kind: str) -> None:
     recipe = Recipe(Adaptive(2.0)) if kind == "adaptive, claimed" else None
     given: dict[str, Any] = {"adjacency": "zero-out", "model": lambda: nn.Linear(8, 3), "recipe": recipe}
     document = audited(loop, step.composed(10 if kind == "ghost" else 6), **given)
-    assert document["verdict"] == ("other recipe" if kind == "adaptive" else "consistent"), document["verdict_text"]
+    assert document.verdict == ("other recipe" if kind == "adaptive" else "consistent"), document.verdict_text
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -245,8 +245,8 @@ def test_the_divisor_of_an_opacus_loop_tells_the_number_of_records() -> None:
     pytest.importorskip("opacus", reason="the adapter's test needs the extra 'oracles'")
     given: dict[str, Any] = {"model": lambda: nn.Linear(8, 3)}
     document = audited(Opacus(), dn.Gaussian(1.0).subsampled(0.1).composed(10), **given)
-    assert document["verdict"] == "violated"
-    assert "divisor depends on the number of records (2 and 1" in document["diagnostics"]["cause"]
+    assert document.verdict == "violated"
+    assert "divisor depends on the number of records (2 and 1" in document.diagnostics.cause
 
 
 def test_a_hunted_training_is_found_right() -> None:

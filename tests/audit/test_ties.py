@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
@@ -19,6 +18,8 @@ from deniable.audit.limits import Interval
 from deniable.audit.scored import METHODS, ONE_RUN, Asked, judge_scores
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, shift, untied
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Epsilon
 from hunt import statistics
 from hunt.statistics import Attack, Statement, simulate
 
@@ -88,9 +89,9 @@ def test_a_broken_claim_about_hard_labels_is_violated() -> None:
     """Epsilon 1, claimed 0.8, 5000 + 5000: the default passed it. And a tight claim is seldom called violated."""
     generator = np.random.default_rng(2)
     drawn = [RESPONSES.draw(5000, 5000, generator) for _ in range(20)]
-    assert all(judge_scores(scores, Asked(0.8, DELTA))["verdict"] == "violated" for scores in drawn)
-    assert sum(judge_scores(scores, Asked(1.0, DELTA))["verdict"] == "violated" for scores in drawn) <= 4
-    assert judge_scores(drawn[0], Asked(1.5, DELTA))["measured"]["epsilon"]["lower_bound"]["upper"] < 1.2
+    assert all(judge_scores(scores, Asked(Epsilon(0.8, DELTA))).verdict == "violated" for scores in drawn)
+    assert sum(judge_scores(scores, Asked(Epsilon(1.0, DELTA))).verdict == "violated" for scores in drawn) <= 4
+    assert judge_scores(drawn[0], Asked(Epsilon(1.5, DELTA))).measured.epsilon.lower_bound.upper < 1.2
 
 
 def test_no_upper_end_is_stated_where_another_threshold_may_show_more() -> None:
@@ -98,8 +99,8 @@ def test_no_upper_end_is_stated_where_another_threshold_may_show_more() -> None:
     scores = Scores(generator.normal(1, 1, 300), generator.normal(0, 1, 300))
     assert Bonferroni().limits(scores, shift, 0.95).upper(shift) == inf
     assert estimate(Region(DELTA), Scores(np.zeros(50), np.zeros(50)), Bonferroni()).upper == inf
-    assert estimate(MechanismCurve(0.1, 50, DELTA), scores, Bonferroni()).upper == inf
-    assert estimate(MechanismCurve(0.1, 50, DELTA), scores, Fixed()).upper < inf
+    assert estimate(MechanismCurve(0.1, 50, DELTA, adjacency="add-remove"), scores, Bonferroni()).upper == inf
+    assert estimate(MechanismCurve(0.1, 50, DELTA, adjacency="add-remove"), scores, Fixed()).upper < inf
 
 
 @pytest.mark.parametrize("largest", [largest_separation_mu, largest_likelihood_mu])
@@ -136,6 +137,29 @@ def test_both_ends_of_what_is_achieved(attack: Attack, sizes: tuple[int, int]) -
     }
     for name, (find, low, high) in truths.items():
         holds(Statement(name, lambda scores, find=find: find(scores)[1:], low, high, 0.025), attack, sizes, 150)  # type: ignore[misc]
+
+
+def beside(members: tuple[float, ...], others: tuple[float, ...], gap: float) -> Attack:
+    """Two uniform densities of 100 bins each, `gap` bins apart; the shares of a class in the lower and upper one."""
+    values = np.concatenate([np.arange(100.0), np.arange(100.0) + 100 + gap])
+    member, other = (np.repeat(shares, 100) / 100 for shares in (members, others))
+    return Attack("beside", values, member, other, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("attack", "sizes"),
+    [
+        (beside((0.98, 0.02), (1.0, 0.0), 5), (50, 950)),  # few members stand out: the upper end missed in 16 %
+        (beside((0.06, 0.94), (1.0, 0.0), 5), (50, 50)),
+        (beside((0.0, 1.0), (0.98, 0.02), 5), (50, 50)),
+        (beside((0.0, 1.0), (0.94, 0.06), 5), (50, 950)),
+    ],
+)
+def test_ends_where_few_scores_stand_out(attack: Attack, sizes: tuple[int, int]) -> None:
+    auc, precision = attack.auc(), attack.average_precision(*sizes)
+    holds(Statement("auc", lambda scores: auc_interval(scores)[1:], auc, auc, 0.03), attack, sizes, 400)
+    ends = Statement("precision", lambda scores: average_precision_interval(scores)[1:], precision, precision, 0.03)
+    holds(ends, attack, sizes, 400)
 
 
 def test_the_advantage_is_the_one_reached() -> None:
@@ -184,34 +208,37 @@ def canaries(number: int, mu: float, fair: float = 0.5, seed: int = 0) -> Scores
 def test_every_bound_says_what_it_assumes() -> None:
     scores = canaries(600, 2.0)
     for method in METHODS[:2] + METHODS[3:]:
-        document = judge_scores(scores, Asked(20.0, DELTA, method=method))
-        assert ("which was not stated" in document["verdict_text"]) == (method not in ONE_RUN)
-        for bound in document["measured"]["epsilon"]["estimators"]:
-            texts = " ".join(one["text"] for one in bound["assumptions"])
+        document = judge_scores(scores, Asked(Epsilon(20.0, DELTA), method=method))
+        assert ("which was not stated" in document.verdict_text) == (method not in ONE_RUN)
+        for bound in document.measured.epsilon.estimators:
+            texts = " ".join(one.text for one in bound.assumptions)
             assert "own fair coin" in texts if method in ONE_RUN else "a training of its own" in texts
-    stated = judge_scores(scores, Asked(20.0, DELTA, rows_from="trainings"))
-    assert "not stated" not in stated["verdict_text"]
+    stated = judge_scores(scores, Asked(Epsilon(20.0, DELTA), rows_from="trainings"))
+    assert "not stated" not in stated.verdict_text
 
 
 def test_canaries_of_one_run_get_estimators_and_words_of_their_own() -> None:
-    document = judge_scores(canaries(100, 0.0), Asked(1.0, DELTA, rows_from="one-run"))
-    names = [bound["name"] for bound in document["measured"]["epsilon"]["estimators"]]
-    assert (document["input"]["method"], names) == ("one-run", list(ONE_RUN))
-    assert document["input"]["rule"] == "abstention"
-    assert document["verdict"] == "cannot judge"
-    assert "canaries" in document["verdict_text"]
-    assert "trials" not in document["verdict_text"]
-    assert Asked(1.0, DELTA, noise=4.0, rows_from="one-run").primary == "one-run-gaussian"
+    document = judge_scores(canaries(100, 0.0), Asked(Epsilon(1.0, DELTA), rows_from="one-run"))
+    names = [bound.name for bound in document.measured.epsilon.estimators]
+    assert (document.input.method, names) == ("one-run", list(ONE_RUN))
+    assert document.input.rule == "abstention"
+    assert document.verdict == "cannot judge"
+    assert "canaries" in document.verdict_text
+    assert "trials" not in document.verdict_text
+    assert (
+        Asked(Epsilon(1.0, DELTA), Training(4.0, 1.0, 1, Adjacency.ADD_REMOVE), rows_from="one-run").primary
+        == "one-run-gaussian"
+    )
     with pytest.raises(ValueError, match="takes rows of independent trainings"):
-        Asked(1.0, DELTA, method="region", rows_from="one-run")
+        Asked(Epsilon(1.0, DELTA), method="region", rows_from="one-run")
     with pytest.raises(ValueError, match="from must be one of"):
-        Asked(1.0, DELTA, rows_from="runs")
+        Asked(Epsilon(1.0, DELTA), rows_from="runs")
 
 
 def test_unfair_coins_are_noticed() -> None:
-    document = judge_scores(canaries(1000, 5.0, fair=0.05), Asked(0.1, DELTA, rows_from="one-run"))
-    assert document["verdict"] == "cannot judge"
-    assert "fair coin" in document["verdict_text"]
+    document = judge_scores(canaries(1000, 5.0, fair=0.05), Asked(Epsilon(0.1, DELTA), rows_from="one-run"))
+    assert document.verdict == "cannot judge"
+    assert "fair coin" in document.verdict_text
 
 
 def test_tight_claims_are_not_called_loose() -> None:
@@ -219,9 +246,9 @@ def test_tight_claims_are_not_called_loose() -> None:
     generator = np.random.default_rng(9)
     for _ in range(10):
         scores = Scores(generator.normal(0.5, 1, 500), generator.normal(-0.5, 1, 500))
-        document = judge_scores(scores, Asked(4.3776, DELTA, rows_from="trainings"))
-        assert (document["verdict"], document["closeness"]) == ("consistent", None)
-        assert "loose" not in json.dumps(document)
+        document = judge_scores(scores, Asked(Epsilon(4.3776, DELTA), rows_from="trainings"))
+        assert (document.verdict, document.closeness) == ("consistent", None)
+        assert "loose" not in document.to_json()
 
 
 EXTREMES = {
@@ -237,18 +264,18 @@ EXTREMES = {
 @pytest.mark.parametrize("scores", EXTREMES.values(), ids=list(EXTREMES))
 def test_extremes_get_a_document(scores: Scores) -> None:
     settings = [
-        Asked(0.0, 1e-300, confidence=0.999999),
-        Asked(1000.0, 0.999, confidence=0.5, rule=Split()),
-        Asked(1.0, DELTA, noise=1.0, rule=Fixed(0.0)),
-        Asked(1.0, DELTA, method="likelihood", rule=MultiSplit(3)),
-        Asked(1.0, DELTA, rows_from="one-run"),
+        Asked(Epsilon(0.0, 1e-300), confidence=0.999999),
+        Asked(Epsilon(1000.0, 0.999), confidence=0.5, rule=Split()),
+        Asked(Epsilon(1.0, DELTA), Training(1.0, 1.0, 1, Adjacency.ADD_REMOVE), rule=Fixed(0.0)),
+        Asked(Epsilon(1.0, DELTA), method="likelihood", rule=MultiSplit(3)),
+        Asked(Epsilon(1.0, DELTA), rows_from="one-run"),
     ]
     for asked in settings:
         document = judge_scores(scores, asked)
-        json.dumps(document, allow_nan=False)
-        assert document["verdict"] in ("violated", "consistent", "cannot judge")
-        for figure in (document["measured"][name] for name in ("advantage", "auc", "average_precision")):
-            assert figure["low"] <= figure["value"] <= figure["high"]
+        document.to_json()
+        assert document.verdict in ("violated", "consistent", "cannot judge")
+        for figure in (document.measured[name] for name in ("advantage", "auc", "average_precision")):
+            assert figure.low <= figure.value <= figure.high
 
 
 # -- the hunt finds what is broken

@@ -118,14 +118,14 @@ NAMED = [
 @pytest.mark.parametrize(("trainer", "words"), NAMED, ids=[trainer.fault for trainer, _ in NAMED])
 def test_an_unseen_fault_is_caught_and_its_cause_named(trainer: Broken, words: str) -> None:
     document = examined(trainer)
-    assert document["verdict"] == "violated"
-    assert words in document["diagnostics"]["cause"]
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
 
 
 def test_noise_with_a_fixed_mean_is_as_private() -> None:
     document = examined(Noise("shifted"))
-    assert document["verdict"] == "other recipe"
-    assert "a mean of 0.0" in document["diagnostics"]["cause"]
+    assert document.verdict == "other recipe"
+    assert "a mean of 0.0" in document.diagnostics.cause
 
 
 KEPT: list[Any] = []
@@ -143,7 +143,7 @@ class Keeping(Noise):
 
 def test_a_training_that_ignores_the_neighbour_is_caught() -> None:
     document = examined(Keeping(sigma=1.0), trials=40)
-    assert "a record is used that was not given" in document["diagnostics"]["cause"]
+    assert "a record is used that was not given" in document.diagnostics.cause
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class Decayed(Noise):
 
 def test_weight_decay_in_the_yielded_gradient_is_no_violation() -> None:
     document = examined(Decayed("yielded"))
-    assert document["verdict"] == "other recipe"
-    assert "weight decay" in document["diagnostics"]["cause"]
+    assert document.verdict == "other recipe"
+    assert "weight decay" in document.diagnostics.cause
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_weight_decay_in_the_yielded_gradient_is_no_violation() -> None:
     ids=["plain", "little noise", "much noise", "weights that stay", "zero-out"],
 )
 def test_right_trainings_of_other_shapes_are_consistent(trainer: Noise, settings: dict[str, Any]) -> None:
-    assert examined(trainer, trials=16, **settings)["verdict"] == "consistent"
+    assert examined(trainer, trials=16, **settings).verdict == "consistent"

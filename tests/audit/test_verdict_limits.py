@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace as Some
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from deniable.audit.evidence import Claimed, Measured, advantage_interval, measure
+from deniable.audit.evidence import Measured, advantage_interval, measure
+from deniable.audit.ground import least_noise
 from deniable.audit.judgement import verdict
 from deniable.audit.limits import interval
-from deniable.audit.promise import Promise, training_mechanism
 from deniable.audit.scored import Asked, judge_scores
 from deniable.audit.scores_input import Errors, Scores
 from deniable.audit.thresholds import Limits, shift
 from deniable.audit.trials import Trials
-from deniable.document import Document, Question, explain
-from deniable.mechanisms import Adjacency
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Belief, Epsilon, Question, claimed
 from deniable.report import tables, words
 
 STEPS, DELTA = 20, 0.01
-PROMISE = Promise("belief", 0.9, DELTA)
-NOISE = PROMISE.noise(1.0, STEPS, Adjacency.REPLACE)
-EXACT = explain(training_mechanism(NOISE, 1.0, STEPS), Question(delta=DELTA, adjacency=Adjacency.REPLACE), {})["scores"]
-MU = 2 * float(ndtri((1 + EXACT["advantage"]) / 2))
+NOISE = least_noise(Belief(0.9, DELTA), DELTA, Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
+TRAINING = Training(NOISE, 1.0, STEPS, Adjacency.REPLACE)
+CLAIMED = claimed(Belief(0.9, DELTA), DELTA)
+EXACT = exact_scores(TRAINING.mechanism, Question(Adjacency.REPLACE, DELTA))
+MU = 2 * float(ndtri((1 + EXACT.advantage) / 2))
 
 
 def shown(trials: int, seed: int, mu: float = MU) -> Measured:
@@ -33,18 +37,17 @@ def shown(trials: int, seed: int, mu: float = MU) -> Measured:
     on_d = generator.random(trials) < 0.5
     ratio = np.where(on_d, 1, -1) * mu**2 / 2 + mu * generator.standard_normal(trials)
     played = Trials(on_d, ratio[:, None], np.full((trials, 1), mu), np.ones((trials, 1)))
-    training = Claimed(NOISE, 1.0, STEPS, Adjacency.REPLACE)
-    return measure(played, delta=DELTA, belief_bound=0.9, rate=1.0, training=training)
+    return measure(played, TRAINING, delta=DELTA, belief_bound=0.9)
 
 
 @pytest.mark.parametrize("trials", [100, 1000, 10_000])
 def test_exactly_tight_noise_is_rarely_called_violated(trials: int) -> None:
     """In at most 5 % of 2000 campaigns; the limits that `verdict` compares, without what it does not need."""
-    generator, rate, alarms = np.random.default_rng(trials), (1 - EXACT["advantage"]) / 2, 0
+    generator, rate, alarms = np.random.default_rng(trials), (1 - EXACT.advantage) / 2, 0
     for positives in generator.binomial(trials, 0.5, 2000).tolist():
         negatives = trials - positives
         errors = Errors(generator.binomial(negatives, rate), negatives, generator.binomial(positives, rate), positives)
-        tight = advantage_interval(errors, 0.95).low > EXACT["advantage"]
+        tight = advantage_interval(errors, 0.95).low > EXACT.advantage
         alarms += tight or Limits.of(errors, 0.95).lower(shift) > MU
     assert alarms <= 0.05 * 2000
 
@@ -55,41 +58,41 @@ def test_the_limits_above_decide_the_verdict() -> None:
         found = shown(300, seed, mu=1.25 * MU)
         curve = found.bound("mechanism")
         assert curve is not None
-        refuted = found.advantage.low > EXACT["advantage"] or curve.value > EXACT["epsilon"]
-        assert (verdict(found, PROMISE.claimed(), EXACT).name == "violated") == refuted
+        refuted = found.advantage.low > EXACT.advantage or curve.value > EXACT.epsilon
+        assert (verdict(found, CLAIMED, EXACT).name == "violated") == refuted
         violated += refuted
     assert 0 < violated < 12
 
 
 def test_a_belief_that_is_exceeded_too_often_is_not_called_consistent() -> None:
     found = shown(1000, 1)
-    assert verdict(found, PROMISE.claimed(), EXACT).name == "consistent"
-    told = verdict(replace(found, violations=interval(30, 1000, 0.95)), PROMISE.claimed(), EXACT)
+    assert verdict(found, CLAIMED, EXACT).name == "consistent"
+    told = verdict(replace(found, violations=interval(30, 1000, 0.95)), CLAIMED, EXACT)
     assert told.name == "cannot judge"
     assert "at least 2.03 %" in told.text
     assert "No violation" not in told.text
 
 
-def document(region: float, mechanism: float, noise: float = NOISE, trials: int = 300) -> Document:
-    bound = {"name": "mechanism", "valid": True, "value": mechanism, "upper": None}
-    epsilon = {"lower_bound": {"value": region, "confidence": 0.95}, "estimators": [bound]}
-    given = {"noise": noise, "rate": 1.0, "steps": 5, "adjacency": "replace"}
-    advantage = {"value": 0.1, "low": 0.0, "high": 0.2}
-    measured = {"epsilon": epsilon, "trials": trials, "advantage": advantage}
-    exact = {"delta": 1e-5, "epsilon": 20.0}
-    return {"measured": measured, "input": given, "exact": exact, "verdict": "consistent"}
+def document(region: float, mechanism: float, noise: float = NOISE, trials: int = 300) -> Any:
+    """What of an audit's result these words read."""
+    bound = Some(name="mechanism", valid=True, value=mechanism, upper=None)
+    epsilon = Some(lower_bound=Some(value=region, confidence=0.95), estimators=[bound])
+    given = Some(noise=noise, rate=1.0, steps=5, adjacency=Adjacency.REPLACE)
+    game = Some(epsilon=epsilon, trials=trials, advantage=Some(value=0.1, low=0.0, high=0.2))
+    exact = Some(delta=1e-5, epsilon=20.0)
+    return Some(measured=game, game=game, input=given, exact=exact, verdict="consistent", diagnostics=None)
 
 
 def test_the_proven_epsilon_is_the_one_that_the_verdict_rests_on_rounded_down() -> None:
     assert tables.proven(document(3.31, 20.8359)) == "20.8"
     assert tables.proven(document(0.5578, 0.2)) == "0.557"
     assert tables.proven(document(0.0, 0.0)) == "0"
-    assert tables.lower_bound({"lower_bound": {"value": 0.0}}) == "0"
+    assert tables.lower_bound(Some(lower_bound=Some(value=0.0))) == "0"  # type: ignore[arg-type]
 
 
 def test_equal_scores_are_called_so() -> None:
-    found = judge_scores(Scores(np.zeros(50), np.zeros(40)), Asked(1.0, 1e-5, rows_from="trainings"))
-    assert (found["verdict"], found["verdict_text"]) == (
+    found = judge_scores(Scores(np.zeros(50), np.zeros(40)), Asked(Epsilon(1.0, 1e-5), rows_from="trainings"))
+    assert (found.verdict, found.verdict_text) == (
         "cannot judge",
         "All 90 scores are equal: they say nothing about membership.",
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from math import exp, log, sqrt
 
 import pytest
@@ -49,31 +50,37 @@ def test_naive_epsilon_by_hand():
     """Three Gaussian steps on a tenth of the data share delta; the pure release needs none."""
     release = compose(Gaussian(20.0).subsampled(0.1).composed(3), Laplace(4.0).composed(2))
     step = sqrt(2 * log(1.25 / (1e-5 / 3 / 0.1))) / 20
-    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.1 * (exp(step) - 1)) + 0.5, rel=1e-12, abs=0)
+    assert naive_epsilon(release, 1e-5, adjacency="add-remove") == pytest.approx(
+        3 * log(1 + 0.1 * (exp(step) - 1)) + 0.5, rel=1e-12, abs=0
+    )
 
 
 def test_bare_guarantees_spend_their_own_delta():
     release = compose(ApproximateDP(1.0, 2e-6).subsampled(0.5).composed(3), TotalVariation(1e-6), Gaussian(20.0))
     gaussian = sqrt(2 * log(1.25 / (1e-5 - 4e-6))) / 20
-    assert naive_epsilon(release, 1e-5) == pytest.approx(3 * log(1 + 0.5 * (exp(1) - 1)) + gaussian, rel=1e-9, abs=0)
+    assert naive_epsilon(release, 1e-5, adjacency="add-remove") == pytest.approx(
+        3 * log(1 + 0.5 * (exp(1) - 1)) + gaussian, rel=1e-9, abs=0
+    )
     for delta in (1e-6, 4e-6):
         with pytest.raises(InapplicableError, match="delta must be above 4e-06"):
-            naive_epsilon(release, delta)
+            naive_epsilon(release, delta, adjacency="add-remove")
     with pytest.raises(InapplicableError, match="delta"):
         advanced_epsilon(ApproximateDP(1.0, 1e-5), 1e-5)
 
 
 def test_pure_releases_compose_without_delta_naively():
     release = compose(RandomizedResponse(0.3).composed(4), Pixelization(0.5, 4, 2), ApproximateDP(0.1))
-    assert naive_epsilon(release, 0.0) == pytest.approx(1.8)
+    assert naive_epsilon(release, 0.0, adjacency="add-remove") == pytest.approx(1.8)
     pure = [(ApproximateDP(0.3), 4), (ApproximateDP(0.6), 1)]
     release = compose(RandomizedResponse(0.3).composed(4), Laplace(1 / 0.6))
-    assert advanced_epsilon(release, 1e-6) == pytest.approx(advanced_composition(pure, 1e-6).epsilon)
+    assert advanced_epsilon(release, 1e-6, adjacency="add-remove") == pytest.approx(
+        advanced_composition(pure, 1e-6).epsilon
+    )
 
 
 def test_advanced_split_is_no_worse_than_halves_and_many_others():
     release = Gaussian(6.99).subsampled(0.02).composed(5000)
-    found = advanced_epsilon(release, 1e-5)
+    found = advanced_epsilon(release, 1e-5, adjacency="add-remove")
     for share in [10**-k for k in range(1, 12)] + [0.1 * k for k in range(1, 10)]:
         step = amplified(proved_epsilon(6.99, 1e-5 * (1 - share) / (0.02 * 5000)), 0.02)
         assert found <= advanced_composition([(ApproximateDP(step), 5000)], 1e-5 * share).epsilon * (1 + 1e-7)
@@ -85,8 +92,8 @@ def test_never_below_the_exact_epsilon(noise, steps, log10_delta):
     """With the proved step also where the classic formula fails: one step of noise .3 claims 16."""
     delta, release = 10**log10_delta, Gaussian(noise).composed(steps)
     exact = gaussian_epsilon(delta, sqrt(steps) / noise)
-    assert naive_epsilon(release, delta) >= exact * (1 - 1e-9)
-    assert advanced_epsilon(release, delta) >= exact * (1 - 1e-9)
+    assert naive_epsilon(release, delta, adjacency="add-remove") >= exact * (1 - 1e-9)
+    assert advanced_epsilon(release, delta, adjacency="add-remove") >= exact * (1 - 1e-9)
 
 
 def test_the_classic_step_is_not_safe_everywhere():
@@ -98,7 +105,8 @@ def test_the_classic_step_is_not_safe_everywhere():
 @given(st.floats(0.05, 50), st.floats(1e-6, 0.5), st.integers(2, 10**6), st.floats(-20, -0.5))
 def test_monotone(noise, rate, steps, log10_delta):
     delta = 10**log10_delta
-    for epsilon in (naive_epsilon, advanced_epsilon):
+    for function in (naive_epsilon, advanced_epsilon):
+        epsilon = partial(function, adjacency="add-remove")
         here = epsilon(Gaussian(noise).subsampled(rate).composed(steps), delta) * (1 + 1e-5)
         assert epsilon(Gaussian(noise * 1.2).subsampled(rate).composed(steps), delta) <= here
         assert epsilon(Gaussian(noise).subsampled(rate / 1.2).composed(steps), delta) <= here
@@ -122,16 +130,18 @@ def test_amplification_extremes():
 def test_extremes_are_finite():
     for noise, rate, steps, delta in ((0.3, 1e-5, 10**6, 1e-30), (0.01, 1e-300, 10**6, 1e-300), (1e-100, 0.5, 9, 0.5)):
         release = Gaussian(noise).subsampled(rate).composed(steps)
-        assert 0 <= naive_epsilon(release, delta) < float("inf")
-        assert 0 <= advanced_epsilon(release, delta) < float("inf")
-    assert naive_epsilon(Gaussian(1.0).subsampled(1e-6), 1e-5) == 0  # (0, 1e-6)-DP: the record is rarely there
+        assert 0 <= naive_epsilon(release, delta, adjacency="add-remove") < float("inf")
+        assert 0 <= advanced_epsilon(release, delta, adjacency="add-remove") < float("inf")
+    assert (
+        naive_epsilon(Gaussian(1.0).subsampled(1e-6), 1e-5, adjacency="add-remove") == 0
+    )  # (0, 1e-6)-DP: the record is rarely there
     assert naive_epsilon(GaussianDP(0.0), 1e-5) < 1e-290
     assert naive_epsilon(Gaussian(1.0).composed(0), 1e-5) == 0
 
 
 def test_sampling_under_replace():
     assert naive_epsilon(Gaussian(4.0).subsampled(0.1), 1e-5, Adjacency.REPLACE) == naive_epsilon(
-        Gaussian(4.0).subsampled(0.1), 1e-5
+        Gaussian(4.0).subsampled(0.1), 1e-5, adjacency="add-remove"
     )
     for mechanism in (ApproximateDP(1.0), GaussianDP(1.0), RandomizedResponse(1.0), Pixelization(1.0, 1, 1)):
         with pytest.raises(InapplicableError, match="replace"):
@@ -142,7 +152,7 @@ def test_sampling_under_replace():
 def test_losses_beyond_every_analysis_are_refused():
     for mechanism in (Gaussian(1e-200), Laplace(1e-200), ApproximateDP(1e200), GaussianDP(1e200)):
         with pytest.raises(InapplicableError, match="beyond"):
-            naive_epsilon(mechanism, 1e-5)
+            naive_epsilon(mechanism, 1e-5, adjacency="add-remove")
 
 
 def test_bad_slack():

@@ -28,7 +28,7 @@ SGD = Gaussian(1.0).subsampled(0.01).composed(1000)
 
 
 def test_a_training_has_every_analysis_but_the_classic():
-    found = analyses(SGD, 1e-5)
+    found = analyses(SGD, 1e-5, adjacency="add-remove")
     assert tuple(found) == ("naive", "advanced", "zcdp", "rdp", "kl")
     assert {name: bound.score for name, bound in found.items()} == {
         "naive": "epsilon",
@@ -37,7 +37,7 @@ def test_a_training_has_every_analysis_but_the_classic():
         "rdp": "epsilon",
         "kl": "advantage",
     }
-    assert found["rdp"] == NamedBound("rdp", guarantee("rdp", SGD, 1e-5))
+    assert found["rdp"] == NamedBound("rdp", guarantee("rdp", SGD, 1e-5, adjacency="add-remove"))
     assert found["rdp"].value == found["rdp"].guarantee.epsilon == pytest.approx(2.1014, abs=2e-4)
     assert found["kl"].guarantee == TotalVariation(found["kl"].value)
     assert all(bound.proved for bound in found.values())
@@ -50,7 +50,7 @@ def test_full_batches_have_the_classic_formula_and_its_flag():
     assert strong["classic"].proved
     assert not weak["classic"].proved
     mixed = compose(Gaussian(3.0), GaussianDP(0.25))
-    assert guarantee("classic", mixed, 1e-5) == guarantee("classic", Gaussian(2.4), 1e-5)
+    assert guarantee("classic", mixed, 1e-5, adjacency="add-remove") == guarantee("classic", Gaussian(2.4), 1e-5)
 
 
 def test_bare_guarantees_have_what_applies():
@@ -108,9 +108,9 @@ def test_an_epsilon_at_delta_is_not_yet_a_loss_bound():
 def test_loss_bound_of_pure_and_total_variation_guarantees():
     assert loss_bound("naive", Laplace(1.0).composed(3), 1e-5) == pytest.approx(3.0, rel=1e-9, abs=0)
     quiet = Gaussian(1e4)
-    assert 0 < loss_bound("kl", quiet, 1e-3) < 0.1
+    assert 0 < loss_bound("kl", quiet, 1e-3, adjacency="add-remove") < 0.1
     with pytest.raises(InapplicableError, match="failure"):
-        loss_bound("kl", SGD, 1e-5)
+        loss_bound("kl", SGD, 1e-5, adjacency="add-remove")
     assert loss_bound("classic", Gaussian(50.0), 1e-5) == guarantee("classic", Gaussian(50.0), 1e-5).epsilon
 
 
@@ -130,12 +130,12 @@ def test_nothing_released_nothing_lost():
 
 def test_bad_input():
     with pytest.raises(ValueError, match="name must be one of naive"):
-        guarantee("pld", SGD, 1e-5)
+        guarantee("pld", SGD, 1e-5, adjacency="add-remove")
     with pytest.raises(InapplicableError, match="classic"):
-        guarantee("classic", SGD, 1e-5)
+        guarantee("classic", SGD, 1e-5, adjacency="add-remove")
     for delta in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match="delta"):
-            guarantee("kl", SGD, delta)
+            guarantee("kl", SGD, delta, adjacency="add-remove")
     with pytest.raises(ValueError, match="neighbours"):
         analyses(SGD, 1e-5, "neighbours")
 

@@ -47,13 +47,17 @@ DP_ACCOUNTING = [
 def test_epsilon_agrees_with_dp_accounting(training, delta, order, value):
     rate, noise, steps = training
     release = Gaussian(noise).subsampled(rate).composed(steps)
-    assert improved_conversion(order, renyi_curve(release)(order), delta) == pytest.approx(value, rel=1e-9, abs=0)
-    assert rdp_epsilon(release, delta) <= value
+    assert improved_conversion(order, renyi_curve(release, adjacency="add-remove")(order), delta) == pytest.approx(
+        value, rel=1e-9, abs=0
+    )
+    assert rdp_epsilon(release, delta, adjacency="add-remove") <= value
 
 
 def test_epsilon_where_dp_accounting_loses_its_best_orders():
     """It gives 107.14 with steps of 1/20: at rate .02, noise .44 its series fails for every order below 1.35."""
-    assert rdp_epsilon(Gaussian(0.44).subsampled(0.02).composed(5000), 1e-5) == pytest.approx(101.62, abs=0.01)
+    assert rdp_epsilon(Gaussian(0.44).subsampled(0.02).composed(5000), 1e-5, adjacency="add-remove") == pytest.approx(
+        101.62, abs=0.01
+    )
 
 
 def test_laplace_agrees_with_dp_accounting_and_its_twin():
@@ -111,7 +115,7 @@ def test_randomized_response_is_the_worst_pure_mechanism(epsilon, order):
 @given(st.floats(-0.5, 4).map(lambda p: 10**p), st.floats(1e-4, 0.9), st.integers(1, 10**6), st.floats(-30, -0.5))
 def test_search_over_orders_is_no_worse_than_a_dense_grid(noise, rate, steps, log10_delta):
     delta = 10**log10_delta
-    curve = renyi_curve(Gaussian(noise).subsampled(rate).composed(steps))
+    curve = renyi_curve(Gaussian(noise).subsampled(rate).composed(steps), adjacency="add-remove")
     found = best_epsilon(curve, delta)
     grid = min(improved(1 + a, curve(1 + a), delta) for a in np.geomspace(1e-5, 30 + 30 * noise, 40))
     assert found <= max(0, grid) * (1 + 1e-9)
@@ -132,7 +136,7 @@ def test_never_below_the_exact_epsilon_of_a_gaussian(noise, steps, log10_delta):
 
 def test_never_below_the_exact_epsilon_of_a_sampled_gaussian():
     # seed_numbers.json exact_subsampled_gaussian: rate .01, steps 1000, noise 1, delta 1e-12.
-    assert 3.9143 <= rdp_epsilon(Gaussian(1.0).subsampled(0.01).composed(1000), 1e-12) <= 4.4
+    assert 3.9143 <= rdp_epsilon(Gaussian(1.0).subsampled(0.01).composed(1000), 1e-12, adjacency="add-remove") <= 4.4
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -151,25 +155,27 @@ def test_a_step_on_all_records_is_the_limit_of_sampled_ones():
 def test_guarantees_and_combinations():
     assert rdp_epsilon(GaussianDP(0.5), 1e-5) == rdp_epsilon(Gaussian(2.0), 1e-5)
     assert rdp_epsilon(GaussianDP(0.0), 1e-5) == 0
-    assert rdp_epsilon(Gaussian(1.0).subsampled(0.0).composed(9), 1e-5) == 0
+    assert rdp_epsilon(Gaussian(1.0).subsampled(0.0).composed(9), 1e-5, adjacency="add-remove") == 0
     assert rdp_epsilon(Gaussian(1.0).composed(0), 1e-5) == 0
     assert rdp_epsilon(ApproximateDP(1.5), 1e-9) == rdp_epsilon(RandomizedResponse(1.5), 1e-9)
     assert rdp_epsilon(Pixelization(1.5, 4, 2), 1e-9) == rdp_epsilon(ApproximateDP(1.5), 1e-9)
     twice = Gaussian(1.0).subsampled(0.1).subsampled(0.2)
-    assert rdp_epsilon(twice, 1e-5) == pytest.approx(
-        rdp_epsilon(Gaussian(1.0).subsampled(0.02), 1e-5), rel=1e-12, abs=0
+    assert rdp_epsilon(twice, 1e-5, adjacency="add-remove") == pytest.approx(
+        rdp_epsilon(Gaussian(1.0).subsampled(0.02), 1e-5, adjacency="add-remove"), rel=1e-12, abs=0
     )
     phases = (Gaussian(1.0).subsampled(0.01).composed(100), Gaussian(2.0).subsampled(0.05).composed(50), Laplace(3.0))
-    curves = [renyi_curve(phase) for phase in phases]
-    assert renyi_curve(compose(*phases))(3.5) == pytest.approx(sum(curve(3.5) for curve in curves), rel=1e-12, abs=0)
-    assert renyi_curve(compose(*phases[::-1]))(3.5) == pytest.approx(
-        renyi_curve(compose(*phases))(3.5), rel=1e-12, abs=0
+    curves = [renyi_curve(phase, adjacency="add-remove") for phase in phases]
+    assert renyi_curve(compose(*phases), adjacency="add-remove")(3.5) == pytest.approx(
+        sum(curve(3.5) for curve in curves), rel=1e-12, abs=0
+    )
+    assert renyi_curve(compose(*phases[::-1]), adjacency="add-remove")(3.5) == pytest.approx(
+        renyi_curve(compose(*phases), adjacency="add-remove")(3.5), rel=1e-12, abs=0
     )
 
 
 def test_sampled_pure_mechanisms_are_amplified():
     amplified = log(1 + 0.1 * (exp(2) - 1))
-    assert renyi_curve(Laplace(0.5).subsampled(0.1))(4.0) == pytest.approx(
+    assert renyi_curve(Laplace(0.5).subsampled(0.1), adjacency="add-remove")(4.0) == pytest.approx(
         randomized_response_renyi(4.0, amplified), rel=1e-12, abs=0
     )
 
@@ -177,7 +183,7 @@ def test_sampled_pure_mechanisms_are_amplified():
 def test_what_has_no_renyi_divergence_is_refused():
     for mechanism in (ApproximateDP(1.0, 1e-5), TotalVariation(0.1), compose(Gaussian(1.0), TotalVariation(0.1))):
         with pytest.raises(InapplicableError, match="rdp"):
-            rdp_epsilon(mechanism, 1e-5)
+            rdp_epsilon(mechanism, 1e-5, adjacency="add-remove")
     with pytest.raises(InapplicableError, match="replace"):
         rdp_epsilon(RandomizedResponse(1.0).subsampled(0.5), 1e-5, Adjacency.REPLACE)
 

@@ -70,7 +70,7 @@ def up_to_one_decimal(noise):
 @pytest.mark.parametrize(("accuracy", "noise"), [(0.8, 1.4), (0.7, 2.0), (0.6, 3.7), (0.55, 7.0)])
 def test_tvd_figure_4_from_dp(accuracy, noise):
     def excess(z):
-        return accuracy_from_dp(rdp_epsilon(sgd(z, 0.005, 6000), 1e-5), 1e-5) - accuracy
+        return accuracy_from_dp(rdp_epsilon(sgd(z, 0.005, 6000), 1e-5, adjacency="add-remove"), 1e-5) - accuracy
 
     assert up_to_one_decimal(brentq(excess, 0.5, 20, xtol=1e-6)) == noise
 
@@ -82,7 +82,7 @@ def test_tvd_figure_4_from_dp(accuracy, noise):
 )
 def test_tvd_figure_4_from_kl(accuracy, printed, least):
     def excess(z):
-        return accuracy_from_tvd(kl_tvd(sgd(z, 0.005, 6000))) - accuracy
+        return accuracy_from_tvd(kl_tvd(sgd(z, 0.005, 6000), adjacency="add-remove")) - accuracy
 
     assert excess(printed) <= 0
     assert up_to_one_decimal(brentq(excess, 0.5, 20, xtol=1e-6)) == least
@@ -91,7 +91,7 @@ def test_tvd_figure_4_from_kl(accuracy, printed, least):
 # exact_subsampled_gaussian: kl_pinsker_bound_on_the_first_two (erratum 14), beside the exact total variation.
 @pytest.mark.parametrize(("noise", "bound", "exact"), [(0.7, 0.4828, 0.364698), (2.4, 0.0843, 0.067146)])
 def test_kl_pinsker_bound(noise, bound, exact):
-    found = kl_tvd(sgd(noise, 0.005, 6000))
+    found = kl_tvd(sgd(noise, 0.005, 6000), adjacency="add-remove")
     assert found == pytest.approx(bound, abs=5e-5)
     assert found > exact
 
@@ -117,24 +117,27 @@ def test_erlingsson_table_1(noise, naive, advanced, rdp):
     if naive is not None:
         assert lies_within(
             naive,
-            lambda z: naive_epsilon(sgd(z, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon),
+            lambda z: naive_epsilon(sgd(z, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon, adjacency="add-remove"),
             noise,
             0.05 if naive < 100 else 0.5,
         )
     assert lies_within(
         advanced,
-        lambda z: advanced_epsilon(sgd(z, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon),
+        lambda z: advanced_epsilon(sgd(z, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon, adjacency="add-remove"),
         noise,
         {0.31: 0.005, 4.23: 0.005, 12.3: 0.05, 37722: 0.5, 3.5e8: 0.5e7}[advanced],
     )
     assert lies_within(
-        rdp, lambda z: rdp_epsilon(sgd(z, 0.02, 5000), 1e-5, conversion=classic_conversion), noise, 0.005 * rdp + 0.0005
+        rdp,
+        lambda z: rdp_epsilon(sgd(z, 0.02, 5000), 1e-5, conversion=classic_conversion, adjacency="add-remove"),
+        noise,
+        0.005 * rdp + 0.0005,
     )
 
 
 def test_erlingsson_table_1_first_naive_value_is_a_misprint():
     """4.07 is printed where the formula of the other four rows gives 4.27; no rounding of 136.67 bridges that."""
-    found = naive_epsilon(sgd(136.67, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon)
+    found = naive_epsilon(sgd(136.67, 0.02, 5000), 1e-5, gaussian_step=classic_epsilon, adjacency="add-remove")
     assert found == pytest.approx(4.27, abs=0.005)
 
 
@@ -142,10 +145,12 @@ def test_erlingsson_table_1_first_naive_value_is_a_misprint():
 # accountant: within 10 % of the interval that the printed decimal stands for.
 @pytest.mark.parametrize(("noise", "epsilon"), [(0.5, 88.1), (2, 4.1), (4, 1.8), (6, 1.2), (16, 0.4)])
 def test_dbsec_table_2(noise, epsilon):
-    found = rdp_epsilon(sgd(noise, 128 / 8000, 200 * 8000 // 128), 1 / 8000)
+    found = rdp_epsilon(sgd(noise, 128 / 8000, 200 * 8000 // 128), 1 / 8000, adjacency="add-remove")
     assert (epsilon - 0.05) * 0.9 <= found <= (epsilon + 0.05) * 1.1
 
 
 def test_dbsec_table_2_largest_by_the_classic_conversion():
-    found = rdp_epsilon(sgd(0.5, 128 / 8000, 200 * 8000 // 128), 1 / 8000, conversion=classic_conversion)
+    found = rdp_epsilon(
+        sgd(0.5, 128 / 8000, 200 * 8000 // 128), 1 / 8000, conversion=classic_conversion, adjacency="add-remove"
+    )
     assert found == pytest.approx(88.1, rel=0.01, abs=0)

@@ -96,7 +96,7 @@ releases = st.builds(
 def test_another_start_finds_the_same(release, delta, name, start):
     elsewhere = Tuning(order=start, slack=start - 3, share=-1 - start)
     for analysis in (guarantee, loss_bound):
-        fresh = analysis(name, release, delta)
+        fresh = analysis(name, release, delta, ADD)
         tuned = analysis(name, release, delta, ADD, elsewhere)
         again = analysis(name, release, delta, ADD, elsewhere)
         for found in (tuned, again):
@@ -124,11 +124,13 @@ def test_no_split_of_a_dense_grid_is_better(noise, rate, steps, delta):
         return advanced_composition([(step(total * (1 - slack_share)), steps)], total * slack_share).epsilon
 
     slacks, shares = 1 / (1 + np.exp(-np.linspace(-8, 5, 60))), np.geomspace(1e-6, 0.9, 60)
-    assert advanced_epsilon(release, delta) <= min(advanced(delta, slack) for slack in slacks) * (1 + 1e-7)
-    naive = min(naive_epsilon(release, delta * share) - log1p(-share) for share in shares)
-    assert loss_bound("naive", release, delta) <= naive * (1 + 1e-7)
+    assert advanced_epsilon(release, delta, adjacency="add-remove") <= min(
+        advanced(delta, slack) for slack in slacks
+    ) * (1 + 1e-7)
+    naive = min(naive_epsilon(release, delta * share, adjacency="add-remove") - log1p(-share) for share in shares)
+    assert loss_bound("naive", release, delta, adjacency="add-remove") <= naive * (1 + 1e-7)
     both = min(advanced(delta * share, slack) - log1p(-share) for share in shares for slack in slacks[::3])
-    assert loss_bound("advanced", release, delta) <= both * (1 + 1e-7)
+    assert loss_bound("advanced", release, delta, adjacency="add-remove") <= both * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("noise", [1.5, 4.0, 6.0])

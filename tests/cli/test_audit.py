@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 
-from deniable.store import FILE, Store
+from deniable.store import FILE, Store, read_document
 
 from .conftest import Run
 
@@ -41,7 +41,7 @@ def test_words_first_then_a_table(run: Run) -> None:
 def test_out_holds_the_record_the_pictures_and_the_page(run: Run, tmp_path: Path) -> None:
     outcome = run("audit", "digits", "--noise", 5, "--json", "--out", tmp_path, *TINY)
     assert outcome.err == f"report: {tmp_path / 'report.html'}\n"
-    assert json.loads((tmp_path / "audit.json").read_text()) == outcome.document
+    assert read_document(tmp_path / "audit.json") == outcome.document
     for name in ("final-beliefs", "belief-over-steps", "sensitivity-over-steps"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{name}.svg").read_text()
@@ -79,8 +79,8 @@ def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
     asked = ("audit", "digits", "--noise", 5, "--records", 50, "--steps", 2, "--clip", 1, "--trials", 0, "--exposure")
     outcome = run(*asked, "--json", "--out", tmp_path)
     assert outcome.code == 0
-    assert outcome.document["schema"] == "deniable/exposure/1"
-    assert json.loads((tmp_path / "exposure.json").read_text()) == outcome.document
+    assert outcome.document["schema"] == "deniable/exposure/2"
+    assert read_document(tmp_path / "exposure.json") == outcome.document
     assert len((tmp_path / "records.csv").read_text().splitlines()) == 1 + 50
     assert not list(tmp_path.glob(FILE))
     again = run(*outcome.document["provenance"]["command"].split()[1:], "--json", "--out", tmp_path / "again")
@@ -103,7 +103,8 @@ def test_no_trials_leave_the_exposure_alone(run: Run, tmp_path: Path) -> None:
         ("audit digits --belief 2", ["--belief", "got 2"]),
         ("audit digits --noise 1 --trials 0", ["--trials", "got 0"]),
         ("audit digits --noise 1 --trials many", ["--trials", "'many'"]),
-        ("audit digits --noise 1 --lr -1", ["--lr", "got -1"]),
+        ("audit digits --noise 1 --learning-rate -1", ["--learning-rate", "got -1"]),
+        ("audit digits --noise 1 --lr=-1", ["--learning-rate", "got -1"]),
         ("audit digits --noise 1 --clip 0", ["--clip", "got 0"]),
         ("audit digits --noise 1 --seed -1", ["--seed", "got -1"]),
         ("audit digits --noise 1 --confidence 1", ["--confidence", "got 1"]),

@@ -8,11 +8,11 @@ import pytest
 
 import deniable as dn
 from deniable import bounds
-from deniable.document import bare_failure
+from deniable.document import bare_delta
 
 from .conftest import Run
 
-SCORES = {"epsilon", "delta", "belief", "belief_failure", "prior", "advantage", "accuracy", "tpr", "ppv"}
+SCORES = {"epsilon", "delta", "belief", "belief_delta", "prior", "advantage", "accuracy", "tpr", "ppv"}
 ANSWER = {"schema", "input", "scores", "errors", "method", "bounds", "notes"}
 ANALYSES = ["naive", "advanced", "zcdp", "rdp", "kl", "classic"]
 
@@ -53,9 +53,9 @@ def test_explain_says_what_the_library_says(run: Run, line: str, adjacency: str)
     delta = 0.0 if "--delta 0" in line else 1 / 1000 if "--records" in line else 1e-5
     loss = dn.privacy_loss(mechanism, adjacency)
     epsilon = float(loss.epsilon(delta))
-    failure = bare_failure(mechanism, delta)  # of a bare guarantee, the belief is that of every release
+    failure = bare_delta(mechanism, delta)  # of a bare guarantee, the belief is that of every release
     belief = loss.belief(delta, 0.1) if failure is None else bounds.any_release_belief(loss.epsilon, failure, 0.1)
-    assert document["schema"] == "deniable/explain/1"
+    assert document["schema"] == "deniable/explain/2"
     assert document["input"] == {
         **described,
         "delta": delta,
@@ -67,7 +67,7 @@ def test_explain_says_what_the_library_says(run: Run, line: str, adjacency: str)
         "epsilon": None if epsilon == float("inf") else epsilon,
         "delta": delta,
         "belief": float(belief),
-        "belief_failure": delta if failure is None else failure,
+        "belief_delta": delta if failure is None else failure,
         "prior": 0.1,
         "advantage": float(loss.advantage()),
         "accuracy": float(loss.accuracy(0.1)),
@@ -122,7 +122,7 @@ def test_a_bare_guarantee_tells_what_any_release_keeps(run: Run) -> None:
     with_person = delta + 1.1 * delta  # of which delta could not have come from data without the person
     without = 1.1 * delta / odds
     belief = with_person / (with_person + without)
-    assert with_person > known["belief_failure"] > delta
+    assert with_person > known["belief_delta"] > delta
     assert document["bounds"]["theorem_2"]["belief"] < belief <= known["belief"]
     assert "Bernau et al. 2021" in document["notes"][0]
 
@@ -154,7 +154,7 @@ def test_extremes_give_numbers(run: Run, release: tuple[object, ...], extremes: 
     assert scores["epsilon"] is None or scores["epsilon"] >= 0
 
 
-PROMISES: dict[str, dn.calibration.Target] = {
+PROMISES: dict[str, dn.Promise] = {
     "--belief .75": dn.Belief(0.75, 1e-5),
     "--belief .75 --prior .1 --delta 1e-3": dn.Belief(0.75, 1e-3, 0.1),
     "--advantage .1": dn.Advantage(0.1),
@@ -173,7 +173,7 @@ def test_choose_keeps_the_promise_with_the_least_noise(run: Run, line: str, adja
     document = run("choose", *line.split(), "--steps", 30, "--adjacency", adjacency, "--json").document
     found = dn.calibrate(lambda noise: dn.Gaussian(noise).composed(30), target, adjacency)
     assert set(document) == ANSWER | {"noise", "methods"}
-    assert document["schema"] == "deniable/choose/1"
+    assert document["schema"] == "deniable/choose/2"
     assert document["noise"] == found.value
     assert target.score(dn.privacy_loss(dn.Gaussian(document["noise"]).composed(30), adjacency)) <= target.bound
     assert [method["name"] for method in document["methods"]] == ["exact", *ANALYSES]

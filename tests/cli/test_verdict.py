@@ -15,6 +15,7 @@ from deniable.audit.bound import epsilon_of_mu
 from deniable.audit.file import read_scores
 from deniable.audit.origin import settled
 from deniable.audit.scored import Asked
+from deniable.promises import Epsilon
 
 from .conftest import Run
 
@@ -236,8 +237,11 @@ def test_the_row_of_a_training_is_drawn_whatever_its_score() -> None:
     generator = np.random.default_rng(3)
     score = np.sort(generator.normal(size=(400, 50)), axis=1)[:, ::-1].ravel()
     member, trainings = generator.random(score.size) < 0.5, np.repeat(np.arange(400), 50)
-    found = settled(score, member, trainings, Asked(1.0, 1e-5)).scores
+    found = settled(score, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores
     drawn = np.concatenate([found.members, found.others])
     assert drawn.size == 400
     assert abs(drawn.mean()) < 4 / np.sqrt(400)
-    assert len({settled(score + i, member, trainings, Asked(1.0, 1e-5)).scores.members.size for i in range(5)}) > 1
+    assert (
+        len({settled(score + i, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores.members.size for i in range(5)})
+        > 1
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from deniable.comparison.play import unit
 from deniable.comparison.results import spread_of
 from deniable.data import load
 from deniable.mechanisms import Gaussian
+from deniable.results.reading import schema_name
 from deniable.store import Store, StoreError
 from deniable.tradeoff import average_precision, chance_level
 from deniable.training.reference import reference_settings
@@ -35,31 +35,31 @@ def document() -> dict[str, Any]:
 
 
 def test_the_document_is_json_and_whole(document: dict[str, Any]) -> None:
-    json.dumps(document, allow_nan=False)
-    assert document["schema"] == "deniable/compare/1"
-    original, central, local = document["levels"]
-    assert [row["kind"] for row in document["levels"]] == ["original", "central", "local"]
-    assert original["epsilon"] is None
-    assert 0 < central["epsilon"]["value"] <= central["epsilon"]["planned"]
-    assert local["epsilon"]["record"] == pytest.approx(600 * 0.5)
-    assert local["epsilon"]["record_at_delta"] < 300
-    for row in document["levels"]:
-        assert len(row["average_precision"]["values"]) == len(row["test_accuracy"]["values"]) == 2
-        assert row["blind_average_precision"] == document["blind"]["average_precision"]["mean"]
-        assert set(row["tpr_at_fpr"]) == {"0.001", "0.01", "0.05"}
-        assert row["epsilon_lower_bound"]["confidence"] == 0.95
-    (found,) = document["region"]
-    assert found["lower"] <= found["exact"] <= found["named"]["rdp"] <= found["named"]["naive"]
-    assert document["recommendation"]["text"]
+    document.to_json()
+    assert schema_name(type(document)) == "deniable/compare/1"
+    original, central, local = document.levels
+    assert [row.kind for row in document.levels] == ["original", "central", "local"]
+    assert original.epsilon is None
+    assert 0 < central.epsilon.value <= central.epsilon.planned
+    assert local.epsilon.record == pytest.approx(600 * 0.5)
+    assert local.epsilon.record_at_delta < 300
+    for row in document.levels:
+        assert len(row.average_precision.values) == len(row.test_accuracy.values) == 2
+        assert row.blind_average_precision == document.blind.average_precision.mean
+        assert set(row.tpr_at_fpr) == {"0.001", "0.01", "0.05"}
+        assert row.epsilon_lower_bound.confidence == 0.95
+    (found,) = document.region
+    assert found.lower <= found.exact <= found.named.rdp <= found.named.naive
+    assert document.recommendation.text
 
 
 def test_every_attack_can_be_chosen() -> None:
     for attack in ("whitebox", "shadow"):
         settings = SMALL | {"attack": attack, "central": [], "repeats": 1, "records": 60, "epochs": 3}
         found = compare("purchases", processes=1, **settings)
-        assert found["input"]["attack"] == attack
-        assert found["region"] == []
-        assert found["levels"][0]["average_precision"]["deviation"] is None
+        assert found.input.attack == attack
+        assert found.region == ()
+        assert found.levels[0].average_precision.deviation is None
 
 
 def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, Any], tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
     again = compare("purchases", processes=2, out=tmp_path, resume=True, progress=lambda *n: heard.append(n), **SMALL)
     assert heard[0] == (2, 8)
     assert heard[-1] == (8, 8)
-    assert again["levels"] == document["levels"]
+    assert again.levels == document.levels
     with pytest.raises(StoreError, match="records was 120, now 121"):
         compare("purchases", out=tmp_path, resume=True, **SMALL | {"records": 121})
 
@@ -118,13 +118,13 @@ def test_on_skewed_purchases_the_blind_attack_explains_everything() -> None:
     """Section 7: the result says that the average precision measures the shift (Bernau 2021b, Figure 5 did not)."""
     settings = SMALL | {"records": 200, "repeats": 2}
     found = compare("skewed-purchases", processes=1, **settings)
-    assert found["blind"]["differs"]
-    assert found["blind"]["average_precision"]["mean"] > 0.97
-    for row in found["levels"]:
-        assert "measures this shift, not what the model gives away" in row["warning"]
-        assert row["epsilon_lower_bound"]["value"] is None
-    assert found["region"][0]["lower"] is None
-    assert found["recommendation"]["better"] is None
+    assert found.blind.differs
+    assert found.blind.average_precision.mean > 0.97
+    for row in found.levels:
+        assert "measures this shift, not what the model gives away" in row.warning
+        assert row.epsilon_lower_bound.value is None
+    assert found.region[0].lower is None
+    assert found.recommendation.better is None
 
 
 def test_the_region_of_privacy_is_ordered() -> None:
@@ -133,7 +133,7 @@ def test_the_region_of_privacy_is_ordered() -> None:
     found = region(steps, 1e-5)
     assert [row.noise for row in found] == [1.0, 4.0]
     for row in found:
-        assert row.exact < row.named["rdp"] < min(row.named["naive"], row.named["advanced"])
+        assert row.exact < row.named.rdp < min(row.named.naive, row.named.advanced)
 
 
 def test_spread_has_students_limits() -> None:
@@ -142,6 +142,22 @@ def test_spread_has_students_limits() -> None:
     assert (found.mean, found.deviation) == (2, 1)
     assert found.high - 2 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
     assert spread_of([0.3]).low is None
+
+
+def test_equal_repeats_say_nothing_of_the_spread() -> None:
+    """Three perfect repeats had limits of 1 and 1, which are wrong whenever the true accuracy is not exactly 1."""
+    found = spread_of([1.0, 1.0, 1.0])
+    assert (found.low, found.high, found.deviation) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize(("repeats", "accuracy"), [(50, 0.999), (10, 0.99), (5, 0.9)])
+def test_limits_of_a_mean_hold_as_often_as_they_say(repeats: int, accuracy: float) -> None:
+    """Accuracies on 100 records; Student's limits alone miss in 13 % at 0.999 and 50 repeats."""
+    drawn = np.random.default_rng(repeats).binomial(100, accuracy, (1000, repeats)) / 100
+    found = [spread_of(values.tolist()) for values in drawn]
+    stated = [(one.low, one.high) for one in found if one.low is not None and one.high is not None]
+    assert len(stated) > 980
+    assert np.mean([not low <= accuracy + 1e-12 or not high >= accuracy - 1e-12 for low, high in stated]) < 0.07
 
 
 def test_location_leaks_and_noise_cures_it(real_data: Path) -> None:

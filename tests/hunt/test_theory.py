@@ -36,7 +36,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_right_answer_passes_and_a_wrong_one_does_not(question: Question) -> None:
-    truth, right = Truth(RELEASE, "add-remove"), question.ask(dn.privacy_loss(RELEASE))
+    truth, right = Truth(RELEASE, "add-remove"), question.ask(dn.privacy_loss(RELEASE, adjacency="add-remove"))
     error = getattr(right, "error", 0.0)
     assert question.judge(truth, right, error) is None
     assert question.judge(truth, 0.97 * right, error) is not None, "on the unsafe side"

@@ -145,7 +145,7 @@ def test_clipping_back_and_the_measured_loss_of_an_image() -> None:
     fair = ImagePixelization(1.0, pixels=4, cell=2)
     loss = np.log(white_share(1.0, fair) / white_share(0.0, fair))
     assert loss == pytest.approx(1.0, abs=0.03)
-    assert dn.privacy_loss(fair.neighbourhood).epsilon(0) == pytest.approx(1.0)
+    assert dn.privacy_loss(fair.neighbourhood, adjacency="add-remove").epsilon(0) == pytest.approx(1.0)
     assert fair.cost((2, 2)).epsilon == pytest.approx(1.0)
     wrong = ImagePixelization(1.0, pixels=3, cell=2)  # noise for three pixels does not hide four
     assert np.log(white_share(1.0, wrong) / white_share(0.0, wrong)) > 1.2

@@ -15,7 +15,7 @@ from deniable.loss.steps import GaussianStep, LaplaceStep
 @pytest.mark.parametrize("fpr", [1e-6, 1e-3, 0.1, 0.9])
 def test_faint_noise_is_seen_exactly_when_somebody_is_sampled(noise, rate, steps, fpr):
     """Without noise worth the name, the best attack has rate V at no false alarm, and the reversed one 1 at 1 - V."""
-    found = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(steps)).tpr(fpr)
+    found = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(steps), adjacency="add-remove").tpr(fpr)
     truth = min(1.0, 1 - exp(steps * log1p(-rate)) + fpr)
     assert found.least - 1e-9 <= truth <= found + 1e-9
     assert found.error < 1e-9
@@ -38,7 +38,7 @@ def test_single_steps_bracket_what_the_grid_finds(functional, stick, null, k, mo
 @pytest.mark.parametrize(
     "release",
     [
-        dn.privacy_loss(dn.Laplace(1e-5).subsampled(0.1).composed(1000)),
+        dn.privacy_loss(dn.Laplace(1e-5).subsampled(0.1).composed(1000), adjacency="add-remove"),
         dn.privacy_loss(dn.GaussianDP(1.0).subsampled(0.5).composed(2), "replace"),
         dn.privacy_loss(dn.Pixelization(2798.69, 1, 16).subsampled(0.71).composed(4), "replace"),
     ],
@@ -51,7 +51,11 @@ def test_hard_grids_have_all_scores(release):
 
 def test_calibrations_that_need_no_noise_do_not_search_on_a_grid(monkeypatch):
     monkeypatch.setattr(Grid, "_compose", None)
-    found = dn.calibrate(lambda s: dn.Laplace(s).subsampled(0.0058).composed(3), dn.TruePositiveRate(0.9026, 1e-8))
+    found = dn.calibrate(
+        lambda s: dn.Laplace(s).subsampled(0.0058).composed(3),
+        dn.TruePositiveRate(0.9026, 1e-8),
+        adjacency="add-remove",
+    )
     assert found.value == 1e-3
 
 
@@ -67,7 +71,7 @@ def test_a_question_on_a_grid_ends_on_a_coarse_one(monkeypatch):
 
 def test_a_tail_that_underflows_is_no_proof():
     """Q's tail of 1e-600 is far from nothing beside e^k: the lower end stays below the truth, 37 deviations out."""
-    found = dn.privacy_loss(dn.Gaussian(0.01).subsampled(0.5).composed(10**9)).epsilon(1e-300)
+    found = dn.privacy_loss(dn.Gaussian(0.01).subsampled(0.5).composed(10**9), adjacency="add-remove").epsilon(1e-300)
     mean, deviation = 1e9 * (2500 - log(2)), (1e9 * (0.25 * 5000**2 + 0.5 * 100**2)) ** 0.5
     assert found.least < mean + 37.1 * deviation
     assert found > mean + 37 * deviation
@@ -82,5 +86,7 @@ def test_epsilons_are_finite_where_an_atom_hides_the_law_half_way():
 
 def test_the_largest_loss_of_a_sample_is_known_up_to_round_off_only():
     """At -ln(1 - rate), rounded, the divergence is 1e-20 and not nothing (40 digits; find of the hunt)."""
-    loss = dn.privacy_loss(dn.ApproximateDP(1.0, 1.0).subsampled(0.0003).subsampled(0.4963167264914161))
+    loss = dn.privacy_loss(
+        dn.ApproximateDP(1.0, 1.0).subsampled(0.0003).subsampled(0.4963167264914161), adjacency="add-remove"
+    )
     assert loss.pair.reversed().hockey_stick(0.00014890610391105308) > 1.0795253322403275e-20

@@ -45,7 +45,7 @@ def test_the_bands_hold_all_the_mass(training):
 
 def test_where_nothing_is_sampled_there_are_no_bands():
     phases = dn.compose(dn.Gaussian(2.0), dn.Laplace(1.0).composed(3))
-    assert not bands(dn.privacy_loss(phases).pair.composition)
+    assert not bands(dn.privacy_loss(phases, adjacency="add-remove").pair.composition)
 
 
 @pytest.mark.parametrize(("k", "weight"), [(0.0, STICK), (0.02, STICK), (0.2, STICK), (0.2, TAIL)])
@@ -117,7 +117,7 @@ def test_two_steps_at_tiny_rates(noise, rate, adjacency, k):
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(0.05, 0.01, 1000), (0.01, 1e-3, 10), (0.02, 0.5, 10**5)])
 def test_hardly_any_noise(noise, rate, steps):
     """Whoever is sampled once is seen: the advantage is at most the chance of that, and nothing fails."""
-    loss = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(steps))
+    loss = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(steps), adjacency="add-remove")
     assert loss.advantage() == pytest.approx(-np.expm1(steps * np.log1p(-rate)), rel=1e-6)
     assert 0 < loss.tpr(1e-3) <= 1
     assert loss.belief(1e-5) > 0.99

@@ -202,7 +202,7 @@ def test_the_worked_example():
     assert (low, high, peak) == pytest.approx((-9.72, 9.79, -2.52), abs=0.01)
     assert rule._spacing(line.saddle.c, peak) == pytest.approx(0.1141, abs=1e-4)
     assert rule.nodes(np.array([line.saddle.c, line.saddle.c + 1j])).losses.size == 172
-    stated = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000)).advantage()
+    stated = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove").advantage()
     assert stated == pytest.approx(value + error, abs=5e-15)
     assert 2 * error <= stated.error + 1e-17 < 2.02 * error
 

@@ -129,7 +129,7 @@ def test_a_hundred_million_runs_are_nearly_gaussian():
     ids=["lattice", "sampled", "two lattices"],
 )
 def test_a_billion_answers(mechanism):
-    loss = dn.privacy_loss(mechanism)
+    loss = dn.privacy_loss(mechanism, adjacency="add-remove")
     value = loss.epsilon(1e-5)
     assert isfinite(value)
     assert value.error <= 0.1 * value
@@ -158,7 +158,7 @@ def test_calibration_trusts_no_cap():
     ids=repr,
 )
 def test_extreme_guarantees(mechanism, epsilon):
-    loss = dn.privacy_loss(mechanism)
+    loss = dn.privacy_loss(mechanism, adjacency="add-remove")
     assert loss.epsilon(1e-5) == pytest.approx(epsilon, rel=1e-6)
     assert 0 <= loss.advantage() <= 1
     assert 0 <= loss.tpr(1e-3) <= 1
@@ -204,7 +204,10 @@ def test_loose_errors_are_useful_now():
 )
 @settings(max_examples=8, deadline=None)
 def test_divergences_fall_with_epsilon_rise_with_runs_and_come_back(scale, count, rate, share):
-    one, more = (dn.privacy_loss(dn.Laplace(scale).subsampled(rate).composed(n)) for n in (count, count + 1))
+    one, more = (
+        dn.privacy_loss(dn.Laplace(scale).subsampled(rate).composed(n), adjacency="add-remove")
+        for n in (count, count + 1)
+    )
     k = share * float(one.pair.largest)
     here, later = one.delta(k), one.delta(1.01 * k)
     assert 0 <= later.least <= here <= 1

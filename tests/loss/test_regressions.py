@@ -193,7 +193,7 @@ def test_a_guarantee_of_no_use_gives_no_nan():
     ids=repr,
 )
 def test_false_positive_rates_of_0_and_1(mechanism, certain):
-    loss = dn.privacy_loss(mechanism)
+    loss = dn.privacy_loss(mechanism, adjacency="add-remove")
     assert loss.tpr(0.0) == pytest.approx(certain, abs=1e-14)
     assert loss.tpr(1.0) == 1.0
     assert loss.ppv(1.0, 0.3) == pytest.approx(0.3, abs=1e-14)
@@ -210,7 +210,9 @@ def test_two_steps_against_quadrature(noise, rate, direction):
 
 
 def test_two_unlike_steps_against_quadrature():
-    pair = dn.privacy_loss(dn.compose(dn.Gaussian(1.0).subsampled(0.05), dn.Gaussian(2.0).subsampled(0.3))).pair
+    pair = dn.privacy_loss(
+        dn.compose(dn.Gaussian(1.0).subsampled(0.05), dn.Gaussian(2.0).subsampled(0.3)), adjacency="add-remove"
+    ).pair
     for k in (0.0, 0.2):
         truth = two_step_stick((1.0, 0.05), (2.0, 0.3), k)
         assert float(two_step_stick((2.0, 0.3), (1.0, 0.05), k)) == pytest.approx(float(truth), rel=1e-12)

@@ -13,6 +13,9 @@ import pytest
 pytest.importorskip("torch", reason="runs need the extra 'train'")
 
 from deniable.cli import main
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Epsilon
+from deniable.store import read_document
 
 AUDIT = "audit digits --belief .9 --delta .05 --records 20 --steps 4 --trials 40 --processes 1 --exposure"
 COMPARE = (
@@ -67,9 +70,8 @@ def _verdict(place: Path) -> Path:
 
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
-    document = judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3))
-    (place / "verdict.json").write_text(json.dumps(document))
-    return place / "verdict.json"
+    asked = Asked(Epsilon(2.0, 1e-5), Training(2.0, 0.5, 3, Adjacency.ADD_REMOVE))
+    return judge_scores(scores, asked).save(place / "verdict.json")
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +86,7 @@ def joint(runs: dict[str, Path]) -> str:
 def documents(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
     """The runs' documents, to be changed at will."""
     files = {kind: path if path.suffix else path / f"{kind}.json" for kind, path in runs.items()}
-    return {kind: json.loads(file.read_text()) for kind, file in files.items()}
+    return {kind: read_document(file) for kind, file in files.items()}
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
     monkeypatch.setattr("deniable.report.audited.region_data", lambda document, lower: [])
     for room in ("observed", "scored"):
-        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda given: line)
+        monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda *given: line)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 import deniable as dn
 from deniable.cli import main
 from deniable.report import read
+from deniable.results.base import plain
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -84,7 +85,7 @@ def test_the_commands_of_the_records_give_the_same_figures(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # --exposure writes where it stands
     for kind, same in (("audit", ("input", "measured", "course", "exposure")), ("compare", ("input", "levels"))):
-        document = read(runs[kind]).document
+        document = plain(read(runs[kind]).result)
         found = again(document["provenance"]["command"], capsys)
         assert {name: found[name] for name in same} == {name: document[name] for name in same}
         assert found["provenance"] == document["provenance"]
@@ -112,12 +113,12 @@ def test_own_files_and_scores_are_named_in_the_command(
 def test_what_the_command_line_cannot_say_is_a_python_call_or_nothing() -> None:
     tiny: dict[str, Any] = {"noise": 5.0, "trials": 4, "records": 10, "steps": 2, "processes": 1}
     unusual = dn.audit("digits", trials_per_block=2, **tiny)
-    program = shlex.split(unusual["provenance"]["command"])
+    program = shlex.split(unusual.provenance.command)
     assert program[:2] == ["python", "-c"]
-    call = program[2].removeprefix("import json, deniable as dn; print(json.dumps(").removesuffix("))")
-    assert eval(call, {"dn": dn})["measured"] == unusual["measured"]
+    call = program[2].removeprefix("import deniable as dn; print(").removesuffix(".to_json())")
+    assert eval(call, {"dn": dn}).measured == unusual.measured
     nameless = dn.audit(lambda: (np.eye(20, 64), np.arange(20) % 10), model="digits", **tiny)
-    assert nameless["provenance"]["command"] is None
+    assert nameless.provenance.command is None
 
 
 def test_a_record_is_read_and_drawn_without_torch(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from deniable.report import read, render
 from deniable.report.page import page
 from deniable.report.runs import Run
 from deniable.report.scale import epsilon_axis, share_axis
+from deniable.results import read_result
+from deniable.results.base import plain
 
 Write = Callable[..., Path]
 HOSTILE = (
@@ -107,7 +109,7 @@ def test_headings_go_down_one_at_a_time_and_figures_are_told(joint: str) -> None
 def test_the_data_is_there_whole(runs: dict[str, Path], joint: str) -> None:
     data = json.loads(Reader(joint).data)
     assert data["schema"] == "deniable/report/1"
-    assert [run["document"] for run in data["runs"]] == [read(path).document for path in runs.values()]
+    assert [run["document"] for run in data["runs"]] == [plain(read(path).result) for path in runs.values()]
     figures = data["runs"][0]["figures"]
     assert set(figures) == {
         "final-beliefs",
@@ -123,35 +125,35 @@ def test_the_data_is_there_whole(runs: dict[str, Path], joint: str) -> None:
 
 
 def test_the_first_screen_says_what_decides(runs: dict[str, Path]) -> None:
-    text, document = Reader((runs["audit"] / "report.html").read_text()).text, read(runs["audit"]).document
+    text, document = Reader((runs["audit"] / "report.html").read_text()).text, read(runs["audit"]).result
     start = text[: text.index("What the observer saw")]
-    assert document["verdict"].capitalize() in start
+    assert document.verdict.capitalize() in start
     assert "95 % interval" in start
     assert "Nobody becomes more than 90 % sure whether a person is in the data" in start
     assert "In 40 trainings the observer guessed right" in start
     assert "This noise allows" in start
     for said in ("Neighbours", "The observer", "Sampling", "What a verdict is not", "How to do it again"):
         assert said in text
-    assert document["input"]["data_sha256"] in text
+    assert document.input.data_sha256 in text
     assert "1797 x 8 x 8" in text
     assert "deniable audit digits --belief=0.9" in text
-    assert document["provenance"]["versions"]["torch"] in text
+    assert document.provenance.versions["torch"] in text
 
 
 def test_a_comparison_says_its_recommendation_first(runs: dict[str, Path]) -> None:
-    text, document = Reader((runs["compare"] / "report.html").read_text()).text, read(runs["compare"]).document
+    text, document = Reader((runs["compare"] / "report.html").read_text()).text, read(runs["compare"]).result
     start = text[: text.index("What privacy costs")]
-    for sentence in document["recommendation"]["sentences"]:
+    for sentence in document.recommendation.sentences:
         assert sentence in start
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[str, Any]]) -> None:
     document = documents["audit"]
-    sound = Run("sound", "audit", json.loads(json.dumps(document)))
+    sound = Run("sound", read_result(json.loads(json.dumps(document))))
     assert "NOT private" not in page([sound])
     document["input"]["sensitivity"] = "local"
-    text = page([Run("test", "audit", document), sound])
+    text = page([Run("test", read_result(document)), sound])
     assert "A model trained this way is NOT private." in text
     assert text.index("Verdict: Privacy audit of digits (sound)") < text.index(
         "Verdict: Privacy audit of digits (test)"
@@ -163,7 +165,7 @@ def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[st
 @pytest.mark.parametrize("verdict", ["violated", "cannot judge", "other recipe", "consistent"])
 def test_every_verdict_has_its_words_and_colour(documents: dict[str, dict[str, Any]], verdict: str) -> None:
     document = documents["audit"] | {"verdict": verdict, "closeness": None}
-    text = page([Run("a", "audit", document)])
+    text = page([Run("a", read_result(document))])
     tone = {"violated": "bad", "cannot judge": "open", "other recipe": "odd", "consistent": "open"}[
         verdict
     ]  # of 40 trainings
@@ -186,7 +188,7 @@ def everywhere(value: Any, text: str) -> Any:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_shown_and_do_nothing(documents: dict[str, dict[str, Any]], text: str, kind: str) -> None:
     document = everywhere(documents[kind], text)
-    shown = page([Run(text, kind, document), Run(text, kind, document)])
+    shown = page([Run(text, read_result(document)), Run(text, read_result(document))])
     reader = Reader(shown)
     assert [tag for tag, _ in reader.tags].count("script") == 1
     assert "img" not in {tag for tag, _ in reader.tags}
@@ -201,7 +203,7 @@ def test_hostile_texts_are_shown_and_do_nothing(documents: dict[str, dict[str, A
 
 def test_hostile_texts_in_pictures_are_escaped(documents: dict[str, dict[str, Any]]) -> None:
     document = everywhere(documents["compare"], HOSTILE[3] + HOSTILE[1])
-    shown = page([Run("x", "compare", document)])
+    shown = page([Run("x", read_result(document))])
     for picture in re.findall(r"<svg.*?</svg>", shown, re.DOTALL):
         tree = ElementTree.fromstring(picture)
         assert not [part for part in tree.iter() if part.tag.rpartition("}")[2] in ("script", "foreignObject")]
@@ -219,8 +221,8 @@ def thousand(steps: int = 2000) -> Trials:
 def test_a_thousand_long_trainings_make_a_small_page_that_says_it_is_thinned(
     documents: dict[str, dict[str, Any]],
 ) -> None:
-    document = documents["audit"] | {"course": course(thousand())}
-    shown = page([Run("a", "audit", document)])
+    document = documents["audit"] | {"course": plain(course(thousand()))}
+    shown = page([Run("a", read_result(document))])
     assert len(shown.encode()) < 3 * 2**20
     assert f"{MOST_POINTS} of 2,000 steps are drawn" in shown
     assert f"{MOST_POINTS} of 1,001 thresholds are drawn" in shown
@@ -236,16 +238,16 @@ def test_a_course_is_what_the_trials_say() -> None:
     found = course(trials)
     belief = 1 / (1 + np.exp(-trials.log_likelihood_ratio))
     inside = belief[trials.trained_on_d]
-    low, middle, high = found["belief"]["d"]
+    low, middle, high = found.belief.d
     for step in (0, 17, 29):
         ordered = np.sort(inside[:, step])
         assert low[step] <= middle[step] <= high[step]
         assert np.mean(ordered <= middle[step]) == pytest.approx(0.5, abs=0.01)
         assert np.mean(ordered <= high[step]) == pytest.approx(0.95, abs=0.01)
-    for place, count in enumerate(found["final_beliefs"]["d"]):
+    for place, count in enumerate(found.final_beliefs.d):
         assert count == np.sum((inside[:, -1] >= place / 40) & (inside[:, -1] < (place + 1) / 40))
     final = trials.log_likelihood_ratio[:, -1]
-    for fpr, tpr in zip(found["roc"]["fpr"][::20], found["roc"]["tpr"][::20], strict=True):
+    for fpr, tpr in zip(found.roc.fpr[::20], found.roc.tpr[::20], strict=True):
         reached = [
             np.mean(final[trials.trained_on_d] >= threshold)
             for threshold in final
@@ -258,8 +260,8 @@ def test_a_course_of_one_side_alone_has_no_roc() -> None:
     trials = thousand(3)
     one = Trials(np.ones(1000, dtype=bool), trials.log_likelihood_ratio, trials.local_sensitivity, trials.sigma)
     found = course(one)
-    assert found["roc"] is None
-    assert found["belief"]["other"] is None
+    assert found.roc is None
+    assert found.belief.other is None
 
 
 def test_scales_end_where_they_must() -> None:
@@ -280,7 +282,7 @@ def test_somebody_elses_training_shows_its_diagnostics_and_the_cause_first(
     passed = {**test, "name": "mean zero", "p_value": 0.4, "passed": True, "sentence": None}
     found = {"cause": test["sentence"], "false_alarm_rate": 0.01, "noise_ratio": 0.5, "tests": [test, passed]}
     document = documents["audit"] | {"diagnostics": found, "verdict": "violated", "closeness": None}
-    text = Reader(page([Run("a", "audit", document)])).text
+    text = Reader(page([Run("a", read_result(document))])).text
     assert text.index("The cause: the noise is half of what is claimed.") < text.index("What the observer saw")
     assert "the training does not do what it claims" in text
     assert "Violated 99 % confidence" in text

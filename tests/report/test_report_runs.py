@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from deniable.report import found, read, render
 from deniable.report.page import CHAPTERS
-from deniable.store import FILE, Store, StoreError
+from deniable.results.base import plain
+from deniable.store import FILE, Store, StoreError, read_document, write_document
 
 Write = Callable[[dict[str, Any]], Path]
 KINDS = ("audit", "compare", "verdict")
@@ -25,16 +27,24 @@ def test_a_run_is_read_from_its_folder_or_its_document(runs: dict[str, Path], ki
     assert run.kind == kind
     if runs[kind].is_dir():
         alone = read(runs[kind] / f"{kind}.json")
-        assert alone.document == run.document
+        assert alone.result == run.result
 
 
 def test_a_record_without_its_course_gets_it_from_the_trials(runs: dict[str, Path], tmp_path: Path) -> None:
     place = tmp_path / "old"
     shutil.copytree(runs["audit"], place)
-    document = json.loads((place / "audit.json").read_text())
+    document = read_document(place / "audit.json")
     course = document.pop("course")
-    (place / "audit.json").write_text(json.dumps(document))
-    assert read(place).document["course"] == course
+    write_document(place / "audit.json", document)
+    assert plain(read(place).result)["course"] == course
+
+
+def test_a_document_of_the_last_version_is_read_by_todays_names(runs: dict[str, Path], tmp_path: Path) -> None:
+    text = (runs["audit"] / "audit.json").read_text()
+    old = text.replace("belief_delta", "belief_failure").replace("at_delta", "at_failure").replace("audit/2", "audit/1")
+    assert old != text
+    (tmp_path / "old.json").write_text(old)
+    assert read(tmp_path / "old.json").document == json.loads(text)
 
 
 def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -71,20 +81,30 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "not finished: go on with --resume")
     for text, said in (
         ("", "not a whole JSON document"),
-        ('{"schema": "deniable/audit/1", "inp', "not a whole JSON document"),
+        ('{"schema": "deniable/audit/2", "inp', "not a whole JSON document"),
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
-        ('{"schema": "deniable/explain/1"}', "a report is made of deniable/audit/1"),
+        ('{"schema": "deniable/explain/2"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
-        ('{"schema": "deniable/audit/2"}', "a newer version"),
+        ('{"schema": "deniable/audit/3"}', "a newer version"),
         ('{"schema": "deniable/audit/0"}', "an older version"),
-        ('{"schema": "deniable/audit/1"}', "input is missing"),
+        ('{"schema": "deniable/audit/2"}', "input is missing"),
     ):
         (tmp_path / "bad.json").write_text(text)
         refused(tmp_path / "bad.json", said)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     refused(tmp_path / "bytes.json", "not a whole JSON document")
+
+
+def test_a_changed_figure_of_an_answer_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    """One bit of audit.json made another number of the report, unnoticed."""
+    place = copied(runs, tmp_path)
+    content = (place / "audit.json").read_text()
+    at = next(match.start() for match in re.finditer(r"\d", content[content.index('"measured"') :]))
+    at += content.index('"measured"')
+    (place / "audit.json").write_text(content[:at] + str(int(content[at]) ^ 1) + content[at + 1 :])
+    refused(place, "damaged (a value was changed since it was written: its checksum differs)")
 
 
 def copied(runs: dict[str, Path], tmp_path: Path) -> Path:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from functools import cache
 from io import StringIO
+from types import SimpleNamespace as Some
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 pytest.importorskip("torch", reason="audits need the extra 'train'")
 
@@ -20,15 +22,16 @@ from rich.console import Console
 
 from deniable import words as told
 from deniable.audit.campaign import Plan
-from deniable.audit.promise import Promise
+from deniable.audit.ground import least_noise
 from deniable.audit.record import judge
 from deniable.audit.scored import Asked, judge_scores
 from deniable.audit.scores_input import Scores
 from deniable.audit.trials import Trials
 from deniable.cli import trials as text_of_audit
 from deniable.document import explain
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.numbers import percent_at_most
+from deniable.promises import Epsilon, audited_promise
 from deniable.report import given_away, words
 from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
@@ -37,9 +40,12 @@ from deniable.report.runs import Run
 from deniable.report.scored import verdict_chapter
 from deniable.report.tables import may_exceed
 from deniable.requests import described, question
+from deniable.results.compare_result import NamedEpsilons, RegionRow
+from deniable.results.shared import Limits
 from deniable.training import TrainingSettings
 
 EPSILONS = (0.01, 0.5, 2.0, 8.0, 50.0)
+ONE_STEP = Training(1.0, 1.0, 1, Adjacency.REPLACE)
 KINDS = {"tight": 1.0, "loose": 0.3, "broken": 4.0, "tied": 1.0, "guessing": 0.0}
 NEVER = re.compile(
     r"hardly a difference|clearly below|% less|could be saved|\d%|at most over|\bnan\b|\binf\b|\bNone\b"
@@ -62,13 +68,13 @@ def _trials(noise: float, kind: str, count: int) -> Trials:
 @cache
 def audited(name: str, bound: float, kind: str, count: int, *, delta: float = 0.01, sensitivity: str = "global") -> Any:
     """An audit's document."""
-    promise = Promise(name, bound, delta)
-    noise = promise.noise(1.0, 1, Adjacency.REPLACE)
-    training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity)  # type: ignore[arg-type]
+    promise = audited_promise({name: bound}, delta)
+    noise = least_noise(promise, delta, ONE_STEP)
+    training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity, adjacency="replace")  # type: ignore[arg-type]
     origin = {"data": "digits", "data_sha256": "0" * 64, "records": 100, "measure": "ssim", "search": "all"}
-    source = {"data": "digits", "label": None, "model": None, "usual_block": True}
-    plan = Plan(promise, training, None, count, 0, origin, source)  # type: ignore[arg-type]
-    return judge(plan, _trials(noise, kind, count)) | {"seconds": 1.0, "trials_per_second": 1.0}
+    source = {"data": "digits", "label": None, "usual_block": True}
+    plan = Plan(promise, delta, "exact", training, None, count, 0, origin, source)  # type: ignore[arg-type]
+    return judge(plan, _trials(noise, kind, count)).replace(seconds=1.0, trials_per_second=1.0)
 
 
 @pytest.fixture
@@ -91,32 +97,32 @@ def printed(document: Any) -> str:
 
 
 def check_audit(document: Any) -> None:
-    chapter = audit_chapter(Run("a", "audit", document))
+    chapter = audit_chapter(Run("a", document))
     text, terminal = said(chapter), printed(document)
     for whole in (text, terminal):
         assert not NEVER.search(whole), (NEVER.search(whole), whole)
-    limits, exact = words.verdict_limits(document), document["exact"]
+    limits, exact = words.verdict_limits(document), document.exact
     below = all(high < allowed for _, high, allowed in limits)
-    assert ("stays below" in text) <= (below and document["verdict"] == "consistent")
+    assert ("stays below" in text) <= (below and document.verdict == "consistent")
     low, high, allowed = limits[0]
     for whole in (text, terminal):
         assert ("agrees with the" in whole) <= (0 < low <= allowed <= high)
         assert ("is below the" in whole) <= (high < allowed)
-    assert ("No violation found" in text) == (document["verdict"] == "consistent")
-    assert (chapter.tone == "bad") >= (document["verdict"] == "violated")
-    weak = exact["advantage"] >= 0.5 or exact["belief"] >= 0.99
+    assert ("No violation found" in text) == (document.verdict == "consistent")
+    assert (chapter.tone == "bad") >= (document.verdict == "violated")
+    weak = exact.advantage >= 0.5 or exact.belief >= 0.99
     if chapter.tone == "good":
-        assert document["verdict"] == "consistent"
+        assert document.verdict == "consistent"
         assert not weak
         assert low > 0
-        assert document["input"]["sensitivity"] == "global"
-    if weak and document["verdict"] == "consistent":
+        assert document.input.sensitivity == "global"
+    if weak and document.verdict == "consistent":
         assert "protection" in chapter.verdict
         assert "guess right" in " ".join(chapter.cautions)
     if chapter.scale is not None and chapter.scale.limit is not None and "stays below" in text:
         assert chapter.scale.bars[-1].end <= chapter.scale.limit
-    assert (document["measured"]["belief"]["violation_interval"]["low"] > exact["belief_failure"]) <= (
-        "more often than" in text or document["verdict"] == "violated"
+    assert (document.measured.belief.violation_interval.low > exact.belief_delta) <= (
+        "more often than" in text or document.verdict == "violated"
     )
 
 
@@ -143,17 +149,17 @@ def test_audits_of_any_promise(promise: tuple[str, float]) -> None:
 def test_what_the_sweep_must_find() -> None:
     """The sweep sees what it is for: red and warned at epsilon 20, green where a promise is kept and shown to be."""
     sound, weak = audited("belief", 0.9, "tight", 1000), audited("epsilon", 20.0, "tight", 1000)
-    assert audit_chapter(Run("a", "audit", sound)).tone == "good"
-    chapter = audit_chapter(Run("a", "audit", weak))
+    assert audit_chapter(Run("a", sound)).tone == "good"
+    chapter = audit_chapter(Run("a", weak))
     assert (chapter.tone, chapter.verdict) == ("bad", "Consistent, but hardly any protection")
     assert "just under 100 % sure" in chapter.promise
-    assert audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
-    test_mode = audit_chapter(Run("a", "audit", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
+    assert audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
+    test_mode = audit_chapter(Run("a", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
     assert (test_mode.tone, test_mode.last) == ("open", True)
-    broken = audit_chapter(Run("a", "audit", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
+    broken = audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
     assert (broken.tone, broken.verdict, broken.last) == ("open", "Test mode: violated", True)
     assert "NOT private" in " ".join(test_mode.cautions)
-    loose = audit_chapter(Run("a", "audit", audited("belief", 0.9, "loose", 100_000)))
+    loose = audit_chapter(Run("a", audited("belief", 0.9, "loose", 100_000)))
     assert "Do not reduce the noise" in loose.meaning
 
 
@@ -161,19 +167,19 @@ def test_what_the_sweep_must_find() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
-    noise = Promise("epsilon", epsilon, 1e-5).noise(1.0, 1, Adjacency.REPLACE)
+    noise = least_noise(Epsilon(epsilon, 1e-5), 1e-5, ONE_STEP)
     for count in (20, 1000):
         trials = _trials(noise, kind, count)
         ratio = trials.log_likelihood_ratio[:, 0]
         scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
-        document = judge_scores(scores, Asked(epsilon, 1e-5))
-        chapter, bound = verdict_chapter(Run("v", "verdict", document)), document["measured"]["epsilon"]["lower_bound"]
+        document = judge_scores(scores, Asked(Epsilon(epsilon, 1e-5)))
+        chapter, bound = verdict_chapter(Run("v", document)), document.measured.epsilon.lower_bound
         text = said(chapter)
         assert not NEVER.search(text), (NEVER.search(text), text)
-        less = bound["upper"] is not None and bound["upper"] < epsilon
+        less = bound.upper is not None and bound.upper < epsilon
         assert ("shows less than is claimed" in text) <= less
-        assert (chapter.tone == "good") <= (document["verdict"] == "consistent" and epsilon < 1.1)
-        assert (bound["value"] is None or bound["value"] > epsilon) <= (document["verdict"] != "consistent")
+        assert (chapter.tone == "good") <= (document.verdict == "consistent" and epsilon < 1.1)
+        assert (bound.value is None or bound.value > epsilon) <= (document.verdict != "consistent")
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.99])
@@ -182,7 +188,7 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
     for epsilon in (0.0, 0.01, 0.1, 1.0, 3.0, 10.0, 50.0):
         values = {"epsilon": epsilon, "delta": delta, "prior": prior, "fpr": (0.01,)}
         asked = question(values, None)
-        mechanism, given = described(values, delta)
+        mechanism, given = described(values, asked)
         document = explain(mechanism, asked, given)
         scores, text = document["scores"], told.meaning(document)
         assert not NEVER.search(text + told.assessment(document))
@@ -191,14 +197,15 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
         assert shown in text if scores["belief"] < 1 else "certain" in text
         assert text in told.assessment(document)
         weak = told.weakness(scores["advantage"], told._from_even(scores["belief"], prior))
-        often = scores["belief"] < 1 and scores["belief_failure"] > 0.01
+        often = scores["belief"] < 1 and scores["belief_delta"] > 0.01
         assert (told.warning(document) != "") == (weak is not None or often)
         assert told.warning(document) in told.assessment(document)
 
 
 def test_a_tiny_prior_does_not_end_at_nothing() -> None:
-    mechanism, given = described({"gdp": 5.0}, 1e-5)
-    document = explain(mechanism, question({"prior": 5e-324}, None), given)
+    asked = question({"prior": 5e-324}, None)
+    mechanism, given = described({"gdp": 5.0}, asked)
+    document = explain(mechanism, asked, given)
     assert document["scores"]["belief"] > 5e-324
     assert "may become 0 %" not in told.warning(document)
 
@@ -206,22 +213,23 @@ def test_a_tiny_prior_does_not_end_at_nothing() -> None:
 def test_a_bare_guarantee_is_kept_by_every_release() -> None:
     """The release that reveals all with probability delta, else randomizes, exceeds no told belief too often."""
     epsilon, delta = 1.0, 1e-3
-    mechanism, given = described({"epsilon": epsilon, "delta": delta}, delta)
-    scores = explain(mechanism, question({"delta": delta}, None), given)["scores"]
+    asked = question({"delta": delta}, None)
+    mechanism, given = described({"epsilon": epsilon, "delta": delta}, asked)
+    scores = explain(mechanism, asked, given)["scores"]
     # merging the revealing outcome with one of m x delta gives loss ln((1 + m) / (m e^-epsilon)) with (1 + m) delta
     for merged in np.geomspace(0.01, 100, 50):
         belief = 1 / (1 + merged * np.exp(-epsilon) / (1 + merged))
-        assert (1 + merged) * delta <= scores["belief_failure"] or belief <= scores["belief"] * (1 + 1e-12)
+        assert (1 + merged) * delta <= scores["belief_delta"] or belief <= scores["belief"] * (1 + 1e-12)
 
 
 def attacked(low: float, epsilon: float, differs: bool = False) -> str:
-    return given_away.outcome(
-        {
-            "blind": {"differs": differs},
-            "average_precision_interval": {"low": low, "high": 1.0},
-            "epsilon_lower_bound": {"value": epsilon},
-        }
+    """The outcome of an attack of which these figures are known."""
+    figures = Some(
+        blind=Some(differs=differs),
+        average_precision_interval=Some(low=low, high=1.0),
+        epsilon_lower_bound=Some(value=epsilon),
     )
+    return given_away.outcome(figures)  # type: ignore[arg-type]
 
 
 def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
@@ -235,18 +243,19 @@ def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
 def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
     """A belief of 100 % is never exceeded, one training is not right half of the time, and 0 is a number to draw."""
     assert "100 % belief" not in printed(audited("epsilon", 50.0, "tight", 100))
-    alone = {"value": 0.0, "low": -1.0, "high": 1.0}
+    alone = Limits(value=0.0, low=-1.0, high=1.0)
     assert "50 %" not in words.guessed(alone)
-    assert _foot([{"exact": 0.0, "lower": 0.0, "named": {"rdp": None}}]) > 0
+    unknown = NamedEpsilons(naive=None, advanced=None, rdp=None)
+    assert _foot([RegionRow(noise=1.0, exact=0.0, lower=0.0, named=unknown)]) > 0
 
 
 def test_a_promise_that_was_not_made_is_not_shown() -> None:
     """Of an advantage no belief is promised; noise of a weaker analysis keeps a belief more often than is allowed."""
     document = audited("advantage", 0.1, "tight", 100)
-    failure = document["exact"]["belief_failure"]
+    failure = document.exact.belief_delta
     assert may_exceed(document) == (None, failure)
-    claimed = {**document["claimed"], "belief": 0.9}
-    assert may_exceed({**document, "claimed": claimed}) == (failure, None)
+    claimed = structs.replace(document.claimed, belief=0.9)
+    assert may_exceed(document.replace(claimed=claimed)) == (failure, None)
 
 
 def test_no_epsilon_at_a_large_delta_is_not_called_guessing() -> None:
@@ -254,6 +263,6 @@ def test_no_epsilon_at_a_large_delta_is_not_called_guessing() -> None:
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(1, 1, 50), generator.normal(0, 1, 950))
     document = judge_scores(scores, Asked(1.0, 0.3))
-    assert document["verdict"] == "cannot judge"
-    assert document["measured"]["advantage"]["low"] > 0
-    assert "guessing" not in document["verdict_text"]
+    assert document.verdict == "cannot judge"
+    assert document.measured.advantage.low > 0
+    assert "guessing" not in document.verdict_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import signal
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.store import FILE, Store, StoreError, canonical, kept, read_document, replace_file
+from deniable.store import FILE, Store, StoreError, canonical, kept, read_document, replace_file, write_document
 
 SETTINGS = {"seed": 1, "noise": 0.1, "model": "digits", "nothing": None}
 BLOCK = {
@@ -223,6 +224,34 @@ def test_damaged_documents_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ValueError, match=r"a\.json is damaged"):
         read_document(tmp_path / "a.json", "result")
+
+
+def test_no_flipped_bit_changes_what_a_document_says(tmp_path: Path) -> None:
+    """A digit of audit.json could change unnoticed: every bit is either noticed or changes no value."""
+    path, document = tmp_path / "a.json", {"epsilon": 1.25, "low": -3, "name": "digits", "held": [True, None], 7: {}}
+    write_document(path, document)
+    written, said = path.read_bytes(), json.loads(json.dumps(document))
+    assert read_document(path) == said
+    noticed = 0
+    for bit in range(8 * len(written)):
+        changed = bytearray(written)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            found = read_document(path)
+        except ValueError as damage:
+            assert "a.json is damaged" in str(damage)  # noqa: PT017 (most bits, not all)
+            noticed += 1
+        else:
+            assert {name: found.get(name) for name in said} == said
+    assert noticed > 6 * len(written)
+
+
+def test_a_document_laid_out_anew_is_the_same(tmp_path: Path) -> None:
+    write_document(tmp_path / "a.json", {"b": 0.1, "a": [1e-5]})
+    laid_out = json.dumps(json.loads((tmp_path / "a.json").read_text()), sort_keys=True, indent=7)
+    (tmp_path / "a.json").write_text(laid_out)
+    assert read_document(tmp_path / "a.json", "b") == {"a": [1e-5], "b": 0.1}
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

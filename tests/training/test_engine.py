@@ -15,7 +15,9 @@ from deniable.training.engine import Observation, run_block
 from deniable.training.losses import cross_entropy
 from deniable.training.settings import TrainingSettings
 
-BASE = TrainingSettings("digits", noise=2.0, steps=4, clip=1.0, learning_rate=0.5, trials_per_block=5)
+BASE = TrainingSettings(
+    "digits", noise=2.0, steps=4, clip=1.0, learning_rate=0.5, trials_per_block=5, adjacency="replace"
+)
 VARIANTS = [
     BASE,
     replace(BASE, adjacency="add-remove"),

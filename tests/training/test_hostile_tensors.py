@@ -52,7 +52,7 @@ def images(dtype: torch.dtype = torch.float32) -> Neighbours:
 
 
 def settings(model: Factory) -> TrainingSettings:
-    return TrainingSettings(model, noise=1.0, steps=2, trials_per_block=3)
+    return TrainingSettings(model, noise=1.0, steps=2, trials_per_block=3, adjacency="replace")
 
 
 @pytest.mark.parametrize("compiled", [True, False])

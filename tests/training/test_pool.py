@@ -8,7 +8,7 @@ from deniable.training.engine import run_block
 from deniable.training.pool import run_blocks
 from deniable.training.settings import TrainingSettings
 
-SETTINGS = TrainingSettings("digits", noise=2.0, steps=3, trials_per_block=4)
+SETTINGS = TrainingSettings("digits", noise=2.0, steps=3, trials_per_block=4, adjacency="replace")
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -30,7 +30,9 @@ def test_a_consumer_may_stop_early() -> None:
 
 
 def test_errors_in_a_worker_reach_the_caller() -> None:
-    diverging = TrainingSettings("digits", noise=2.0, steps=3, learning_rate=1e38, trials_per_block=4)
+    diverging = TrainingSettings(
+        "digits", noise=2.0, steps=3, learning_rate=1e38, trials_per_block=4, adjacency="replace"
+    )
     with pytest.raises(FloatingPointError, match="learning_rate"):
         list(run_blocks(diverging, neighbours(), 5, range(2), processes=2))
 

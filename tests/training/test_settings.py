@@ -8,7 +8,7 @@ import pytest
 from deniable.mechanisms import Adjacency
 from deniable.training.settings import Neighbours, TrainingSettings
 
-GOOD = TrainingSettings("digits", noise=1.0)
+GOOD = TrainingSettings("digits", noise=1.0, adjacency="replace")
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_epsilon_is_that_of_the_steps_taken() -> None:
     assert len(fitted.history) < 40  # such a learning rate gets nowhere
     assert fitted.steps == 3 * len(fitted.history)
     taken = dn.Gaussian(1.5).subsampled(20 / 60).composed(fitted.steps)
-    assert fitted.epsilon() == pytest.approx(float(dn.privacy_loss(taken).epsilon(1 / 60)))
+    assert fitted.epsilon() == pytest.approx(float(dn.privacy_loss(taken, adjacency="add-remove").epsilon(1 / 60)))
     assert fitted.planned is not None
     assert fitted.epsilon() < fitted.planned.epsilon(1 / 60)
 
@@ -129,17 +129,17 @@ def test_epochs_and_steps_are_003s(noise: float, printed: float) -> None:
     assert settings.steps(8000) == 12_500
     mechanism = settings.mechanism(8000)
     assert mechanism == dn.Gaussian(noise).subsampled(0.016).composed(12_500)
-    exact = float(dn.privacy_loss(mechanism).epsilon(1 / 8000))
+    exact = float(dn.privacy_loss(mechanism, adjacency="add-remove").epsilon(1 / 8000))
     assert 0.5 * printed < exact < printed + 0.05
 
 
 @pytest.mark.parametrize("target", [dn.Epsilon(2.0, 1e-3), dn.Belief(0.8, 1e-3), dn.Advantage(0.3)])
-def test_noise_from_a_promise(target: dn.calibration.Target) -> None:
+def test_noise_from_a_promise(target: dn.Promise) -> None:
     settings = calibrated(replace(SMALL, batch=20), target, records=60)
     planned = settings.mechanism(60)
     assert planned is not None
-    assert target.score(dn.privacy_loss(planned)) == pytest.approx(target.bound, rel=1e-4)
-    assert target.score(dn.privacy_loss(planned)) <= target.bound
+    assert target.score(dn.privacy_loss(planned, adjacency="add-remove")) == pytest.approx(target.bound, rel=1e-4)
+    assert target.score(dn.privacy_loss(planned, adjacency="add-remove")) <= target.bound
 
 
 def test_a_fitted_model_travels_between_processes() -> None:

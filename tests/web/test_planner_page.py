@@ -257,7 +257,7 @@ def test_the_plan_is_exported(open_page: Callable[..., Page]) -> None:
     with page.expect_download() as saved:
         page.get_by_role("link", name="Download as JSON").click()
     assert saved.value.suggested_filename == "plan-a.json"
-    assert '"schema": "deniable/explain/1"' in saved.value.path().read_text()
+    assert '"schema": "deniable/explain/2"' in saved.value.path().read_text()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".copy-text").click()
     expect(page.locator("#status")).to_have_text("Copied.")

@@ -15,7 +15,7 @@ Rooms with torch, imported when they are first asked for:
 
 Rooms with NumPy and SciPy alone, for scores from any tool: scores_input | limits, thresholds (rates and their limits)
 | bound, estimators, credible, likelihood, one_run (epsilon) | intervals (AUC and others) | judgement (the verdict) |
-decimals, file, scored (`deniable verdict`) | promise (what is claimed, and its noise).
+decimals, file, scored (`deniable verdict`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from deniable.audit.evidence import Measured, measure
     from deniable.audit.examination import examine_trainer
     from deniable.audit.judgement import Verdict, verdict
-    from deniable.audit.promise import Promise
     from deniable.audit.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
     from deniable.audit.record import audit, judge, planned, run
     from deniable.audit.trainer import AppliedStep, Records, Released
@@ -44,7 +43,6 @@ _HOMES = {
     "Normalised": "recipe",
     "PerLayer": "recipe",
     "Plan": "campaign",
-    "Promise": "promise",
     "Recipe": "recipe",
     "Records": "trainer",
     "Released": "trainer",
@@ -69,7 +67,6 @@ __all__ = [
     "Normalised",
     "PerLayer",
     "Plan",
-    "Promise",
     "Recipe",
     "Records",
     "Released",

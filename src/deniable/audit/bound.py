@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from scipy.special import ndtri
 
 from deniable.mechanisms import GaussianDP
+from deniable.results.shared import Assumed, EpsilonBound
 from deniable.scores import privacy_loss
 
 __all__ = ["GAUSSIAN", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
@@ -22,8 +23,8 @@ class Assumption:
     holds: bool | None = None
     p_value: float | None = None
 
-    def document(self) -> dict[str, Any]:
-        return {"text": self.text, "holds": self.holds, "p_value": self.p_value}
+    def result(self) -> Assumed:
+        return Assumed(text=self.text, holds=self.holds, p_value=_number(self.p_value))
 
 
 GAUSSIAN = Assumption("the release is Gaussian without sampling")
@@ -67,22 +68,24 @@ class Bound:
         """Whether a verdict may rest on it."""
         return self.kind == "confidence" and self.valid
 
-    def document(self) -> dict[str, Any]:
-        """As JSON values; null stands for infinite or for nothing to say."""
-        return {
-            "name": self.method,
-            "method": DESCRIPTIONS[self.method],
-            "rule": self.rule,
-            "value": _finite(self.value),
-            "upper": _finite(self.upper),
-            "delta": self.delta,
-            "mu": _finite(self.mu),
-            "noise": _finite(self.noise),
-            self.kind: self.confidence,
-            "kind": self.kind,
-            "assumptions": [assumption.document() for assumption in self.assumptions],
-            "valid": self.valid,
-        }
+    def result(self) -> EpsilonBound:
+        """As results show it; None stands for infinite or for nothing to say."""
+        sure = self.kind == "confidence"
+        return EpsilonBound(
+            name=self.method,
+            method=DESCRIPTIONS[self.method],
+            rule=self.rule,
+            value=_finite(self.value),
+            upper=_finite(self.upper),
+            delta=self.delta,
+            mu=_finite(self.mu),
+            noise=_finite(self.noise),
+            confidence=self.confidence if sure else None,
+            credible=None if sure else self.confidence,
+            kind=self.kind,
+            assumptions=tuple(assumption.result() for assumption in self.assumptions),
+            valid=self.valid,
+        )
 
 
 DESCRIPTIONS = {
@@ -115,4 +118,8 @@ def one_sided_z(confidence: float) -> float:
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
+    return float(value) if value is not None and isfinite(value) else None
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)

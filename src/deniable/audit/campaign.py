@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
-from deniable.audit.ground import Ground
-from deniable.audit.promise import Promise, training_mechanism
+from deniable.audit.ground import CalibratedBy, Ground
 from deniable.audit.trials import Trials
 from deniable.checks import whole
 from deniable.data import Dataset, most_dissimilar
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour
 from deniable.data.sampled import likely_dissimilar, too_many_pairs
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Mechanism, Training
+from deniable.promises import Promise
 from deniable.store import Store
 from deniable.training import BlockResult, Neighbours, TrainingSettings, run_blocks
 from deniable.training.blocks import usual_block
@@ -36,6 +35,9 @@ class Plan:
     """All that a campaign's results depend on; equal plans give equal trials."""
 
     promise: Promise
+    delta: float
+    """At which epsilon is told, and how often a belief may be exceeded."""
+    calibration: CalibratedBy
     training: TrainingSettings
     neighbours: Neighbours
     trials: int
@@ -46,22 +48,9 @@ class Plan:
     """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
-    def of(
-        cls,
-        data: str | Path | Callable[[], Any],
-        promise: Promise,
-        *,
-        trials: int,
-        measure: str | None = None,
-        **settings: Any,
-    ) -> Plan:
-        """Load the data, split D from it, find noise and the most dissimilar neighbour (Bernau 2021, Section 5.1)."""
-        whole("trials", trials)
-        return cls.on(Ground.of(data, promise, **settings), trials, measure)
-
-    @classmethod
     def on(cls, ground: Ground, trials: int, measure: str | None = None, progress: Progress | None = None) -> Plan:
-        """The campaign on data that are loaded already; `progress` hears of the search for the neighbour."""
+        """The campaign with the most dissimilar neighbour (Bernau 2021, Section 5.1); `progress` hears of the search
+        for it."""
         whole("trials", trials)
         training = ground.training
         neighbours, origin = choose_neighbours(ground.parts, ground.seed, training.adjacency, measure, progress)
@@ -70,7 +59,8 @@ class Plan:
         block = usual if ground.block is None else ground.block
         source = {**ground.source, "usual_block": block == usual}
         settled = replace(training, trials_per_block=block)
-        return cls(ground.promise, settled, neighbours, trials, ground.seed, origin, source)
+        promise = ground.promise, ground.delta, ground.calibration
+        return cls(*promise, settled, neighbours, trials, ground.seed, origin, source)
 
     @property
     def blocks(self) -> int:
@@ -80,16 +70,16 @@ class Plan:
     @property
     def mechanism(self) -> Mechanism:
         """The release that the training claims to be."""
-        return training_mechanism(self.training.noise, self.training.rate, self.training.steps)
+        return Training.of(self.training).mechanism
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Everything that decides the trials' bytes, as JSON values."""
         training = {field.name: named_by(getattr(self.training, field.name)) for field in fields(self.training)}
         training |= {name: float(training[name]) for name in ("noise", "clip", "learning_rate", "rate")}
-        promise = {self.promise.name: self.promise.bound, "delta": self.promise.delta}
-        chosen = {"calibration": self.promise.calibration, "trials": self.trials, "seed": self.seed}
-        return {**self.origin, **training, **promise, **chosen, "torch": torch.__version__}
+        promise = {self.promise.field.name: self.promise.bound, "delta": self.delta}
+        chosen = {"calibration": self.calibration, "trials": self.trials, "seed": self.seed}
+        return {**self.origin, **training, **promise, **chosen, "torch": str(torch.__version__)}
 
 
 def play(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 
@@ -11,27 +11,23 @@ from numpy.typing import NDArray
 
 from deniable.audit.recipe import Recipe
 from deniable.checks import positive
-from deniable.mechanisms import Adjacency, Composed, Gaussian, Mechanism, Subsampled
+from deniable.mechanisms import Adjacency, Composed, Gaussian, Mechanism, Subsampled, Training, compose
 
-__all__ = ["Claim"]
+__all__ = ["RecipeTraining"]
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Noise of standard deviation `sigma` on the sum of gradients clipped to `clip`, in `steps` batches of `rate`."""
+class RecipeTraining(Training):
+    """A training with another clipping, or other noise in each step: `noise` is then the least multiplier."""
 
-    noise: float
-    """The noise multiplier; with a schedule the least one."""
-    rate: float
-    steps: int
-    clip: float
-    adjacency: Adjacency
     recipe: Recipe = field(default_factory=Recipe)
     schedule: tuple[float, ...] = ()
     """The multiplier of each step, where they differ."""
 
     @classmethod
-    def of(cls, mechanism: Mechanism, clip: float, adjacency: Adjacency, recipe: Recipe | None = None) -> Claim:
+    def from_mechanism(
+        cls, mechanism: Mechanism, clip: float, adjacency: Adjacency | str, recipe: Recipe | None = None
+    ) -> RecipeTraining:
         """From ``Gaussian(noise).subsampled(rate).composed(steps)``, subsampling and composition left out at will.
 
         A noise schedule is a composition of several such parts, all of one rate.
@@ -44,19 +40,16 @@ class Claim:
         recipe.check(positive("clip", clip))
         noises = [noise for noise, _, count in steps for _ in range(count)]
         schedule = tuple(noises) if len(set(noises)) > 1 else ()
-        claim = cls(min(noises), rates.pop(), len(noises), clip, adjacency, recipe, schedule)
-        if not isfinite(recipe.noise_on_sum(claim.noise)):
-            raise ValueError(f"count_noise must be above noise / 2 = {claim.noise / 2:g}, got {recipe.clipping}")
-        return claim
-
-    def sensitivity_at(self, clip: float) -> float:
-        """The largest change of the clipped sum between neighbours: twice the norm for replace, else the norm."""
-        return 2 * clip if self.adjacency is Adjacency.REPLACE else clip
+        found = cls(min(noises), rates.pop(), len(noises), Adjacency(adjacency), clip, recipe, schedule)
+        if not isfinite(recipe.noise_on_sum(found.noise)):
+            raise ValueError(f"count_noise must be above noise / 2 = {found.noise / 2:g}, got {recipe.clipping}")
+        return found
 
     @property
-    def sensitivity(self) -> float:
-        """The largest change of the clipped sum between neighbours: 2C for replace, else C."""
-        return self.sensitivity_at(self.clip)
+    def mechanism(self) -> Mechanism:
+        """All that an observer of every step sees."""
+        steps = (replace(Training.of(self), noise=noise, steps=1).mechanism for noise in self.schedule)
+        return compose(*steps) if self.schedule else super().mechanism
 
     @property
     def sigma(self) -> float:
@@ -68,7 +61,7 @@ class Claim:
         noises = np.array(self.schedule or (self.noise,))
         each = noises[np.minimum(np.arange(len(clips)), len(noises) - 1)]
         sums = np.array([self.recipe.noise_on_sum(float(noise)) for noise in each])
-        return np.asarray(sums * np.array([self.sensitivity_at(float(clip)) for clip in clips]))
+        return np.asarray(sums * np.array([self.adjacency.sensitivity(float(clip)) for clip in clips]))
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.audit.trials import Trials
-from deniable.document import Document
+from deniable.results.audit_result import Band, BeliefCourse, Course, FinalBeliefs, Roc
 from deniable.scores import beliefs
 from deniable.tradeoff import rates
 
@@ -25,42 +25,42 @@ QUANTILES = (0.05, 0.5, 0.95)
 """The middle 90 % of the trials, and the median."""
 
 
-def course(trials: Trials) -> Document:
+def course(trials: Trials) -> Course:
     """Histogram of the final beliefs in D, bands over the steps and the ROC of the final log-likelihood ratios."""
     steps = _spread(trials.log_likelihood_ratio.shape[1])
     believed = beliefs(trials.log_likelihood_ratio[:, steps])
     sides = {"d": trials.trained_on_d, "other": ~trials.trained_on_d}
-    return {
-        "quantiles": list(QUANTILES),
-        "steps": (steps + 1).tolist(),
-        "steps_in_all": trials.log_likelihood_ratio.shape[1],
-        "final_beliefs": {name: _histogram(believed[side, -1]) for name, side in sides.items()},
-        "belief": {name: _band(believed[side]) for name, side in sides.items()},
-        "sensitivity": _band(trials.local_sensitivity[:, steps]),
-        "roc": _roc(trials),
-    }
+    return Course(
+        quantiles=QUANTILES,
+        steps=tuple((steps + 1).tolist()),
+        steps_in_all=trials.log_likelihood_ratio.shape[1],
+        final_beliefs=FinalBeliefs(**{name: _histogram(believed[side, -1]) for name, side in sides.items()}),
+        belief=BeliefCourse(**{name: _band(believed[side]) for name, side in sides.items()}),
+        sensitivity=_band(trials.local_sensitivity[:, steps]),
+        roc=_roc(trials),
+    )
 
 
-def _histogram(values: NDArray[np.float64]) -> list[int]:
-    return [int(count) for count in np.histogram(values[np.isfinite(values)], bins=BINS, range=(0, 1))[0]]
+def _histogram(values: NDArray[np.float64]) -> tuple[int, ...]:
+    return tuple(int(count) for count in np.histogram(values[np.isfinite(values)], bins=BINS, range=(0, 1))[0])
 
 
-def _band(rows: NDArray[np.float64]) -> list[list[float]] | None:
+def _band(rows: NDArray[np.float64]) -> Band | None:
     """Low, middle and high over the steps; None where there is nothing to take them of."""
     known = rows[np.isfinite(rows).all(axis=1)]
     if not len(known):
         return None
-    return [_short(values) for values in np.quantile(known, QUANTILES, axis=0)]
+    return tuple(_short(values) for values in np.quantile(known, QUANTILES, axis=0))
 
 
-def _roc(trials: Trials) -> Document | None:
+def _roc(trials: Trials) -> Roc | None:
     """Rates at every threshold; None where only one of the two data sets was ever trained on."""
     final = trials.log_likelihood_ratio[:, -1]
     if np.isnan(final).any() or trials.trained_on_d.all() or not trials.trained_on_d.any():
         return None
     curve = rates(final, trials.trained_on_d)
     shown = _spread(len(curve.fpr))
-    return {"fpr": _short(curve.fpr[shown]), "tpr": _short(curve.tpr[shown]), "thresholds": len(curve.fpr)}
+    return Roc(fpr=_short(curve.fpr[shown]), tpr=_short(curve.tpr[shown]), thresholds=len(curve.fpr))
 
 
 def _spread(number: int) -> NDArray[np.intp]:
@@ -68,5 +68,5 @@ def _spread(number: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).round().astype(np.intp))
 
 
-def _short(values: NDArray[Any]) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
+def _short(values: NDArray[Any]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.6g}") for value in values)

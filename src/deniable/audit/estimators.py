@@ -29,12 +29,11 @@ from typing import Protocol
 import numpy as np
 
 from deniable.audit.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
-from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Floats, Scores
 from deniable.audit.thresholds import Limits, Rule, beats, shift
-from deniable.checks import positive, probability, whole
+from deniable.checks import positive, probability, refuse, whole
 from deniable.loss.roots import crossing
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = ["Advantage", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read"]
@@ -142,16 +141,21 @@ class MechanismCurve:
     rate: float
     steps: int
     delta: float
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency
     least: float = 0.5
     """No sampled training with less noise is looked at, for time: the bound is at most that noise's epsilon."""
     name = "mechanism"
     assumption = Assumption("sampling rate and steps are as claimed; the noise alone is unknown")
 
+    @classmethod
+    def of(cls, training: Training, delta: float) -> MechanismCurve:
+        """Of a training as it is claimed; what it has of noise is to be found."""
+        return cls(training.rate, training.steps, delta, training.adjacency, min(0.5, 0.7 * training.noise))
+
     def __post_init__(self) -> None:
         probability("delta", self.delta, open_ends=True)
         if probability("rate", self.rate) == 0:
-            raise ValueError(f"rate must be a number above 0, got {self.rate!r}")
+            raise refuse("rate", self.rate, "a number above 0")
         whole("steps", self.steps)
         positive("least", self.least)
 
@@ -256,4 +260,4 @@ class MechanismCurve:
 @lru_cache(maxsize=32)
 def _loss(noise: float, rate: float, steps: int, adjacency: Adjacency) -> PrivacyLoss:
     """Kept: the points of one audit ask for the same noises again."""
-    return privacy_loss(training_mechanism(noise, rate, steps), adjacency)
+    return privacy_loss(Training(noise, rate, steps, adjacency).mechanism, adjacency)

@@ -23,11 +23,10 @@ from deniable.audit.thresholds import Limits, shift
 from deniable.audit.trials import Trials
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Training
 from deniable.scores import beliefs
 
 __all__ = [
-    "Claimed",
     "Errors",
     "Measured",
     "advantage_interval",
@@ -51,7 +50,7 @@ class Measured:
     belief_bound: float
     """The belief whose exceeding is counted."""
     violations: Interval
-    belief_at_failure: Interval
+    belief_at_delta: Interval
     """The belief in the truth that only a share delta of the trials exceeds: what a promised belief is a bound on."""
     quantiles: dict[str, float]
     epsilon_from_sensitivity: float | None
@@ -87,17 +86,16 @@ class Measured:
 
 def measure(
     trials: Trials,
+    training: Training,
     *,
     delta: float,
     belief_bound: float,
-    rate: float,
-    adjacency: Adjacency = Adjacency.REPLACE,
+    scheduled: bool = False,
     confidence: float = 0.95,
-    training: Claimed | None = None,
 ) -> Measured:
-    """Everything the trials show, at the campaign's delta and for the belief that was not to be exceeded.
+    """Everything the trials of `training` show, at the campaign's delta and for the belief not to be exceeded.
 
-    With `training`, what is claimed of it, the estimators of epsilon that need it are there too.
+    Where its noise is `scheduled`, another one in each step, the estimator that needs the noise is left out.
     """
     probability("confidence", confidence, open_ends=True)
     errors, signed = Errors.of(trials), _loss_of_truth(trials)
@@ -110,38 +108,29 @@ def measure(
         largest_belief=float(sure.max()),
         belief_bound=belief_bound,
         violations=interval(int(np.sum(sure > belief_bound)), len(trials), confidence),
-        belief_at_failure=quantile_interval(sure, min(1 - delta, 1 - 2**-53), confidence),
+        belief_at_delta=quantile_interval(sure, min(1 - delta, 1 - 2**-53), confidence),
         quantiles={f"{q:g}": float(value) for q, value in zip(QUANTILES, np.quantile(sure, QUANTILES), strict=True)},
-        epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, rate, adjacency),
+        epsilon_from_sensitivity=epsilon_from_sensitivity(trials, delta, training.rate, training.adjacency),
         epsilon_from_belief=max(0.0, float(signed.max())),
         epsilon_from_advantage=gaussian_epsilon(advantage.value, delta),
         epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
         epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
-        estimators=tuple(_estimators(trials, delta, confidence, training)),
-        noise=training.noise if training else None,
+        estimators=tuple(_estimators(trials, delta, confidence, training, scheduled)),
+        noise=None if scheduled else training.noise,
     )
 
 
-@dataclass(frozen=True)
-class Claimed:
-    """What is claimed of a training: its noise multiplier, sampling rate, steps and neighbours."""
-
-    noise: float
-    rate: float
-    steps: int
-    adjacency: Adjacency
-
-
-def _estimators(trials: Trials, delta: float, confidence: float, training: Claimed | None) -> Iterator[Bound]:
+def _estimators(
+    trials: Trials, delta: float, confidence: float, training: Training, scheduled: bool
+) -> Iterator[Bound]:
     """Those at the fixed threshold share the limits on its two error rates, so that all of them are right together."""
     errors = Errors.of(trials)
     limits = Limits.of(errors, confidence)
     yield read(Region(delta), limits)
     yield read(Advantage(delta), limits)
-    sampled = training is not None and training.rate < 1
-    if training is not None:
-        least = min(0.5, 0.7 * training.noise)
-        yield read(MechanismCurve(training.rate, training.steps, delta, training.adjacency, least), limits)
+    sampled = training.rate < 1
+    if not scheduled:
+        yield read(MechanismCurve.of(training, delta), limits)
     yield _unless(sampled, read(GaussianCurve(delta), limits))
     yield credible(errors, delta, confidence)
     final = trials.log_likelihood_ratio[:, -1]

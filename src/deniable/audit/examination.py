@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -13,27 +13,30 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from msgspec import convert
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from deniable.audit.campaign import Progress, choose_neighbours, named_by
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.audit.ground import check_records, model_source, usual_model
 from deniable.audit.mixing import mixing, refused
+from deniable.audit.post_processing import PostProcessing, find_post_processing, undo
 from deniable.audit.provenance import data_source, now, python_call, versions
 from deniable.audit.recipe import Recipe
 from deniable.audit.recomputed import Recomputer
 from deniable.audit.residuals import Examined, examine, sketch_sizes
-from deniable.audit.trainer import Records, Trainer, seen
+from deniable.audit.trainer import Records, Seen, Trainer, accumulate, seen
 from deniable.audit.training_record import judge_training
 from deniable.audit.trials import Trials
-from deniable.audit.twins import SEEDS, STRETCHED, Run, Twins
+from deniable.audit.twins import FAILS, SEEDS, Run, StandIn, Twins
 from deniable.audit.watching import watched
 from deniable.checks import probability, whole
 from deniable.data import load, split
-from deniable.document import Document
 from deniable.mechanisms import Adjacency, Mechanism
+from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.shared import Provenance
 from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
@@ -51,7 +54,7 @@ GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
 EARLY_SHARE = 0.1
 """Of the game's risk, so much is for trials that end early."""
-STATISTICS = 2
+STATISTICS = 3
 """The version of what is kept of a trial; a store of another version is not resumed."""
 FIRST_LOOK = 10
 """Trials before the first look at the diagnostics."""
@@ -61,6 +64,10 @@ SKETCHED, MOST_SKETCHED = 2**24, 4096
 """Numbers of noise that are kept, of all trials together and of one step."""
 ALONE = 12
 """Trainings on a single record, in which noise outweighs the gradient."""
+POST_SEED = 0x5EED
+"""Parts the auditor's noise from that of a training with the same seed."""
+MOST_LABELS = 10
+"""A record is given at most so many labels."""
 RAW = 50_000
 """Numbers of the residuals that are kept as they are, of all trials together."""
 LOOKED = 2**26
@@ -72,12 +79,14 @@ class Examination:
     """All that the trials depend on."""
 
     trainer: Trainer
-    claim: Claim
+    claim: RecipeTraining
     model: ModelFactory
     loss: Loss
     neighbours: Neighbours
     trials: int
     seed: int
+    post: PostProcessing | None = None
+    """What is done to the noisy sums before they are yielded, and undone here."""
 
     @property
     def columns(self) -> Columns:
@@ -105,6 +114,19 @@ class Examination:
             return order
         return np.insert(order, index, others if on_d else others + 1)
 
+    def watch(
+        self, recomputer: Recomputer, given: Records, seed: int, members: NDArray[np.int64], at_most: int | None = None
+    ) -> Seen:
+        """Train, and undo what is known to be done to the noisy sums."""
+        parts = self.claim.recipe.accumulated
+        most = None if at_most is None else at_most * parts
+        done = accumulate(seen(self.trainer(given, seed), recomputer.parameters, most), parts)
+        if self.post is None:
+            return done
+        with torch.no_grad():
+            own = torch.Generator().manual_seed(seed ^ POST_SEED)
+            return undo(self.post, done, recomputer.recompute(done, members), own)
+
     def sketch(self, parameters: Mapping[str, torch.Tensor]) -> list[int]:
         """How many weights of each layer have their noise kept."""
         budget = min(MOST_SKETCHED, max(64, SKETCHED // (self.trials * self.claim.steps)))
@@ -112,26 +134,25 @@ class Examination:
 
 
 def train_twin(
-    game: Examination, seed: int, on_d: bool, exchanged: Mapping[int, int], at_most: int | None = None
+    game: Examination, seed: int, on_d: bool, exchanged: Mapping[int, StandIn], at_most: int | None = None
 ) -> Run:
-    """Train on D or D', with the records at some places exchanged for those of other columns."""
+    """Train on D or D', with the records at some places exchanged."""
     records, labels, differing = game.columns
     records, labels, members = records.clone(), labels.clone(), game.members(on_d)
-    for place, column in exchanged.items():
-        times, chosen = divmod(column, len(records))
-        records[members[place]] = game.columns.records[chosen] * STRETCHED[times]
-        labels[members[place]] = game.columns.labels[chosen]
+    for place, (record, label) in exchanged.items():
+        records[members[place]], labels[members[place]] = record, label
     given = Records(records[members].clone(), labels[members].clone())
     recomputer = Recomputer(game.claim, game.network(), game.loss, Columns(records, labels, differing))
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
-        return Run(seen(game.trainer(given, seed), recomputer.parameters, at_most), recomputer, members)
+        return Run(game.watch(recomputer, given, seed, members, at_most), recomputer, members)
 
 
 def twins_of(game: Examination) -> Twins:
     """Twin trainings of a game, with seeds that no trial has."""
     seeds = tuple(game.training_seed(game.trials + 2 * number + 2) for number in range(SEEDS))
     claim = game.claim
-    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, game.neighbours.index, _small(game))
+    place, small, post = game.neighbours.index, _small(game), game.post
+    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, place, small, post)
 
 
 def _small(game: Examination) -> bool:
@@ -145,7 +166,7 @@ def play_trial(game: Examination, number: int) -> Examined:
     members, recomputer = game.members(on_d), Recomputer(game.claim, model, game.loss, columns)
     records = Records(columns.records[members].clone(), columns.labels[members].clone())
     with one_thread(), torch.random.fork_rng(devices=[]):
-        done = seen(game.trainer(records, game.training_seed(number)), recomputer.parameters)
+        done = game.watch(recomputer, records, game.training_seed(number), members)
         own, sketch = SeededSource(game.seed, number, stream=2).generator, game.sketch(recomputer.parameters)
         look = number < LOOKED_AT and _small(game)
         with torch.no_grad():
@@ -154,28 +175,34 @@ def play_trial(game: Examination, number: int) -> Examined:
             )
 
 
-def play_alone(game: Examination, number: int) -> Examined:
-    """A training on a single record, another one for every number."""
+def _every_label(game: Examination) -> int:
+    return min(MOST_LABELS, len(torch.unique(game.columns.labels)))
+
+
+def play_alone(game: Examination, number: int, torn: bool = False) -> Examined:
+    """A training on a single record, another one for every number; `torn`: on that record with every label."""
     records, labels, _ = game.columns
-    chosen = slice(number % len(records), number % len(records) + 1)
-    columns, members = Columns(records[chosen].clone(), labels[chosen].clone(), 1), np.zeros(1, dtype=np.int64)
+    chosen = [number % len(records)] * (_every_label(game) if torn else 1)
+    own = torch.unique(labels)[: len(chosen)] if torn else labels[chosen]
+    columns, members = Columns(records[chosen].clone(), own.clone(), 1), np.arange(len(chosen))
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]):
         with torch.enable_grad():
             given = Records(columns.records.clone(), columns.labels.clone())
-            done = seen(game.trainer(given, game.training_seed(game.trials + 40 + number)), recomputer.parameters)
-        own, sketch = SeededSource(game.seed, number, stream=4).generator, game.sketch(recomputer.parameters)
-        return examine(recomputer, done, members, True, own, look=False, sketch=sketch, raw=RAW // ALONE)
+            done = game.watch(recomputer, given, game.training_seed(game.trials + 40 + number), members)
+        drawn, sketch = SeededSource(game.seed, number, stream=4).generator, game.sketch(recomputer.parameters)
+        return examine(recomputer, done, members, True, drawn, look=False, sketch=sketch, raw=RAW // ALONE)
 
 
-def alone_evidence(game: Examination, level: float) -> Evidence | None:
-    """Trainings on one record each; None if the training cannot do with one."""
+def alone_evidence(game: Examination, level: float, torn: bool = False) -> Evidence | None:
+    """Trainings on one record each, or on one with every label; None if the training cannot do with so few."""
     parameters = trainable(game.model())
-    shapes, members = {name: tuple(p.shape) for name, p in parameters.items()}, np.ones((ALONE, 1))
+    shapes = {name: tuple(p.shape) for name, p in parameters.items()}
+    members = np.ones((ALONE, _every_label(game) if torn else 1))
     try:
-        examined = [play_alone(game, number) for number in range(ALONE)]
+        examined = [play_alone(game, number, torn) for number in range(ALONE)]
         return Evidence.of(game.claim, shapes, game.sketch(parameters), members, examined, level=level)
-    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError):
+    except FAILS:
         return None
 
 
@@ -200,7 +227,7 @@ def examine_trainer(
     resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
-) -> Document:
+) -> AuditResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
 
     `trainer(records, seed)` trains on `Records` and yields an `AppliedStep` for each step (see
@@ -229,7 +256,7 @@ def examine_trainer(
     """
     probability("confidence", confidence, open_ends=True)
     with opened(out, resume) as store:
-        claim = Claim.of(claimed, clip, _adjacency(adjacency), recipe)
+        claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
         neighbours, origin, source, factory = _settled(
             data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
         )
@@ -240,13 +267,12 @@ def examine_trainer(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        document = _examined(game, claimed, chance, confidence, store, processes=processes, progress=progress)
+        found = _examined(game, claimed, given, confidence, store, processes=processes, progress=progress)
         call = _call(given, source["data"], claim, confidence)
-        provenance = {**source, "versions": versions(), "command": None, "call": call}
-        return {**document, "input": given, "provenance": provenance, "finished": now()}
+        return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
-def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: float) -> str:
+def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float) -> str:
     """The call that examines again, with the functions by their names."""
     names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
@@ -257,13 +283,13 @@ def _call(given: Mapping[str, Any], data: str | None, claim: Claim, confidence: 
 def _examined(
     game: Examination,
     claimed: Mechanism,
-    delta: float,
+    given: Mapping[str, Any],
     confidence: float,
     store: Store | None,
     *,
     processes: int | None,
     progress: Progress | None,
-) -> Document:
+) -> AuditResult:
     """Play the trials that `store` lacks, and judge all."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = mixing(game.model(), game.columns)
@@ -272,11 +298,12 @@ def _examined(
         examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, processes, told)
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * _spent(len(examined), game.trials) * (1 - confidence)
-    document = judge_training(game.claim, claimed, played, findings, delta=delta, confidence=sure)
-    if 0 < len(examined) < game.trials:
-        document["notes"] = [*document["notes"], _ended_early(len(examined), game.trials)]
+    asked = convert(given, AuditInput)
+    found = judge_training(game.claim, claimed, played, findings, asked, delta=given["delta"], confidence=sure)
+    early = (_ended_early(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
-    return {**document, "seconds": seconds, "trials_per_second": max(0, len(examined) - before) / seconds}
+    speed = max(0, len(examined) - before) / seconds
+    return found.replace(notes=(*found.notes, *early), seconds=seconds, trials_per_second=speed)
 
 
 def _spent(played: int, planned: int) -> float:
@@ -308,15 +335,38 @@ def _looked(
     Guarantee: all looks together give a false alarm with probability at most `false_alarms`; the last has half of it,
     and those before share the other half.
     """
-    kept, twins, planned = _Kept(store), twins_of(game), looks(game.trials)
+    game, twins = _without_post_processing(game)
+    kept, planned = _Kept(store), looks(game.trials)
     alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
+    torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
         examined = _played(game, number, kept, processes, progress)
-        report = _diagnosed(game, examined, share * false_alarms, false_alarms=false_alarms, twins=twins, alone=alone)
+        played = partial(_diagnosed, game, examined, share * false_alarms, false_alarms=false_alarms)
+        report = played(twins=twins, alone=alone, torn=torn)
         if report.certain:
             break
     return examined, report
+
+
+def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
+    """The game that undoes what is done to the noisy sums, if that is known; and its twins."""
+    twins = twins_of(game)
+    if not twins.repeatable or twins.fits is not False or game.claim.recipe.augmentations > 1:
+        return game, twins
+    with torch.no_grad():
+        pairs = [
+            (
+                one.seen,
+                one.recomputer.recompute(one.seen, one.members),
+                two.seen,
+                two.recomputer.recompute(two.seen, two.members),
+            )
+            for one, two in twins.exchanged
+        ]
+        post = find_post_processing(pairs)
+    undone = replace(game, post=post)
+    return (game, twins) if post is None else (undone, twins_of(undone))
 
 
 class _Kept:
@@ -343,14 +393,8 @@ class _Kept:
             self._store.save(number, arrays)
 
 
-def _adjacency(named: Adjacency | str) -> Adjacency:
-    if named not in list(Adjacency):
-        raise ValueError(f"adjacency must be one of {', '.join(Adjacency)}, got {str(named)!r}")
-    return Adjacency(named)
-
-
 def _settled(
-    data: Any, model: Any, claim: Claim, *, records: int, seed: int, measure: str | None, label: str | None
+    data: Any, model: Any, claim: RecipeTraining, *, records: int, seed: int, measure: str | None, label: str | None
 ) -> tuple[Neighbours, dict[str, Any], dict[str, Any], ModelFactory]:
     """The neighbours, where they come from (for the record), how they were named (for people), and the model."""
     if isinstance(data, Neighbours):
@@ -377,7 +421,7 @@ def _digest(columns: Columns, index: int) -> str:
     return digest.hexdigest()
 
 
-def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
+def _claim_settings(game: Examination, claim: RecipeTraining) -> dict[str, Any]:
     return {
         "trainer": _named_with_settings(game.trainer),
         "model": named_by(game.model),
@@ -392,7 +436,7 @@ def _claim_settings(game: Examination, claim: Claim) -> dict[str, Any]:
         "sensitivity": "global",
         "trials": game.trials,
         "seed": game.seed,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "statistics": STATISTICS,
     }
 
@@ -428,7 +472,7 @@ def _check_importable(work: Callable[[int], Examined]) -> None:
         ) from error
 
 
-def _trials(claim: Claim, examined: list[Examined]) -> Trials:
+def _trials(claim: RecipeTraining, examined: list[Examined]) -> Trials:
     """What the observer saw: the first steps, which all trainings took."""
     steps = min(len(one.ratio) for one in examined)
     ratio = np.stack([one.ratio[:steps] for one in examined]).cumsum(1)
@@ -446,6 +490,7 @@ def _diagnosed(
     false_alarms: float | None = None,
     twins: Twins | None = None,
     alone: Callable[[], Evidence | None] | None = None,
+    torn: Callable[[], Evidence | None] | None = None,
 ) -> Report:
     """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
     parameters = trainable(game.model())
@@ -457,5 +502,6 @@ def _diagnosed(
     twins = twins_of(game) if twins is None else twins
     with torch.no_grad():
         level = spent / NUMBER
-        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, twins=twins, alone=alone)
+        others: dict[str, Any] = {"twins": twins, "alone": alone, "torn": torn}
+        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, **others)
         return diagnose(evidence, spent if false_alarms is None else false_alarms)

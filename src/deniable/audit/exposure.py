@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import local
@@ -26,12 +26,11 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import rankdata
 from torch import Tensor
 
-from deniable.audit.promise import training_mechanism
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
 from deniable.data.dissimilarity import MEASURES, named
 from deniable.data.neighbours import Sweep, cores
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights
@@ -59,7 +58,7 @@ COLUMNS = ("mean_norm", "largest_norm", "unclipped_norm", "change", "advantage",
 
 @dataclass(frozen=True)
 class Exposure:
-    """One row a record of D; the scores are for `failure`, the probability with which the belief may be exceeded."""
+    """One row a record of D; the scores are for `delta`, the probability with which the belief may be exceeded."""
 
     mean_norm: Array
     largest_norm: Array
@@ -91,7 +90,7 @@ def exposure(
     data: Dataset,
     *,
     seed: int = 0,
-    failure: float = 0.01,
+    delta: float = 0.01,
     candidates: Dataset | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Exposure:
@@ -100,14 +99,14 @@ def exposure(
     With replace neighbours the worst of `candidates` is taken; without them, the bound norm + clip against any record.
     Local sensitivity is refused: its noise is another for every record.
     """
-    probability("failure", failure, open_ends=True)
+    probability("delta", delta, open_ends=True)
     if not settings.differentially_private:
         raise ValueError("sensitivity must be 'global' for the exposure of records, got 'local'")
     others = candidates if settings.adjacency is Adjacency.REPLACE else None
     with one_thread(), torch.no_grad():
         rows = list(_course(settings, data, others, seed, progress or (lambda done, total: None)))
     norms, changes = (np.stack([row[i] for row in rows]) for i in (0, 1))
-    return _scored(settings, norms, changes, failure, others)
+    return _scored(settings, norms, changes, delta, others)
 
 
 def _course(
@@ -189,41 +188,38 @@ def _farthest(products: Tensor, lengths: Tensor, others: Tensor) -> Tensor:
 
 
 def _scored(
-    settings: TrainingSettings, norms: Array, changes: Array, failure: float, candidates: Dataset | None
+    settings: TrainingSettings, norms: Array, changes: Array, delta: float, candidates: Dataset | None
 ) -> Exposure:
     sigma = settings.noise * settings.global_sensitivity
     change = np.sqrt(np.square(changes).mean(0))
     mu = change * np.sqrt(len(changes)) / sigma
     advantage = 2 * ndtr(mu / 2) - 1
-    belief = expit(np.square(mu) / 2 + mu * ndtri(1 - failure))
+    belief = expit(np.square(mu) / 2 + mu * ndtri(1 - delta))
     method = "exact for the weights passed through"
     if settings.adjacency is Adjacency.REPLACE:
         worst = "any record (norm + clip)" if candidates is None else f"the worst of {len(candidates)} candidates"
         method = f"against {worst}"
     if settings.rate < 1:
         method += "; upper bound for sampling: every step at the largest norm"
-        sampled = _sampled(settings, changes.max(0), failure)
+        sampled = _sampled(settings, changes.max(0), delta)
         advantage, belief = np.minimum(advantage, sampled[0]), np.minimum(belief, sampled[1])
     clipped = np.minimum(norms, settings.clip)
     return Exposure(clipped.mean(0), clipped.max(0), norms.mean(0), change, advantage, belief, method)
 
 
-def _sampled(settings: TrainingSettings, largest: Array, failure: float) -> tuple[Array, Array]:
+def _sampled(settings: TrainingSettings, largest: Array, delta: float) -> tuple[Array, Array]:
     """Advantage and belief of a training that is sampled, if every step changes by the record's largest change.
 
     Replace: the sampled pair of a smaller distance is not known to be dominated, so only the claim itself is used.
     """
-    top = settings.global_sensitivity
-    replace = settings.adjacency is Adjacency.REPLACE
-    levels = np.array([top]) if replace else top * np.linspace(1 / LEVELS, 1, LEVELS)
+    training, top = Training.of(settings), settings.global_sensitivity
+    levels = np.array([top]) if training.adjacency is Adjacency.REPLACE else top * np.linspace(1 / LEVELS, 1, LEVELS)
     losses = [
-        privacy_loss(
-            training_mechanism(settings.noise * top / level, settings.rate, settings.steps), settings.adjacency
-        )
+        privacy_loss(replace(training, noise=training.noise * top / level).mechanism, training.adjacency)
         for level in levels
     ]
     place = np.minimum(np.searchsorted(levels, largest * (1 - 1e-6)), len(levels) - 1)
-    scores = [float(loss.advantage()) for loss in losses], [float(loss.belief(failure)) for loss in losses]
+    scores = [float(loss.advantage()) for loss in losses], [float(loss.belief(delta)) for loss in losses]
     return np.array(scores[0])[place], np.array(scores[1])[place]
 
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+from msgspec import convert
 from numpy.typing import NDArray
 
 from deniable.audit.campaign import Progress, named_by
@@ -13,12 +14,14 @@ from deniable.audit.exposure import Exposure, exposure, rank_correlations
 from deniable.audit.ground import Ground
 from deniable.audit.provenance import exposure_command, now, versions
 from deniable.data import Dataset
-from deniable.document import Document, Question, explain
-from deniable.mechanisms import Adjacency
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Question, claimed
+from deniable.results import audit_result as results
+from deniable.results.audit_result import AuditInput, ExposureResult
+from deniable.results.shared import Provenance, Scores
 
-__all__ = ["SCHEMA", "exact_scores", "exposed_by", "exposure_alone", "exposure_document"]
-
-SCHEMA = "deniable/exposure/1"
+__all__ = ["exposed_by", "exposure_alone", "exposure_document", "scores_of"]
 
 CANDIDATES = 64
 """Records of U \\ D that stand in for x', with replace neighbours."""
@@ -32,72 +35,64 @@ def exposed_by(ground: Ground, progress: Progress | None = None) -> Exposure:
     inside, outside = ground.parts
     replace = ground.training.adjacency is Adjacency.REPLACE
     some = outside.take(_spread(len(outside))) if replace and len(outside) else None
-    return exposure(
-        ground.training, inside, seed=ground.seed, failure=ground.promise.delta, candidates=some, progress=progress
-    )
+    return exposure(ground.training, inside, seed=ground.seed, delta=ground.delta, candidates=some, progress=progress)
 
 
-def exact_scores(ground: Ground) -> Document:
+def scores_of(ground: Ground) -> Scores:
     """What the noise allows at worst."""
-    question = Question(delta=ground.promise.delta, adjacency=ground.training.adjacency)
-    scores: Document = explain(ground.mechanism, question, {})["scores"]
-    return scores
+    training = Training.of(ground.training)
+    return exact_scores(training.mechanism, Question(training.adjacency, ground.delta))
 
 
-def exposure_alone(ground: Ground, found: Document) -> Document:
+def exposure_alone(ground: Ground, found: results.Exposure) -> ExposureResult:
     """The document of an exposure without a campaign."""
     promise, training = ground.promise, ground.training
     settings = {field.name: named_by(getattr(training, field.name)) for field in fields(training)}
     settings |= {"data": ground.dataset.name, "data_sha256": ground.dataset.sha256, "records": ground.records}
-    settings |= {promise.name: promise.bound, "delta": promise.delta, "calibration": promise.calibration}
+    settings |= {promise.field.name: promise.bound, "delta": ground.delta, "calibration": ground.calibration}
     settings["seed"] = ground.seed
-    return {
-        "schema": SCHEMA,
-        "input": settings,
-        "claimed": promise.claimed(),
-        "exact": exact_scores(ground),
-        "exposure": found,
-        "provenance": {
-            **ground.source,
-            "versions": versions(),
-            "command": exposure_command(settings, ground.source),
-        },
-        "finished": now(),
-    }
+    return ExposureResult(
+        input=convert(settings, AuditInput),
+        claimed=claimed(promise, ground.delta),
+        exact=scores_of(ground),
+        exposure=found,
+        provenance=Provenance(**ground.source, versions=versions(), command=exposure_command(settings, ground.source)),
+        finished=now(),
+    )
 
 
 def _spread(number: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, number - 1, min(number, CANDIDATES)).astype(np.intp))
 
 
-def exposure_document(exposed: Exposure, inside: Dataset, path: Path, show_records: bool = False) -> Document:
+def exposure_document(exposed: Exposure, inside: Dataset, path: Path, show_records: bool = False) -> results.Exposure:
     """The most exposed, the spread, and whether unlike records are the exposed ones; labels only if asked for."""
-    ten = [
-        {
-            "record": int(record),
-            **({"label": int(inside.labels[record])} if show_records else {}),
-            "change": float(exposed.change[record]),
-            "advantage": float(exposed.advantage[record]),
-            "belief": float(exposed.belief[record]),
-        }
+    ten = tuple(
+        results.Exposed(
+            record=int(record),
+            label=int(inside.labels[record]) if show_records else None,
+            change=float(exposed.change[record]),
+            advantage=float(exposed.advantage[record]),
+            belief=float(exposed.belief[record]),
+        )
         for record in exposed.most()
-    ]
-    return {
-        "file": path.name,
-        "method": exposed.method,
-        "records": len(inside),
-        "most_exposed": ten,
-        "equally_exposed": int(np.sum(exposed.change > exposed.change.max() * (1 - 1e-6))),
-        "least_advantage": float(exposed.advantage.min()),
-        "median_advantage": float(np.median(exposed.advantage)),
-        "distribution": _distribution(exposed.advantage),
-        "rank_correlation": rank_correlations(exposed, inside),
-        "ranked_by": "exposure; of records exposed alike, the length of their gradients before clipping",
-        "note": WARNING,
-    }
+    )
+    return results.Exposure(
+        file=path.name,
+        method=exposed.method,
+        records=len(inside),
+        most_exposed=ten,
+        equally_exposed=int(np.sum(exposed.change > exposed.change.max() * (1 - 1e-6))),
+        least_advantage=float(exposed.advantage.min()),
+        median_advantage=float(np.median(exposed.advantage)),
+        distribution=_distribution(exposed.advantage),
+        rank_correlation=rank_correlations(exposed, inside),
+        ranked_by="exposure; of records exposed alike, the length of their gradients before clipping",
+        note=WARNING,
+    )
 
 
-def _distribution(advantage: NDArray[np.float64]) -> Document:
+def _distribution(advantage: NDArray[np.float64]) -> results.Histogram:
     """How many records are how exposed, without naming any."""
     counts, edges = np.histogram(advantage, bins=BINS, range=(0, max(float(advantage.max()), 1e-12)))
-    return {"edges": edges.tolist(), "counts": counts.tolist()}
+    return results.Histogram(edges=tuple(edges.tolist()), counts=tuple(counts.tolist()))

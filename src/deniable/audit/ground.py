@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 
-from deniable.audit.promise import CalibratedBy, Promise, training_mechanism
 from deniable.audit.provenance import data_source
-from deniable.checks import whole
+from deniable.bounds import epsilon_to_belief
+from deniable.bounds.gaussian import noise_for_belief
+from deniable.calibration import calibrate
+from deniable.checks import RefusedError, one_of, refuse, whole
 from deniable.data import Dataset, load, split
 from deniable.data.own import run_own
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
 from deniable.training import MODELS, TrainingSettings
 from deniable.training.gradients import trainable
 from deniable.training.models import check_fit, model_factory, sized_model
 
-__all__ = ["Ground", "check_records", "model_source", "neighbourly", "promised", "usual_model"]
+__all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "model_source", "neighbourly", "usual_model"]
+
+CalibratedBy = Literal["exact", "rdp"]
 
 USUAL_RECORDS = 100
 USUAL_MODEL = {"purchases": "purchase100", "skewed-purchases": "purchase100"} | {name: name for name in MODELS}
@@ -31,6 +36,9 @@ class Ground:
     """All but the choice of one neighbour."""
 
     promise: Promise
+    delta: float
+    """At which epsilon is told, and how often a belief may be exceeded."""
+    calibration: CalibratedBy
     training: TrainingSettings
     dataset: Dataset
     records: int
@@ -45,8 +53,11 @@ class Ground:
     def of(
         cls,
         data: str | Path | Callable[[], Any],
-        promise: Promise | Callable[[int], Promise],
+        claim: Mapping[str, float],
         *,
+        adjacency: Adjacency | str,
+        delta: float | None = None,
+        calibration: CalibratedBy = "exact",
         records: int | None = None,
         seed: int = 0,
         model: str | Callable[[], torch.nn.Module] | None = None,
@@ -55,47 +66,43 @@ class Ground:
     ) -> Ground:
         """Load the data, see that the model fits, and find the noise.
 
-        `records` are 100, or half of the data if that is less; a promise may depend on their number.
+        `claim` is the one promise, by its name; `records` are 100, or half of the data if that is less; `delta` is
+        1/records unless given.
         """
         whole("seed", seed, low=0)
+        audited_promise(claim, 0.5 if delta is None else delta)  # what is wrong with it is said before the data load
         dataset = load(data, label=label)
         records = usual_records(dataset) if records is None else records
-        promise = promise if isinstance(promise, Promise) else promise(records)
-        adjacency = neighbourly(training.pop("adjacency", Adjacency.REPLACE))
-        unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=adjacency, **training)
-        settled = replace(unsettled, noise=promise.noise(unsettled.rate, unsettled.steps, adjacency))
-        check_records(dataset, records, adjacency)
+        delta = 1 / whole("records", records, low=2) if delta is None else delta
+        promise, kind = audited_promise(claim, delta), neighbourly(adjacency)
+        unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=kind, **training)
+        settled = replace(unsettled, noise=least_noise(promise, delta, Training.of(unsettled), calibration))
+        check_records(dataset, records, kind)
         network = run_own("the model's function", model_factory(unsettled.model))
         check_fit(network, torch.from_numpy(dataset.inputs[:2]), dataset.classes)
         source = data_source(data, dataset, label) | model_source(network)
         if model is None and dataset.name not in USUAL_MODEL:
             source["usual_model"] = unsettled.model
-        return cls(promise, settled, dataset, records, seed, training.get("trials_per_block"), source)
+        block = training.get("trials_per_block")
+        return cls(promise, delta, calibration, settled, dataset, records, seed, block, source)
 
     @cached_property
     def parts(self) -> tuple[Dataset, Dataset]:
         """D, drawn at random, and the rest of the data."""
         return split(self.dataset, self.records, self.seed)
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """The release that the training claims to be."""
-        return training_mechanism(self.training.noise, self.training.rate, self.training.steps)
 
-
-def promised(
-    *,
-    belief: float | None = None,
-    advantage: float | None = None,
-    epsilon: float | None = None,
-    noise: float | None = None,
-    delta: float | None = None,
-    calibration: CalibratedBy = "exact",
-    records: int = USUAL_RECORDS,
-) -> Promise:
-    """The one promise that is given; `delta` is also the belief's failure probability, by default 1/records."""
-    given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
-    return Promise.only(given, 1 / whole("records", records, low=2) if delta is None else delta, calibration)
+def least_noise(promise: Promise, delta: float, training: Training, calibration: CalibratedBy = "exact") -> float:
+    """The least noise multiplier that keeps the promise, exact or by Renyi DP (as Bernau et al. 2021, Section 5)."""
+    one_of("calibration", calibration, get_args(CalibratedBy))
+    if calibration == "exact" or isinstance(promise, Noise):
+        found = calibrate(lambda noise: replace(training, noise=noise).mechanism, promise, training.adjacency)
+        return found.value
+    if training.rate < 1 or isinstance(promise, Advantage):
+        only = "{calibration} 'rdp' is for a belief or epsilon and full batches (rate 1)"
+        raise RefusedError(only, "calibration", calibration, "exact", "use 'exact'")
+    belief = promise.bound if isinstance(promise, Belief) else epsilon_to_belief(promise.bound)
+    return noise_for_belief(belief, delta, training.steps)
 
 
 def check_records(dataset: Dataset, records: int, adjacency: Adjacency) -> None:
@@ -109,7 +116,7 @@ def check_records(dataset: Dataset, records: int, adjacency: Adjacency) -> None:
 def neighbourly(adjacency: Adjacency | str) -> Adjacency:
     """A kind of neighbours that a training can be played on."""
     if adjacency not in (Adjacency.REPLACE, Adjacency.ADD_REMOVE):
-        raise ValueError(f"adjacency must be replace or add-remove, got {str(adjacency)!r}")
+        raise refuse("adjacency", str(adjacency), "replace or add-remove")
     return Adjacency(adjacency)
 
 

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import floor, inf, sqrt
 
 import numpy as np
@@ -36,8 +36,6 @@ FEWEST = 30
 """Scores of a class beside its most frequent one, below which asymptotic intervals are not trusted."""
 ASYMPTOTIC_SHARE = 0.85
 """Of the risk that asymptotic intervals spend; they missed in up to 5.6 % of simulations at nominal 5 % without it."""
-MANY = 100_000
-"""Members from which on one more or less does not matter."""
 
 
 def advantage_interval(errors: Errors, confidence: float) -> Interval:
@@ -118,15 +116,14 @@ def _longest_tie(ordered: Floats) -> int:
 
 def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
     """The probability that a member's score is above another's, a tie counting one half."""
+    shares = _shares_beaten(scores)
+    value = float(shares[0].mean())
     if _is_small(scores):
         risk = (1 - probability("confidence", confidence, open_ends=True)) / 2
-        return Interval(_delong(scores)[0], *RocBand.of(scores, risk).auc())
+        return Interval(value, *RocBand.of(scores, risk).auc())
     z = _quantile(scores, confidence)
-    value, variance = _delong(scores)
-    ends = [_newcombe(value, scores, z, sign) for sign in (-1, 1)]
-    if variance > 0 and 0 < value < 1:
-        ends += [_moved(value, variance, sign * z) for sign in (-1, 1)]
-    return Interval(value, min(ends), max(ends))
+    low, high = ([_newcombe(value, scores, z, sign), *_delong(*shares, sign * z)] for sign in (-1, 1))
+    return Interval(value, min(low), max(high))
 
 
 def _quantile(scores: Scores, confidence: float) -> float:
@@ -139,17 +136,30 @@ def _quantile(scores: Scores, confidence: float) -> float:
     return float(stdtrit(freedom, 1 - risk / 2))
 
 
-def _delong(scores: Scores) -> tuple[float, float]:
-    """The AUC and DeLong's variance, from each score's place among the other class (ties count one half)."""
+def _shares_beaten(scores: Scores) -> tuple[Floats, Floats]:
+    """The share of others that each member beats, and that of members by which each other is beaten; a tie is half."""
     beaten = _share_below(scores.members_among_others, scores.others.size)
-    beating = 1 - _share_below(scores.others_among_members, scores.members.size)
-    variance = sum(float(p.var(ddof=1)) / p.size if p.size > 1 else 0.25 for p in (beaten, beating))
-    return float(beaten.mean()), variance
+    return beaten, 1 - _share_below(scores.others_among_members, scores.members.size)
 
 
 def _share_below(found: tuple[Places, Places], compared: int) -> Floats:
     below, not_above = found
     return np.asarray((below + not_above) / (2 * compared))
+
+
+def _delong(beaten: Floats, beating: Floats, z: float) -> Iterator[float]:
+    """z of DeLong's standard deviations from the AUC, after one score of either class went to the far end.
+
+    One score is the least that may be unseen, or seen by chance: without it, intervals of classes that hardly overlap
+    missed in 7 % of simulations where a few scores in a hundred fall among the other class.
+    """
+    for changed, kept in ((beaten, beating), (beating, beaten)):
+        with_one = np.append(np.delete(changed, changed.argmax() if z < 0 else changed.argmin()), float(z > 0))
+        yield _moved(float(with_one.mean()), _variance_of_mean(with_one) + _variance_of_mean(kept), z)
+
+
+def _variance_of_mean(values: Floats) -> float:
+    return float(values.var(ddof=1)) / values.size if values.size > 1 else 0.25
 
 
 def _newcombe(value: float, scores: Scores, z: float, sign: int) -> float:
@@ -173,9 +183,11 @@ def _newcombe(value: float, scores: Scores, z: float, sign: int) -> float:
 def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Interval:
     """Average precision at the sample's share of members: the mean over members of the precision at their score.
 
-    The variance is that of the influence functions of the two samples. A member counts for itself in its own
-    precision, so the estimate is somewhat high: the lower end starts from the one that leaves it out and counts one
-    false positive more, unless members are so many that one is nothing.
+    The variance is that of the influence functions of the two samples. The few highest scores weigh most, and those
+    that one set of scores shows by chance another lacks: so the upper end supposes one more member above all scores,
+    and the lower end one more of the others; without the former, it missed in 16 % of simulations where 2 % of 50
+    members stand out among 950 others. A member counts for itself in its own precision, so that the estimate is
+    somewhat high: the lower end leaves it out.
     """
     z = _quantile(scores, confidence)
     members = scores.ascending[0]
@@ -189,8 +201,11 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     if _is_small(scores):
         band = RocBand.of(scores, (1 - confidence) / 2)
         return Interval(value, *band.average_precision(scores.members.size, scores.others.size))
-    high = _average_precision(accused, wrongly, reached)
-    low = high if members.size > MANY else _average_precision(accused - 1, wrongly + 1, reached)
+    top = members.size
+    high = _average_precision(
+        np.append(accused + 1, 1), np.append(wrongly, 0), [np.append(reached[0], top + 1), reached[1]]
+    )
+    low = _average_precision(accused - 1, wrongly + 1, [reached[0], np.append(reached[1], top)])
     return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))
 
 

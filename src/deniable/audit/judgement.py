@@ -13,10 +13,10 @@ known from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -24,11 +24,14 @@ from scipy.special import ndtri
 from deniable.audit.bound import Bound
 from deniable.audit.scores_input import Scores
 from deniable.numbers import as_given, at_least, at_most, counted, percent_at_most
+from deniable.promises import Epsilon
+from deniable.results.shared import Claimed
+from deniable.results.shared import Scores as ExactScores
 
 if TYPE_CHECKING:
     from deniable.audit.evidence import Measured
 
-__all__ = ["Claim", "Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
+__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -49,18 +52,8 @@ class Verdict:
     """Of a consistent audit: whether the interval of the observer's advantage reaches what the noise allows."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """An epsilon at a delta; the noise multiplier behind it, if one was named; the largest advantage under it."""
-
-    epsilon: float
-    delta: float
-    advantage: float
-    noise: float | None = None
-
-
 def judge_bound(
-    bound: Bound, claim: Claim, trials: int, needed: Callable[[], int | None], unit: str = "trials"
+    bound: Bound, claim: Epsilon, trials: int, needed: Callable[[], int | None], unit: str = "trials"
 ) -> Verdict:
     """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked.
 
@@ -69,21 +62,21 @@ def judge_bound(
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
-    if bound.value > claim.epsilon:
+    if bound.value > claim.bound:
         least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
         what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
-        return Verdict("violated", f"{what}, not {as_given(claim.epsilon)} {sure}.")
+        return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
     if bound.value > 0:
         proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
-        text = f"No violation found: {proven}; {as_given(claim.epsilon)} is claimed."
+        text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
     nothing = f"By {bound.method}, {trials:,} {unit} prove no epsilon above 0 at delta {as_given(claim.delta)}"
     return Verdict("cannot judge", f"{nothing}. {_wanted(needed(), trials, unit)}")
 
 
-def _reach(bound: Bound, claim: Claim) -> Iterator[str]:
+def _reach(bound: Bound, claim: Epsilon) -> Iterator[str]:
     """What the attack falls short of, where that is known; it limits the attack alone."""
-    if bound.upper < claim.epsilon:
+    if bound.upper < claim.bound:
         where = "with this threshold" if bound.rule == "fixed" else "at any threshold"
         most = f"The most that this attack could show {where} is {at_most(bound.upper)}"
         yield f"{most}, which is no limit on the true epsilon. {DO_NOT_REDUCE}"
@@ -129,7 +122,7 @@ def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str
     return f"About {needed:,} would, for an observer as strong as the claim allows; or use {stronger}."
 
 
-def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, Any]) -> Verdict:
+def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict:
     """Compare the sound lower limits of an audit's trials with the promise and with the scores of the claimed noise.
 
     All limits hold together: they follow from the same two limits on the error rates, those of the advantage being
@@ -138,45 +131,48 @@ def verdict(measured: Measured, claimed: Mapping[str, Any], exact: Mapping[str, 
     broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
     if broken:
         return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
-    if measured.violations.low > exact["belief_failure"]:
+    if measured.violations.low > exact.belief_delta:
         return Verdict("cannot judge", _too_often(measured, exact))
-    if measured.advantage.high < exact["advantage"]:
-        short = f"{_advantage(measured)} is below the {exact['advantage']:.3g} that this noise allows"
+    if measured.advantage.high < exact.advantage:
+        short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
         return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
-        return Verdict("cannot judge", _nothing(measured, exact["advantage"]))
-    tight = measured.advantage.low >= exact["advantage"] / 2
+        return Verdict("cannot judge", _nothing(measured, exact.advantage))
+    tight = measured.advantage.low >= exact.advantage / 2
     how = "agrees with" if tight else "is too little known to be compared with"
-    found = f"{_advantage(measured)} {how} the {exact['advantage']:.3g} that theory predicts"
+    found = f"{_advantage(measured)} {how} the {exact.advantage:.3g} that theory predicts"
     return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
-def _broken(measured: Measured, limits: Mapping[str, Any], what: str) -> list[str]:
-    found = {"advantage": measured.advantage.low, "epsilon": measured.largest_bound}
+def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> list[str]:
+    found = (
+        ("advantage", measured.advantage.low, limits.advantage),
+        ("epsilon", measured.largest_bound, limits.epsilon),
+    )
     return [
         f"The training's {name} is above {at_least(low) if low < inf else 'any value'}, more than the "
-        f"{limits[name]:.4g} that {what}"
-        for name, low in found.items()
-        if limits[name] is not None and low > limits[name]
+        f"{limit:.4g} that {what}"
+        for name, low, limit in found
+        if limit is not None and low > limit
     ]
 
 
-def _exceeded(measured: Measured, exact: Mapping[str, Any]) -> str:
+def _exceeded(measured: Measured, exact: ExactScores) -> str:
     """How often the belief was exceeded, beside how often it may be."""
-    often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact["belief_failure"]))
+    often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact.belief_delta))
     return (
         f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
         f"of {counted(measured.trials, 'training')}; {allowed} is allowed."
     )
 
 
-def _too_often(measured: Measured, exact: Mapping[str, Any]) -> str:
+def _too_often(measured: Measured, exact: ExactScores) -> str:
     """The belief is exceeded too often, though the error rates, on which *violated* rests, do not prove it."""
     belief, often = percent_at_most(measured.belief_bound, 4), f"{100 * measured.violations.low:.3g} %"
     return (
         f"The observer exceeded a belief of {belief} in at least {often} of the trainings (confidence "
-        f"{measured.confidence:.4g}), and {100 * exact['belief_failure']:.3g} % is allowed; but its errors alone "
+        f"{measured.confidence:.4g}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
         "do not prove a violation. Do not rely on the promise before more trials decide."
     )
 

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import betaincinv
 
 from deniable.checks import probability, whole
+from deniable.results.shared import Limits as ShownLimits
 
 __all__ = ["Interval", "interval", "joint_tails", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
 
@@ -25,6 +26,10 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+    def result(self) -> ShownLimits:
+        """As results show it."""
+        return ShownLimits(value=float(self.value), low=float(self.low), high=float(self.high))
 
 
 def upper_limit(events: int, trials: int, confidence: float) -> float:

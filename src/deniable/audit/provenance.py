@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable.document import Document
+from deniable.promises import AUDITED
 
 if TYPE_CHECKING:
     from deniable.data import Dataset
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
-PROMISES = ("belief", "advantage", "epsilon", "noise")
-"""The last only where none of the others is given: a calibrated campaign has a noise, too."""
 USUAL_LOSS = "cross-entropy"
 _SIZED = re.compile(r"(dense|cnn):[\d,]+")
 """A usual network, as `sized_model` names it."""
@@ -79,7 +78,7 @@ def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidenc
         return None
     if given["loss"] == USUAL_LOSS and source["usual_block"]:
         return shlex.join(
-            ["deniable", "audit", *_data(source["data"]), *_options({**asked, "lr": given["learning_rate"]})]
+            ["deniable", "audit", *_data(source["data"]), *_options({**asked, "learning-rate": given["learning_rate"]})]
         )
     if not _named(given["loss"]):
         return None
@@ -91,13 +90,13 @@ def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str
     """The command that tells who is exposed, without a campaign; None as for `audit_command`."""
     if source["data"] is None or not _named(given["model"]) or given["loss"] != USUAL_LOSS:
         return None
-    asked = _asked(given, source) | {"lr": given["learning_rate"], "trials": 0}
+    asked = _asked(given, source) | {"learning-rate": given["learning_rate"], "trials": 0}
     return shlex.join(["deniable", "audit", *_data(source["data"]), *_options(asked), "--exposure"])
 
 
 def _asked(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
     """The promise, the data and the training, by the command's options."""
-    promise = next(name for name in PROMISES if name in given)
+    promise = next(name for name in AUDITED if name in given)  # noise comes last: a calibrated campaign has it, too
     words = ("records", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
     asked = {promise: given[promise], **{name: given[name] for name in words}}
     asked |= {name: given[name] for name in ("sensitivity", "adjacency", "seed")}
@@ -154,4 +153,4 @@ def _literal(value: Any) -> str:
 
 
 def _program(call: str) -> str:
-    return shlex.join(["python", "-c", f"import json, deniable as dn; print(json.dumps({call}))"])
+    return shlex.join(["python", "-c", f"import deniable as dn; print({call}.to_json())"])

@@ -2,8 +2,8 @@
 
 Every kind of clipping here bounds each record's share of the sum by the clipping norm C, so the claimed mechanism is
 the same. A noise schedule needs no word here: claim ``compose(Gaussian(a).composed(5), Gaussian(b).composed(5))``.
-Nor does gradient accumulation: yield one step for each move of the weights, its batch being all records that were
-accumulated.
+Gradient accumulation: either yield one step for each move of the weights, its batch being all records that were
+accumulated, or every part, and claim ``Recipe(accumulated=parts)``.
 """
 
 from __future__ import annotations
@@ -90,15 +90,19 @@ Clipping = Flat | AutoS | Normalised | PerLayer | Adaptive
 class Recipe:
     """How each record's gradient is made: `clipping`; and `augmentations`, copies averaged before clipping.
 
+    `accumulated` parts of a batch are yielded one by one, at the same weights; their sums are added, with noise once.
+
     Random augmentations cannot be recomputed. The audit then measures by trainings with the same seed how far one
     record changes the first sum, and tests the noise; the gradients themselves stay unexamined, which the verdict says.
     """
 
     clipping: Clipping = field(default_factory=Flat)
     augmentations: int = 1
+    accumulated: int = 1
 
     def __post_init__(self) -> None:
         whole("augmentations", self.augmentations, low=1)
+        whole("accumulated", self.accumulated, low=1)
 
     def check(self, clip: float) -> None:
         """Refuse norms of layers that together are longer than the clipping norm."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.recipe import Flat
 from deniable.audit.trainer import Seen
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
@@ -68,7 +68,7 @@ class _Part(NamedTuple):
 class Recomputer:
     """Recomputes trainings on D or D'; the columns are the records of both, the differing ones last."""
 
-    def __init__(self, claim: Claim, model: nn.Module, loss: Loss, columns: Columns) -> None:
+    def __init__(self, claim: RecipeTraining, model: nn.Module, loss: Loss, columns: Columns) -> None:
         self.claim, self.model, self.loss, self.columns = claim, model, loss, columns
         self.parameters = trainable(model)
         size = sum(p.numel() for p in self.parameters.values())
@@ -162,14 +162,16 @@ class Recomputer:
         generic.load(records[None], labels[None])
         return generic.gradients_of(slice(0, len(records)))
 
-    def mean_losses(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(steps,) the mean loss of the records that were trained on."""
+    def mean_scores(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(steps, 2) mean loss of the records that were trained on, and the share of them with the right label."""
         records, labels = self.columns.records[members], self.columns.labels[members]
         names, found = list(self.parameters), []
         with torch.no_grad():
             for step in range(len(weights[0])):
                 values = dict(zip(names, (w[step] for w in weights), strict=True))
-                found.append(float(self.loss(functional_call(self.model, values, (records,)), labels).mean()))
+                told = functional_call(self.model, values, (records,))
+                right = (told.argmax(-1) == labels).float().mean() if told.dim() == labels.dim() + 1 else torch.nan
+                found.append([float(self.loss(told, labels).mean()), float(right)])
         return np.array(found)
 
     def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:

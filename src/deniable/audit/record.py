@@ -7,22 +7,26 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from msgspec import convert
+
 from deniable.audit.campaign import Plan, Progress, Trials, play
 from deniable.audit.course import course
-from deniable.audit.evidence import Claimed, Measured, measure
-from deniable.audit.ground import Ground, promised
+from deniable.audit.evidence import Measured, measure
+from deniable.audit.ground import Ground
 from deniable.audit.judgement import verdict
 from deniable.audit.provenance import audit_command, now, versions
 from deniable.audit.watching import watched
 from deniable.checks import whole
-from deniable.document import Document, Question, explain
+from deniable.document import exact_scores
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import AUDITED, Question, claimed
+from deniable.results import audit_result as results
+from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.shared import Ends, Provenance
 from deniable.store import Store, opened
-from deniable.training import TrainingSettings
 
-__all__ = ["SCHEMA", "as_measured", "audit", "grounded", "judge", "planned", "run"]
+__all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run"]
 
-SCHEMA = "deniable/audit/1"
-CLAIMS = ("belief", "advantage", "epsilon", "noise", "delta", "calibration")
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
     "unlike of all; what is said about it holds."
@@ -47,7 +51,7 @@ def audit(
     progress: Progress | None = None,
     confidence: float = 0.95,
     **settings: Any,
-) -> Document:
+) -> AuditResult:
     """Play the strongest observer against your own training, many times, and say how close it comes.
 
     ``audit("digits", belief=0.9, delta=0.01, trials=1000)``; `settings` are those of `planned`. With `out`, every
@@ -70,18 +74,19 @@ def planned(
     return Plan.on(grounded(data, **settings), trials, measure)
 
 
-def grounded(data: str | Path | Callable[[], Any], *, records: int | None = None, **settings: Any) -> Ground:
+def grounded(
+    data: str | Path | Callable[[], Any], *, adjacency: Adjacency | str = Adjacency.REPLACE, **settings: Any
+) -> Ground:
     """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
 
-    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of
-    the data if that is less). `delta` is also the belief's
-    failure probability (default 1/records); `calibration` is exact or rdp. Other `settings`: `model`, `label`, `seed`
-    (see `Ground.of`), and those of `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity,
-    adjacency, trials_per_block.
+    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of the data if that
+    is less). `delta` is also how often a belief may be exceeded (default 1/records); `calibration` is exact or rdp;
+    `adjacency` is replace or add-remove. Other `settings`: `model`, `label`, `seed` (see `Ground.of`), and those of
+    `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, trials_per_block.
     """
-    claim = {name: settings.pop(name) for name in CLAIMS if name in settings}
-    promised(records=2 if records is None else records, **claim)  # what is wrong with it is said before the data load
-    return Ground.of(data, lambda size: promised(records=size, **claim), records=records, **settings)
+    given = {name: settings.pop(name, None) for name in AUDITED}
+    claim = {name: bound for name, bound in given.items() if bound is not None}
+    return Ground.of(data, claim, adjacency=adjacency, **settings)
 
 
 def run(
@@ -91,7 +96,7 @@ def run(
     processes: int | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
-) -> tuple[Document, Trials]:
+) -> tuple[AuditResult, Trials]:
     """Play the plan's trials that `store` lacks, keep them there, and judge all."""
     started, played = perf_counter(), 0
     if store is not None:
@@ -100,76 +105,60 @@ def run(
     trials = play(plan, store, processes=processes, progress=progress)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
-    times = {"seconds": seconds, "trials_per_second": speed, "finished": now()}
-    return {**judge(plan, trials, confidence), **times}, trials
+    found = judge(plan, trials, confidence)
+    return found.replace(seconds=seconds, trials_per_second=speed, finished=now()), trials
 
 
-def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> Document:
+def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
     """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
-    training, promise = plan.training, plan.promise
-    question = Question(delta=promise.delta, adjacency=training.adjacency)
-    exact = explain(plan.mechanism, question, {})["scores"]
-    claimed = promise.claimed()
-    bound = claimed["belief"] or exact["belief"]
-    shown = measure(
-        trials,
-        delta=promise.delta,
-        belief_bound=bound,
-        rate=training.rate,
-        adjacency=training.adjacency,
-        confidence=confidence,
-        training=_claimed_of(training),
+    training = Training.of(plan.training)
+    exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
+    promised = claimed(plan.promise, plan.delta)
+    bound = promised.belief or exact.belief
+    shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
+    found = verdict(shown, promised, exact)
+    return AuditResult(
+        input=convert(plan.settings, AuditInput),
+        claimed=promised,
+        exact=exact,
+        measured=as_measured(shown),
+        verdict=found.name,
+        closeness=found.closeness,
+        verdict_text=found.text,
+        notes=tuple(_notes(plan, shown, exact.epsilon)),
+        course=course(trials),
+        provenance=Provenance(
+            **plan.source, versions=versions(), command=audit_command(plan.settings, plan.source, confidence)
+        ),
     )
-    found = verdict(shown, claimed, exact)
-    return {
-        "schema": SCHEMA,
-        "input": plan.settings,
-        "claimed": claimed,
-        "exact": exact,
-        "measured": as_measured(shown),
-        "verdict": found.name,
-        "closeness": found.closeness,
-        "verdict_text": found.text,
-        "notes": _notes(plan, shown, exact["epsilon"]),
-        "course": course(trials),
-        "provenance": {
-            **plan.source,
-            "versions": versions(),
-            "command": audit_command(plan.settings, plan.source, confidence),
-        },
-    }
 
 
-def _claimed_of(training: TrainingSettings) -> Claimed:
-    return Claimed(training.noise, training.rate, training.steps, training.adjacency)
-
-
-def as_measured(shown: Measured) -> Document:
-    """What the trials show, as JSON values."""
-    return {
-        "trials": shown.trials,
-        "advantage": shown.advantage._asdict(),
-        "belief": {
-            "max": shown.largest_belief,
-            "bound": shown.belief_bound,
-            "violation_rate": shown.violations.value,
-            "violation_interval": {"low": shown.violations.low, "high": shown.violations.high},
-            "at_failure": shown.belief_at_failure._asdict(),
-            "quantiles": shown.quantiles,
-        },
-        "epsilon": {
-            "sensitivity": shown.epsilon_from_sensitivity,
-            "belief": shown.epsilon_from_belief,
-            "advantage": shown.epsilon_from_advantage,
-            "advantage_theorem_3": shown.epsilon_by_theorem_3,
-            "lower_bound": {
-                "value": shown.epsilon_lower_bound,
-                "confidence": shown.confidence,
-                "method": "Clopper-Pearson on both error rates jointly, threshold fixed at belief = prior",
-            },
-            "estimators": [bound.document() for bound in shown.estimators],
-        },
-    }
+def as_measured(shown: Measured) -> results.Measured:
+    """What the trials show, as the result has it."""
+    return results.Measured(
+        trials=shown.trials,
+        advantage=shown.advantage.result(),
+        belief=results.BeliefMeasured(
+            max=shown.largest_belief,
+            bound=shown.belief_bound,
+            violation_rate=shown.violations.value,
+            violation_interval=Ends(low=shown.violations.low, high=shown.violations.high),
+            at_delta=shown.belief_at_delta.result(),
+            quantiles=shown.quantiles,
+        ),
+        epsilon=results.EpsilonMeasured(
+            sensitivity=shown.epsilon_from_sensitivity,
+            belief=shown.epsilon_from_belief,
+            advantage=shown.epsilon_from_advantage,
+            advantage_theorem_3=shown.epsilon_by_theorem_3,
+            lower_bound=results.FixedBound(
+                value=shown.epsilon_lower_bound,
+                confidence=shown.confidence,
+                method="Clopper-Pearson on both error rates jointly, threshold fixed at belief = prior",
+            ),
+            estimators=tuple(bound.result() for bound in shown.estimators),
+        ),
+    )
 
 
 def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:

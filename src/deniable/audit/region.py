@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
 from deniable.bounds import analyses
 from deniable.mechanisms import Adjacency, Mechanism
+from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.scores import privacy_loss
 
 __all__ = ["NAMED", "RegionRow", "region"]
@@ -18,19 +18,6 @@ _LARGEST = 1e100
 """An epsilon from here on says nothing, and no picture can hold it."""
 
 
-@dataclass(frozen=True)
-class RegionRow:
-    """Epsilon of one noise level at one delta, from above and from below."""
-
-    noise: float
-    exact: float
-    """The exact privacy loss of the release: the least upper bound there is."""
-    named: dict[str, float | None]
-    """What weaker analyses prove of the same release; None where one has nothing (finite) to say."""
-    lower: float | None
-    """What an attack has shown, at its confidence; None where it has shown nothing of the release."""
-
-
 def region(
     rows: Iterable[tuple[float, Mechanism, float | None]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> list[RegionRow]:
@@ -39,5 +26,6 @@ def region(
     for noise, mechanism, lower in sorted(rows, key=lambda row: row[0]):
         known = {name: bound.value for name, bound in analyses(mechanism, delta, adjacency).items()}
         named = {name: value if (value := known.get(name, inf)) < _LARGEST else None for name in NAMED}
-        found.append(RegionRow(noise, float(privacy_loss(mechanism, adjacency).epsilon(delta)), named, lower))
+        exact = float(privacy_loss(mechanism, adjacency).epsilon(delta))
+        found.append(RegionRow(noise=noise, exact=exact, named=NamedEpsilons(**named), lower=lower))
     return found

@@ -27,7 +27,7 @@ from torch import Tensor
 from deniable.audit.alternatives import VECTORS, free_noise, products
 from deniable.audit.recomputed import Recomputed, Recomputer, flat
 from deniable.audit.trainer import Seen
-from deniable.audit.updates import ending, followed_rule, next_weights
+from deniable.audit.updates import ending, followed_rule, next_weights, rates_of_any_rule
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
 
 __all__ = ["DIRECTIONS", "STEPWISE", "Examined", "examine", "sketch_sizes"]
@@ -91,6 +91,10 @@ class Examined:
     """(steps,) the records' mean loss at each step's weights."""
     last_loss: Array
     """The same after the last step: at the final weights, or where the rule leads; nan if neither is known."""
+    right: Array
+    """(steps,) the share of the records that each step's weights label rightly."""
+    last_right: Array
+    """The same after the last step."""
     clip: Array
     """(steps,) the clipping norm."""
     length_applied: Array
@@ -99,11 +103,15 @@ class Examined:
     """The share of numbers in the noisy sums that are zero, or come again, where the clean ones are not zero."""
     ending: NDArray[np.int64]
     """The `Ending` of the training, and the step whose weights are the final ones (-1: none)."""
+    rates: Array
+    """(steps,) the learning rate of each move; nan where it is not known."""
+    shares: Array
+    """(steps,) the share of each move in final weights that are a combination; nan where they are none."""
 
 
 STEPWISE = (
     *("ratio", "sensitivity", "squares", "plain", "sums", "adjacent", "totals", "sketch", "inner", "length", "batch"),
-    *("divisor", "clipped", "allowance", "fresh", "losses", "clip", "length_applied"),
+    *("divisor", "clipped", "allowance", "fresh", "losses", "right", "clip", "length_applied", "shares", "rates"),
 )
 """The fields whose first axis is the steps."""
 
@@ -130,6 +138,9 @@ def examine(
     noise, fresh = _exchanged(found.residual, directions[:3], own)
     used, rule = found.include.sum(1).double(), followed_rule(seen, found)
     final = seen.final if seen.final is not None else next_weights(seen)
+    scores = recomputer.mean_scores(seen.weights, members)
+    after = [np.nan, np.nan] if final is None else recomputer.mean_scores([f[None] for f in final], members)[0]
+    kind, step, shares = ending(recomputer, seen, found, members)
     return Examined(
         trained_on_d=np.array(on_d),
         ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
@@ -150,12 +161,16 @@ def examine(
             [part.double().square().sum(1) for part in torch.split(found.residual, _sizes(recomputer), 1)], 1
         ).numpy(),
         taken=np.array(len(seen), dtype=np.int64),
-        losses=recomputer.mean_losses(seen.weights, members),
-        last_loss=np.array(np.nan if final is None else recomputer.mean_losses([f[None] for f in final], members)[0]),
+        losses=scores[:, 0],
+        last_loss=np.array(after[0]),
+        right=scores[:, 1],
+        last_right=np.array(after[1]),
         clip=found.clip.numpy(),
         length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
         coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
-        ending=np.array(ending(recomputer, seen, found, members), dtype=np.int64),
+        ending=np.array([kind, step], dtype=np.int64),
+        rates=rates_of_any_rule(seen),
+        shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
         **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
     )
 

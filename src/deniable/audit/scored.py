@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
 
 from deniable.audit.bound import Assumption, Bound
 from deniable.audit.credible import credible
@@ -31,22 +30,30 @@ from deniable.audit.intervals import (
     best_advantage_interval,
     tpr_interval,
 )
-from deniable.audit.judgement import Claim, Verdict, judge_bound, trials_to_decide
+from deniable.audit.judgement import Verdict, judge_bound, trials_to_decide
 from deniable.audit.likelihood import likelihood, separation
 from deniable.audit.limits import Interval
 from deniable.audit.one_run import one_run, one_run_gaussian
-from deniable.audit.promise import training_mechanism
 from deniable.audit.scores_input import Scores
 from deniable.audit.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.bounds.advantage import kairouz_advantage
-from deniable.checks import positive, probability, whole
-from deniable.mechanisms import Adjacency
+from deniable.checks import one_of, probability
+from deniable.mechanisms import Training
 from deniable.numbers import as_given
+from deniable.promises import Epsilon
+from deniable.results.verdict_result import (
+    Achieved,
+    BoundsOnEpsilon,
+    ExactScores,
+    TprLimits,
+    VerdictClaim,
+    VerdictInput,
+    VerdictResult,
+)
 from deniable.scores import privacy_loss
 
-__all__ = ["FPRS", "METHODS", "SCHEMA", "Asked", "judge_scores"]
+__all__ = ["FPRS", "METHODS", "Asked", "judge_scores"]
 
-SCHEMA = "deniable/verdict/1"
 FPRS = (0.001, 0.01, 0.1)
 METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
 """Estimators that a verdict may rest on."""
@@ -62,14 +69,11 @@ NOT_STATED = (
 
 @dataclass(frozen=True)
 class Asked:
-    """The claim, and how it is to be examined: all that must be settled before the scores are seen."""
+    """How a claim is to be examined: all that must be settled before the scores are seen."""
 
-    epsilon: float
-    delta: float
-    noise: float | None = None
-    rate: float = 1.0
-    steps: int = 1
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    claim: Epsilon
+    training: Training | None = None
+    """The training that is claimed, if its noise is known."""
     method: str | None = None
     rule: Rule | None = None
     confidence: float = 0.95
@@ -77,22 +81,17 @@ class Asked:
     """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
 
     def __post_init__(self) -> None:
-        positive("claimed_epsilon", self.epsilon, zero=True)
-        probability("delta", self.delta, open_ends=True)
         probability("confidence", self.confidence, open_ends=True)
-        whole("steps", self.steps)
-        if self.noise is not None:
-            positive("noise", self.noise)
-        if self.method is not None and self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if self.rows_from not in (None, *ORIGINS):
-            raise ValueError(f"from must be one of {', '.join(ORIGINS)}, got {self.rows_from!r}")
+        if self.method is not None:
+            one_of("method", self.method, METHODS)
+        if self.rows_from is not None:
+            one_of("from", self.rows_from, ORIGINS)
         if self.rows_from == "one-run" and self.method not in (None, *ONE_RUN):
             raise ValueError(
                 f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "
                 f"{' or '.join(ONE_RUN)}"
             )
-        if self.method == "mechanism" and self.noise is None:
+        if self.method == "mechanism" and self.training is None:
             raise ValueError(
                 "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
             )
@@ -103,8 +102,8 @@ class Asked:
         if self.method is not None:
             return self.method
         if self.rows_from == "one-run":
-            return "one-run-gaussian" if self.noise is not None and self.rate == 1 else "one-run"
-        return "mechanism" if self.noise is not None else "region"
+            return "one-run-gaussian" if self.training is not None and self.training.rate == 1 else "one-run"
+        return "mechanism" if self.training is not None else "region"
 
     @property
     def of_one_run(self) -> bool:
@@ -115,12 +114,16 @@ class Asked:
     def thresholds(self) -> Rule:
         return self.rule or Bonferroni()
 
-    def claim(self) -> Claim:
-        """With the noise named, its own advantage is the one to be expected; else the largest under the guarantee."""
-        if self.noise is None:
-            return Claim(self.epsilon, self.delta, kairouz_advantage(self.epsilon, self.delta))
-        loss = privacy_loss(training_mechanism(self.noise, self.rate, self.steps), self.adjacency)
-        return Claim(self.epsilon, self.delta, float(loss.advantage()), self.noise)
+    @property
+    def delta(self) -> float:
+        return self.claim.delta
+
+    @property
+    def largest_advantage(self) -> float:
+        """Of the training, where it is named; else the largest under the guarantee."""
+        if self.training is None:
+            return kairouz_advantage(self.claim.bound, self.delta)
+        return float(privacy_loss(self.training.mechanism, self.training.adjacency).advantage())
 
     def estimator(self, name: str) -> Callable[[Scores], Bound]:
         """Scores to a bound with all that it assumes, by the estimator's name."""
@@ -137,8 +140,8 @@ class Asked:
 
     def reading(self, name: str) -> Estimator:
         """The estimator of this name that reads limits on the error rates."""
-        if name == "mechanism" and self.noise is not None:
-            return MechanismCurve(self.rate, self.steps, self.delta, self.adjacency, min(0.5, 0.7 * self.noise))
+        if name == "mechanism" and self.training is not None:
+            return MechanismCurve.of(self.training, self.delta)
         readings: dict[str, Callable[[float], Estimator]] = {
             "region": Region,
             "gaussian": GaussianCurve,
@@ -160,34 +163,29 @@ def _assuming(assumption: Assumption, bound: Bound) -> Bound:
     return replace(bound, assumptions=(assumption, *bound.assumptions))
 
 
-def judge_scores(scores: Scores, asked: Asked) -> dict[str, Any]:
+def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     """The document: claimed and measured side by side, and the verdict of the primary estimator."""
     bounds = list(_bounds(scores, asked))
-    claim, primary = asked.claim(), bounds[0]
-    achieved = _achieved(scores, asked)
+    claim, primary = asked.claim, bounds[0]
+    achieved = _achieved(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
-    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked, claim), unit)
+    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked), unit)
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
         found = replace(found, text=f"{found.text} {NOT_STATED}")
-    return {
-        "schema": SCHEMA,
-        "input": _input(asked),
-        "claimed": {"epsilon": asked.epsilon, "delta": asked.delta, "noise": asked.noise},
-        "exact": _exact(asked),
-        "measured": {
-            "trials": len(scores),
-            "members": scores.members.size,
-            "others": scores.others.size,
-            **achieved,
-            "epsilon": {"lower_bound": primary.document(), "estimators": [bound.document() for bound in bounds]},
-        },
-        "verdict": found.name,
-        "closeness": found.closeness,
-        "verdict_text": found.text,
-        "notes": list(_notes(achieved, asked, found)),
-    }
+    return VerdictResult(
+        input=_input(asked),
+        claimed=VerdictClaim(
+            epsilon=claim.bound, delta=claim.delta, noise=None if asked.training is None else asked.training.noise
+        ),
+        exact=_exact(asked),
+        measured=achieved,
+        verdict=found.name,
+        closeness=found.closeness,
+        verdict_text=found.text,
+        notes=tuple(_notes(achieved, asked, found)),
+    )
 
 
 def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
@@ -196,7 +194,7 @@ def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
     if asked.of_one_run:
         yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
         return
-    shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.noise is not None else []), "separation"]
+    shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.training is not None else []), "separation"]
     for name in shown:
         if name != asked.primary:
             yield asked.estimator(name)(scores)
@@ -205,28 +203,35 @@ def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
         yield _assuming(INDEPENDENT, bound)
 
 
-def _needed(asked: Asked, claim: Claim) -> int | None:
+def _needed(asked: Asked) -> int | None:
     """How many rows would let an observer as strong as the claim allows be told from guessing."""
     threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
     if asked.primary in _WHOLE:
         whole_scores = asked.estimator(asked.primary)
-        return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, claim.advantage, threshold)
+        return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
     # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
     strength = asked.reading("gaussian" if asked.primary == "mechanism" else asked.primary).strength
 
     def shows(ideal: Scores) -> bool:
         return asked.thresholds.limits(ideal, strength, asked.confidence).lower(strength) > 0
 
-    return trials_to_decide(shows, claim.advantage, threshold)
+    return trials_to_decide(shows, asked.largest_advantage, threshold)
 
 
-def _achieved(scores: Scores, asked: Asked) -> dict[str, Any]:
-    return {
-        "advantage": _interval(_advantage(scores, asked)),
-        "auc": _interval(auc_interval(scores, asked.confidence)),
-        "average_precision": _interval(average_precision_interval(scores, asked.confidence)),
-        "tpr": [{"fpr": fpr, **_interval(tpr_interval(scores, fpr, asked.confidence))} for fpr in FPRS],
-    }
+def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
+    """What the attack achieved; the first bound is the one on which the verdict rests."""
+    rates = ((fpr, tpr_interval(scores, fpr, asked.confidence)) for fpr in FPRS)
+    shown = tuple(bound.result() for bound in bounds)
+    return Achieved(
+        trials=len(scores),
+        members=scores.members.size,
+        others=scores.others.size,
+        advantage=_advantage(scores, asked).result(),
+        auc=auc_interval(scores, asked.confidence).result(),
+        average_precision=average_precision_interval(scores, asked.confidence).result(),
+        tpr=tuple(TprLimits(fpr=fpr, value=float(r.value), low=float(r.low), high=float(r.high)) for fpr, r in rates),
+        epsilon=BoundsOnEpsilon(lower_bound=shown[0], estimators=shown),
+    )
 
 
 def _advantage(scores: Scores, asked: Asked) -> Interval:
@@ -237,37 +242,34 @@ def _advantage(scores: Scores, asked: Asked) -> Interval:
     return best_advantage_interval(scores, rule, asked.confidence)
 
 
-def _interval(found: Interval) -> dict[str, float]:
-    return {name: float(value) for name, value in found._asdict().items()}
-
-
-def _exact(asked: Asked) -> dict[str, Any] | None:
-    if asked.noise is None:
+def _exact(asked: Asked) -> ExactScores | None:
+    if asked.training is None:
         return None
-    loss = privacy_loss(training_mechanism(asked.noise, asked.rate, asked.steps), asked.adjacency)
+    loss = privacy_loss(asked.training.mechanism, asked.training.adjacency)
     epsilon = float(loss.epsilon(asked.delta))
-    return {"epsilon": epsilon if isfinite(epsilon) else None, "advantage": float(loss.advantage())}
+    return ExactScores(epsilon=epsilon if isfinite(epsilon) else None, advantage=float(loss.advantage()))
 
 
-def _input(asked: Asked) -> dict[str, Any]:
-    training = {"noise": asked.noise, "rate": asked.rate, "steps": asked.steps, "adjacency": asked.adjacency.value}
-    rule = asked.thresholds
-    threshold = {"threshold": rule.threshold} if isinstance(rule, Fixed) else {}
-    return {
-        "claimed_epsilon": asked.epsilon,
-        "delta": asked.delta,
-        **(training if asked.noise is not None else {}),
-        "from": "one-run" if asked.of_one_run else asked.rows_from,
-        "method": asked.primary,
-        "rule": "abstention" if asked.of_one_run else rule.name,
-        **threshold,
-        "confidence": asked.confidence,
-    }
+def _input(asked: Asked) -> VerdictInput:
+    training, rule = asked.training, asked.thresholds
+    return VerdictInput(
+        claimed_epsilon=asked.claim.bound,
+        delta=asked.delta,
+        noise=None if training is None else training.noise,
+        rate=None if training is None else training.rate,
+        steps=None if training is None else training.steps,
+        adjacency=None if training is None else training.adjacency,
+        rows_from="one-run" if asked.of_one_run else asked.rows_from,
+        method=asked.primary,
+        rule="abstention" if asked.of_one_run else rule.name,
+        threshold=rule.threshold if isinstance(rule, Fixed) else None,
+        confidence=asked.confidence,
+    )
 
 
-def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[str]:
+def _notes(measured: Achieved, asked: Asked, found: Verdict) -> Iterator[str]:
     yield from _too_little_noise(asked)
-    if measured["auc"]["high"] < 0.5:
+    if measured.auc.high < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
     yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
     if asked.of_one_run:
@@ -279,19 +281,19 @@ def _notes(measured: dict[str, Any], asked: Asked, found: Verdict) -> Iterator[s
 def _too_little_noise(asked: Asked) -> Iterator[str]:
     """A claim that its own noise refutes, whatever the scores are."""
     exact = _exact(asked)
-    if exact is None or (exact["epsilon"] is not None and exact["epsilon"] <= asked.epsilon * (1 + 1e-9)):
+    if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
         return
-    epsilon = "infinite" if exact["epsilon"] is None else f"{exact['epsilon']:.3g}"
-    if epsilon == f"{asked.epsilon:.3g}":
-        epsilon = f"{exact['epsilon']:.6g}"
-    claimed = as_given(asked.epsilon)
+    epsilon = "infinite" if exact.epsilon is None else f"{exact.epsilon:.3g}"
+    if epsilon == f"{asked.claim.bound:.3g}":
+        epsilon = f"{exact.epsilon:.6g}"
+    claimed = as_given(asked.claim.bound)
     yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."
 
 
 def rule_named(name: str | None, threshold: float | None) -> Rule | None:
     """The rule of this name; a threshold names the fixed one."""
-    if name is not None and name not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}")
+    if name is not None:
+        one_of("rule", name, tuple(RULES))
     if threshold is not None:
         if name not in (None, "fixed"):
             raise ValueError(f"a threshold goes with rule 'fixed', got {name!r}")

@@ -17,7 +17,7 @@ in place, the audit reads the final weights from it when the training has ended,
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from torch.utils.data import TensorDataset
 
 from deniable.checks import positive
 
-__all__ = ["COUNT_NOISE", "AppliedStep", "Records", "Released", "Seen", "Trainer", "seen"]
+__all__ = ["COUNT_NOISE", "AppliedStep", "Records", "Released", "Seen", "Trainer", "accumulate", "seen"]
 
 COUNT_NOISE = "count noise"
 """The public number that tells the standard deviation of the noise on the count that a clipping norm follows."""
@@ -103,7 +103,7 @@ class Seen:
 
     weights: list[Tensor]
     sums: list[Tensor]
-    """The noisy sums: gradient times divisor."""
+    """The noisy sums: gradient times divisor; what was done to them afterwards is undone where it is known."""
     batches: list[NDArray[np.int64] | None]
     divisors: list[float]
     clips: list[float | None]
@@ -111,6 +111,13 @@ class Seen:
     """Of every step; a last one of what was released at the end, if anything was."""
     final: list[Tensor] | None
     """The final weights; None if they were not shown."""
+    shown: list[Tensor] | None = None
+    """The sums as they were yielded, where that is something else than `sums`."""
+
+    @property
+    def applied(self) -> list[Tensor]:
+        """What moves the weights: the sums as they were yielded."""
+        return self.sums if self.shown is None else self.shown
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -144,6 +151,28 @@ def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most: int | 
         [one.clip for one in found],
         [one.public for one in found] + ([released.public] if released is not None else []),
         None if final is None else _fitted("final weights", final, parameters),
+    )
+
+
+def accumulate(seen: Seen, parts: int) -> Seen:
+    """One step of every so many: parts of a batch, at the same weights, whose sums are added before the noise."""
+    if parts == 1:
+        return seen
+    if len(seen) % parts:
+        raise ValueError(f"trainer must yield {parts} parts for each accumulated step, got {len(seen)} in all")
+    for weights in seen.weights:
+        grouped = weights.view(-1, parts, *weights.shape[1:])
+        if not torch.equal(grouped, grouped[:, :1].expand_as(grouped)):
+            raise ValueError("weights must stay the same in all parts of an accumulated step, and move after its last")
+    groups = [seen.batches[start : start + parts] for start in range(0, len(seen), parts)]
+    return replace(
+        seen,
+        weights=[values[::parts].contiguous() for values in seen.weights],
+        sums=[values.view(-1, parts, *values.shape[1:]).sum(1) for values in seen.sums],
+        batches=[None if group[0] is None else np.concatenate(group) for group in groups],  # type: ignore[arg-type]
+        divisors=seen.divisors[::parts],
+        clips=seen.clips[::parts],
+        public=[*seen.public[: len(seen)][parts - 1 :: parts], *seen.public[len(seen) :]],
     )
 
 

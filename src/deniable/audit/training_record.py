@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.course import course
 from deniable.audit.diagnostics import Diagnosis, Report
-from deniable.audit.evidence import Claimed, measure
+from deniable.audit.evidence import measure
 from deniable.audit.judgement import Name, Verdict, verdict
-from deniable.audit.record import SCHEMA, as_measured
+from deniable.audit.record import as_measured
 from deniable.audit.trials import Trials
-from deniable.document import Document, Question, explain
-from deniable.mechanisms import Mechanism
+from deniable.document import exact_scores
+from deniable.mechanisms import Mechanism, Training
+from deniable.promises import Question
+from deniable.promises import claimed as claimed_scores
+from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
 
 __all__ = ["judge_training"]
 
@@ -25,33 +26,37 @@ NOTE = (
 
 
 def judge_training(
-    claim: Claim, claimed: Mechanism, trials: Trials | None, report: Report, *, delta: float, confidence: float
-) -> Document:
+    claim: RecipeTraining,
+    claimed: Mechanism,
+    trials: Trials | None,
+    report: Report,
+    given: AuditInput,
+    *,
+    delta: float,
+    confidence: float,
+) -> AuditResult:
     """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
-    exact = explain(claimed, Question(delta=delta, adjacency=claim.adjacency), {})["scores"]
-    promised = {"belief": None, "advantage": None, "epsilon": None, "delta": delta}
-    measured: Document = {"trials": 0}
+    exact = exact_scores(claimed, Question(claim.adjacency, delta))
+    promised = claimed_scores(None, delta)
+    measured = Measured(trials=0)
     game = None
     if trials is not None:
-        bare = None if claim.schedule else Claimed(claim.noise, claim.rate, claim.steps, claim.adjacency)
-        settings: dict[str, Any] = {"delta": delta, "belief_bound": exact["belief"], "rate": claim.rate}
-        settings["adjacency"] = claim.adjacency
-        shown = measure(trials, **settings, confidence=confidence, training=bare)
+        bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}
+        shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
     judged = _judged(report, game)
-    return {
-        "schema": SCHEMA,
-        "input": {},
-        "claimed": promised,
-        "exact": exact,
-        "measured": measured,
-        "verdict": judged.name,
-        "closeness": judged.closeness,
-        "verdict_text": judged.text,
-        "diagnostics": _shown(report),
-        "notes": [NOTE],
-        "course": None if trials is None else course(trials),
-    }
+    return AuditResult(
+        input=given,
+        claimed=promised,
+        exact=exact,
+        measured=measured,
+        verdict=judged.name,
+        closeness=judged.closeness,
+        verdict_text=judged.text,
+        diagnostics=_shown(report),
+        notes=(NOTE,),
+        course=None if trials is None else course(trials),
+    )
 
 
 def _judged(report: Report, game: Verdict | None) -> Verdict:
@@ -83,28 +88,28 @@ def _p(finding: Diagnosis) -> str:
     return f"{finding.name}, p < 1e-12" if finding.p_value < 1e-12 else f"{finding.name}, p = {finding.p_value:.1g}"
 
 
-def _shown(report: Report) -> Document:
+def _shown(report: Report) -> Diagnostics:
     named = {finding.name: finding for finding in report.findings}
-    return {
-        "cause": report.findings[0].sentence if report.findings else None,
-        "false_alarm_rate": report.false_alarms,
-        "level": report.level,
-        "noise_ratio": report.noise_ratio if np.isfinite(report.noise_ratio) else None,
-        "not_examined": list(report.unseen),
-        "findings": [_test(finding, report) for finding in report.findings],
-        "tests": [_test(named.get(test.name, test), report) for test in report.tests],
-    }
+    return Diagnostics(
+        cause=report.findings[0].sentence if report.findings else None,
+        false_alarm_rate=report.false_alarms,
+        level=report.level,
+        noise_ratio=float(report.noise_ratio) if np.isfinite(report.noise_ratio) else None,
+        not_examined=tuple(report.unseen),
+        findings=tuple(_test(finding, report) for finding in report.findings),
+        tests=tuple(_test(named.get(test.name, test), report) for test in report.tests),
+    )
 
 
-def _test(test: Diagnosis, report: Report) -> Document:
-    passed = test.p_value >= report.level if report.false_alarms else False
-    return {
-        "name": test.name,
-        "p_value": test.p_value,
-        "passed": passed,
-        "checked": test.checked,
-        "observed": test.observed,
-        "expected": test.expected,
-        "weakens_privacy": None if passed else test.weakens,
-        "sentence": None if passed else test.sentence,
-    }
+def _test(test: Diagnosis, report: Report) -> Test:
+    passed = bool(test.p_value >= report.level) if report.false_alarms else False
+    return Test(
+        name=test.name,
+        p_value=float(test.p_value),
+        passed=passed,
+        checked=test.checked,
+        observed=test.observed,
+        expected=test.expected,
+        weakens_privacy=None if passed else test.weakens,
+        sentence=None if passed else test.sentence,
+    )

@@ -6,7 +6,8 @@ them differs because of the record. That shows, without any noise in the way,
 - public values that are computed from the records (initial weights, divisors, learning rates, clipping norms);
 - batches that are chosen by looking at the records;
 - the very gradient that is summed: the difference of two noisy sums is the difference of the clean ones;
-- how far one record changes the first sum, whatever the recipe, and whether its share depends on other records.
+- how far one record changes the first sum, whatever the recipe, and whether its share depends on other records;
+- whether records that no batch has drawn change anything at all.
 
 A record is exchanged for another one of the data set, so that twins have equally many. For add-remove neighbours D' is
 a further twin: numbers that depend on how many records there are differ there.
@@ -15,8 +16,9 @@ a further twin: numbers that depend on how many records there are differ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -25,24 +27,39 @@ from torch import Tensor
 
 from deniable.audit.alternatives import STEPS, VECTORS, vectors
 from deniable.audit.diagnostics.evidence import Diagnosis
+from deniable.audit.post_processing import PostProcessing
 from deniable.audit.recomputed import Recomputer, flat
 from deniable.audit.trainer import COUNT_NOISE, Seen
 from deniable.audit.updates import first_decay, learning_rates
 from deniable.mechanisms import Adjacency
+from deniable.training.settings import Columns
 
-__all__ = ["SEEDS", "STRETCHED", "Probe", "Run", "Twins"]
+__all__ = ["FAILS", "SEEDS", "Probe", "Run", "StandIn", "Twins"]
 
 Array = NDArray[np.float64]
 SEEDS = 2
 """Twins are trained with so many seeds."""
 CONTENTS = 6
 """So many other records are tried in a place."""
-STRETCHED = (1.0, 20.0, 1000.0)
+LARGE, HUGE = 20.0, 1000.0
 """A record with features so many times as large has a share that clipping bounds, and that nothing else does."""
+TIMES = (1.0, 3.0, 10.0, 30.0)
+"""So many times as large features are tried for a short gradient."""
+FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a training may raise on records that it was not made for."""
 SAME = 1e-6
 """float32 numbers that differ by this share are the same."""
 FOUND = 0.02
 """Multiples of the records' shares are told if they leave this share of the difference."""
+EXACT = 1e-4
+"""The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
+CLAIMED = "clean"
+SHORT = 0.5
+"""The length of a short gradient, in clipping norms."""
+MOST_LABELS, MOST_PROVOKED = 10, 64
+"""At most so many labels are tried for a short gradient, and so many records exchanged."""
+_UNDRAWN = "records that no batch has drawn"
+_UNHIDDEN = "which no noise hides: only batches, noise and public data may decide"
 KEPT = 2**25
 """Numbers of alternatives that are kept of one training: above, the gradient is not explained by twins."""
 
@@ -91,11 +108,10 @@ class Probe:
     """How far sums of half precision may be off."""
 
 
-Train = Callable[[int, bool, Mapping[int, int], int | None], Run]
-"""From seed, whether on D, records (places) exchanged for others (columns), and steps at most, to the training.
-
-Columns beyond the last are those from the first on, with features `STRETCHED` times as large.
-"""
+StandIn = tuple[Tensor, Tensor]
+"""A record and its label, in place of those of the data set."""
+Train = Callable[[int, bool, Mapping[int, StandIn], int | None], Run]
+"""From seed, whether on D, the stand-ins at some places, and steps at most, to the training."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,10 @@ class Twins:
     """Of the differing record among D's."""
     looked: bool = True
     """Whether single gradients may be held in memory."""
+    post: PostProcessing | None = None
+    """What is done to the noisy sums, and undone in these trainings."""
+    exchanges: int = 1
+    """So many contents are tried in the place of the exchanged record."""
     _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
 
     def original(self, seed: int) -> Run:
@@ -122,11 +142,11 @@ class Twins:
     def exchanged(self) -> list[tuple[Run, Run]]:
         """Twins of equally many records: on D, and with one record exchanged."""
         return [
-            (one, self.train(seed, True, {place: content}, None))
+            (one, self.train(seed, True, {place: _like(one, content)}, None))
             for seed in self.seeds
             for one in [self.original(seed)]
             for place in [self._place(one)]
-            for content in [self._contents(one, place)[0]]
+            for content in self._contents(one, place)[: self.exchanges]
         ]
 
     @cached_property
@@ -183,15 +203,74 @@ class Twins:
         stretched = (self._stretched(seed) for seed in (self.seeds if self.repeatable else ()))
         return next((found for one, two in filter(None, stretched) if (found := _other_batches(one, two))), "")
 
-    def _stretched(self, seed: int, kind: int = 1, which: int = 0) -> tuple[Run, Run] | None:
+    def undrawn(self) -> str:
+        """What records change that no batch has drawn: nothing, in a training as claimed."""
+        for seed in self.seeds if self.repeatable else ():
+            one = self.original(seed)
+            steps, places = _undrawn(one)
+            for times in (LARGE, 1.0) if places else ():
+                exchanged = {place: _like(one, self._contents(one, place)[0], times) for place in places}
+                with suppress(*FAILS):
+                    whole = steps == len(one.seen)
+                    two = self.train(seed, True, exchanged, None if whole else steps + 1)
+                    if found := _other_course(one, two, steps):
+                        return found
+                    break
+        return ""
+
+    def _stretched(self, seed: int, times: float = LARGE, which: int = 0) -> tuple[Run, Run] | None:
         """Twins of which one has a stretched record; None if its training diverges."""
         one = self.original(seed)
         place = self._place(one)
-        column = self._contents(one, place)[which] + kind * len(one.recomputer.columns.records)
+        record = _like(one, self._contents(one, place)[which], times)
         try:
-            return one, self.train(seed, True, {place: column}, min(STEPS, len(one.seen)))
-        except (ArithmeticError, RuntimeError, ValueError):
+            return one, self.train(seed, True, {place: record}, min(STEPS, len(one.seen)))
+        except FAILS:
             return None
+
+    @cached_property
+    def provoked(self) -> Twins | None:
+        """Twins of one step on records with longer and shorter gradients than D's; None where that fails.
+
+        What clipping leaves as it is, and what it shortens, both show there, whatever D's own gradients are.
+        """
+        if not self.repeatable or not self.looked:
+            return None
+        try:
+            base = self._provoking(self.original(self.seeds[0]))
+            found = replace(
+                self, train=partial(_first_step, self.train, base), seeds=self.seeds[:1], exchanges=4,
+                adjacency=Adjacency.ZERO_OUT, _first={},
+            )  # fmt: skip
+            return found if found.fits is not None else None
+        except FAILS:
+            return None
+
+    def _provoking(self, run: Run) -> dict[int, StandIn]:
+        """For every other record one of a short gradient, at the first weights; for the others large ones."""
+        records, labels, _ = run.recomputer.columns
+        first, every = [w[:1] for w in run.seen.weights], torch.unique(labels)[:MOST_LABELS]
+        found = {}
+        for place, column in enumerate(run.members[:MOST_PROVOKED]):
+            found[place] = _like(run, column, LARGE)
+            if place % 2 == 0:
+                times = torch.tensor(TIMES).repeat_interleave(len(every))
+                tried = Columns(torch.stack([records[column] * t for t in times]), every.repeat(len(TIMES)), 1)
+                recomputer = Recomputer(run.recomputer.claim, run.recomputer.model, run.recomputer.loss, tried)
+                layers = [g.flatten(2).norm(dim=2) for g in recomputer.every(first)]
+                lengths = torch.stack(layers).norm(dim=0)[0] / self.clip
+                best = int((lengths - SHORT).abs().argmin())
+                found[place] = tried.records[best], tried.labels[best]
+        return found
+
+    @cached_property
+    def fits(self) -> bool | None:
+        """Whether twins differ by what the claimed gradients differ by, to rounding; None if it is not known."""
+        if self.exact is None:
+            return None
+        applied, clean = VECTORS.index("applied"), VECTORS.index(CLAIMED)
+        left = self.exact[applied, applied] - 2 * self.exact[applied, clean] + self.exact[clean, clean]
+        return bool(left <= EXACT * max(self.exact[applied, applied], self.exact[clean, clean]))
 
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -214,7 +293,7 @@ class Twins:
         return [pair for pair in pairs if self._cancels(*pair)] if self.repeatable else []
 
     def _cancels(self, one: Run, two: Run) -> bool:
-        """Whether the first sums differ by far less than two draws of the noise do.
+        """Whether the first sums differ by far less than two draws of the noise do, or by far more.
 
         Equally many records take equally many random numbers; only of the others a small difference could be noise.
         """
@@ -223,7 +302,8 @@ class Twins:
         directions = torch.stack([found.clean[0], found.whole[0]], 1).double()
         basis, _ = torch.linalg.qr(directions)
         left = float((one.sums[0] - basis @ (basis.T @ one.sums[0])).norm())  # mostly noise, whatever its scale
-        return apart <= max(3 * self.clip if len(one.members) == len(two.members) else 0.0, 0.3 * left)
+        small = max(3 * self.clip if len(one.members) == len(two.members) else 0.0, 0.3 * left)
+        return apart <= small or apart >= 3 * left
 
     @cached_property
     def exact(self) -> Array | None:
@@ -257,7 +337,7 @@ class Twins:
         """How far the first sum changes if all records outside the batch are exchanged."""
         one = self.original(seed)
         drawn = set(_drawn(one))
-        exchanged = {i: self._contents(one, i)[0] for i in range(len(one.members)) if i not in drawn}
+        exchanged = {i: _like(one, self._contents(one, i)[0]) for i in range(len(one.members)) if i not in drawn}
         return float((self.train(seed, True, exchanged, 1).sums[0] - one.sums[0]).norm()) if exchanged else 0.0
 
     @cached_property
@@ -303,34 +383,93 @@ class Twins:
         one = self.original(seed)
         others = [i for i in _drawn(one, step) if i != first]
         usual = self._contents(one, first)[:CONTENTS]
-        stretched = [column + len(one.recomputer.columns.records) for column in usual[:2]]
 
-        def change(exchanged: dict[int, int]) -> Tensor:
+        def change(exchanged: dict[int, StandIn]) -> Tensor:
             try:
                 found = self.train(seed, True, exchanged, step + 1).sums
             except ArithmeticError:  # a stretched record's training diverges
                 return torch.zeros_like(one.sums[step])
             return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
 
-        contents = [*usual, *stretched]
+        contents = [*(_like(one, column, LARGE) for column in usual[:2]), *(_like(one, column) for column in usual)]
         points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])
-        interaction = 0.0
-        if others:
-            context = dict.fromkeys(others[::2], usual[-1])
-            both = change({first: usual[0], **context})
-            interaction = float((both - points[1] - change(context)).norm())
+        context = {place: contents[-1 - number % len(usual)] for number, place in enumerate(others[::2])}
+        alike = dict.fromkeys(others, _like(one, self._short(one, usual[0], step)))
+        apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
+        interaction = max((float(rest.norm()) for rest in apart), default=0.0)
         rounding = _half_precision(one) * float(one.sums[step].norm())
         return Probe(_radius(points) / self.clip, interaction / self.clip, 0.0, rounding / self.clip)
+
+    def _short(self, run: Run, like: int, step: int) -> int:
+        """The column of a record with the label of another one, whose gradient is nearest to a short one."""
+        lengths = run.recomputer.recompute(run.seen, run.members).norms[step] / self.clip
+        labels = run.recomputer.columns.labels
+        fitting = [column for column in run.members if labels[column] == labels[like]]
+        return int(min(fitting, key=lambda column: abs(float(lengths[column]) - SHORT)))
 
     def unbounded(self) -> int | None:
         """The first step (counted from 0) whose sum one stretched record changes further than clipped sums can."""
         for seed in self.seeds if self.repeatable and self.synchronous else ():
-            for one, two in filter(None, (self._stretched(seed, 2, which) for which in range(2))):
+            for one, two in filter(None, (self._stretched(seed, HUGE, which) for which in range(2))):
                 for step in range(min(len(two.seen), STEPS) if not _other_batches(one, two) else 0):
                     longest = 2.1 * self.clip * len(_all_drawn(one, step))
                     if float((two.sums[step] - one.sums[step]).norm()) > longest:
                         return step
         return None
+
+
+def _first_step(
+    train: Train, base: Mapping[int, StandIn], seed: int, on_d: bool, exchanged: Mapping[int, StandIn], _: int | None
+) -> Run:
+    """One step on other records than D's."""
+    return train(seed, on_d, {**base, **exchanged}, 1)
+
+
+def _like(run: Run, column: int, times: float = 1.0) -> StandIn:
+    """The record of a column, with features so many times as large."""
+    return run.recomputer.columns.records[column] * times, run.recomputer.columns.labels[column]
+
+
+def _undrawn(run: Run) -> tuple[int, list[int]]:
+    """The largest number of first steps that leave a record undrawn, and such records' places."""
+    left = set(range(len(run.members)))
+    for step in range(len(run.seen)):
+        before, left = left, left - set(_all_drawn(run, step))
+        if not left:
+            return step, sorted(before) if step else []
+    return len(run.seen), sorted(left)
+
+
+def _other_course(one: Run, two: Run, steps: int) -> str:
+    """What differs in so many steps between trainings that differ in records that these have not drawn; "": nothing."""
+    last = min(steps, len(two.seen))
+    moved = f"{_UNDRAWN} change how the weights move, {_UNHIDDEN}"
+    for step in range(last):
+        if found := _other_step(one, two, step, moved):
+            return found
+    if steps < len(one.seen):
+        return "" if len(two.seen) <= steps or _same_weights(one, two, steps) else moved
+    if len(two.seen) != len(one.seen):
+        return f"{_UNDRAWN} change the number of steps, {_UNHIDDEN}"
+    shown = one.seen.final is not None and two.seen.final is not None
+    return f"{_UNDRAWN} change the final weights, {_UNHIDDEN}" if shown and not _same(_row(one), _row(two)) else ""
+
+
+def _other_step(one: Run, two: Run, step: int, moved: str) -> str:
+    if not _same_weights(one, two, step):
+        return moved
+    if found := _other_batches(one, two, step + 1):
+        return found
+    if one.seen.public[step] != two.seen.public[step] or one.seen.divisors[step] != two.seen.divisors[step]:
+        return f"{_UNDRAWN} change numbers that are made known (a divisor, a loss), {_UNHIDDEN}"
+    if not _same(one.sums[step], two.sums[step]):
+        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+    return ""
+
+
+def _row(run: Run) -> Tensor:
+    """The final weights."""
+    return torch.cat([weights.flatten() for weights in run.seen.final or []])
 
 
 def _all_drawn(run: Run, step: int) -> list[int]:
@@ -373,8 +512,9 @@ def _same(x: Tensor, y: Tensor) -> bool:
     return x.shape == y.shape and bool((x - y).norm() <= SAME * (x.norm() + y.norm()))
 
 
-def _same_weights(one: Run, two: Run) -> bool:
-    return _same(flat([w[:1] for w in one.seen.weights]), flat([w[:1] for w in two.seen.weights]))
+def _same_weights(one: Run, two: Run, step: int = 0) -> bool:
+    """Whether the weights before a step, counted from 0, are the same."""
+    return _same(*(flat([w[step : step + 1] for w in run.seen.weights]) for run in (one, two)))
 
 
 def _other_start(one: Run, two: Run) -> str:
@@ -390,8 +530,8 @@ def _all_records(one: Run, two: Run) -> bool:
     return all(batch is None or len(batch) == len(run.members) for run in (one, two) for batch in run.seen.batches)
 
 
-def _other_batches(one: Run, two: Run) -> str:
-    pairs = zip(one.seen.batches, two.seen.batches, strict=False)
+def _other_batches(one: Run, two: Run, steps: int | None = None) -> str:
+    pairs = zip(one.seen.batches[:steps], two.seen.batches[:steps], strict=False)
     if all(a is b is None or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs):
         return ""
     return (

@@ -8,10 +8,10 @@ from sys import float_info
 
 from deniable.bounds.gaussian import least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs_between, sampling
 from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
-from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
+from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
 
 __all__ = ["advanced_composition", "advanced_epsilon", "jumps", "naive_composition", "naive_epsilon"]
 
@@ -58,7 +58,7 @@ def _advanced(epsilons: Iterable[tuple[float, int]], slack: float) -> float:
 def naive_epsilon(
     mechanism: Mechanism,
     delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     gaussian_step: GaussianStep = proved_epsilon,
 ) -> float:
     """Epsilon at delta: each Gaussian step at delta_0 = delta / (rate steps), amplified by sampling, times steps.
@@ -75,7 +75,7 @@ def naive_epsilon(
 def advanced_epsilon(
     mechanism: Mechanism,
     delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     gaussian_step: GaussianStep = proved_epsilon,
     tuning: Tuning | None = None,
 ) -> float:
@@ -99,7 +99,7 @@ def advanced_epsilon(
     return (tuning or Tuning()).least("slack", at, [log(budget / rest - 1) for rest in release.jumps()])
 
 
-def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> list[float]:
+def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency | None) -> list[float]:
     """Where below `delta` naive composition's epsilon jumps up as its delta falls."""
     release = _Release(mechanism, delta, adjacency, proved_epsilon)
     return [delta - release.budget + spent for spent in release.jumps()]
@@ -108,12 +108,14 @@ def jumps(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> list[floa
 class _Release:
     """The runs as they are composed: those with a guarantee of their own, and the Gaussian ones that share a delta."""
 
-    def __init__(self, mechanism: Mechanism, delta: float, adjacency: Adjacency, gaussian_step: GaussianStep) -> None:
+    def __init__(
+        self, mechanism: Mechanism, delta: float, adjacency: Adjacency | str | None, gaussian_step: GaussianStep
+    ) -> None:
         probability("delta", delta)
         self.bare: list[Part] = []
         self.gaussian: list[tuple[float, float, int]] = []  # noise, rate, steps
         self._gaussian_step = gaussian_step
-        for part, steps in runs(mechanism, Adjacency(adjacency)):
+        for part, steps in runs_between(mechanism, named_adjacency(mechanism, adjacency)):
             noise = gaussian_noise(part)
             if noise is None:
                 self.bare.append((_bare(part), steps))

@@ -10,10 +10,10 @@ from math import exp, expm1, sqrt, tanh
 import numpy as np
 
 from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
-from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs_between, sampling
 from deniable.bounds.sampled import sampled_gaussian_kl
 from deniable.checks import positive
-from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse
+from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse, named_adjacency
 
 __all__ = ["kl_divergence", "kl_to_tvd", "kl_tvd"]
 
@@ -27,15 +27,15 @@ def kl_to_tvd(divergence: float) -> float:
     return min(sqrt(divergence / 2), sqrt(-expm1(-divergence)))
 
 
-def kl_tvd(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
+def kl_tvd(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
     """Jia 2023, Theorem 7: total variation (membership advantage) of the release is at most this."""
     return kl_to_tvd(kl_divergence(mechanism, adjacency))
 
 
-def kl_divergence(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
+def kl_divergence(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
     """Sum over the runs of the larger KL divergence of the two directions (Jia 2023, Definition 4)."""
-    kind = Adjacency(adjacency)
-    return sum(steps * _step_kl(part, kind) for part, steps in runs(mechanism, kind))
+    kind = named_adjacency(mechanism, adjacency)
+    return sum(steps * _step_kl(part, kind) for part, steps in runs_between(mechanism, kind))
 
 
 def _step_kl(mechanism: Mechanism, adjacency: Adjacency) -> float:

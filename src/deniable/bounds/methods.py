@@ -26,8 +26,8 @@ from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.renyi import classic_conversion, rdp_epsilon
 from deniable.bounds.runs import gaussian_noise, runs, sampling
 from deniable.bounds.tuning import Tuning
-from deniable.checks import probability
-from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
+from deniable.checks import probability, refuse
+from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
 
 __all__ = ["METHODS", "NamedBound", "analyses", "guarantee", "loss_bound"]
 
@@ -52,7 +52,7 @@ class NamedBound:
         return self.guarantee.epsilon if isinstance(self.guarantee, ApproximateDP) else self.guarantee.alpha
 
 
-def analyses(mechanism: Mechanism, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> dict[str, NamedBound]:
+def analyses(mechanism: Mechanism, delta: float, adjacency: Adjacency | str | None = None) -> dict[str, NamedBound]:
     """Every named analysis that applies, by name; those that do not are left out."""
     found: dict[str, NamedBound] = {}
     for name in METHODS:
@@ -69,7 +69,7 @@ def guarantee(
     name: str,
     mechanism: Mechanism,
     delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     tuning: Tuning | None = None,
 ) -> ApproximateDP | TotalVariation:
     """The bare guarantee that analysis `name` proves: ApproximateDP(epsilon, delta), or TotalVariation for "kl".
@@ -77,7 +77,7 @@ def guarantee(
     `tuning`, where many mechanisms are looked at in turn, spares most of the search for the best order or split.
     """
     probability("delta", delta, open_ends=True)
-    kind = Adjacency(adjacency)
+    kind = named_adjacency(mechanism, adjacency)
     match name:
         case "naive":
             return ApproximateDP(naive_epsilon(mechanism, delta, kind), delta)
@@ -91,14 +91,14 @@ def guarantee(
             return TotalVariation(kl_tvd(mechanism, kind))
         case "classic":
             return ApproximateDP(_classic(mechanism, delta), delta)
-    raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
+    raise refuse("name", name, f"one of {', '.join(METHODS)}")
 
 
 def loss_bound(
     name: str,
     mechanism: Mechanism,
     failure: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     tuning: Tuning | None = None,
 ) -> float:
     """A value that the privacy loss exceeds with probability at most `failure`, by analysis `name`.
@@ -109,7 +109,7 @@ def loss_bound(
     delta / (1 - e^(epsilon - t)), so t = epsilon - ln(1 - delta/failure) for any delta < failure; the best of some is
     taken. `tuning` as for `guarantee`.
     """
-    kind, tuning = Adjacency(adjacency), tuning or Tuning()
+    kind, tuning = named_adjacency(mechanism, adjacency), tuning or Tuning()
     match name:
         case "rdp":
             return rdp_epsilon(mechanism, failure, kind, classic_conversion, tuning)

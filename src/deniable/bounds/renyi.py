@@ -9,11 +9,11 @@ from math import exp, log
 import numpy as np
 
 from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
-from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, sampling
+from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs_between, sampling
 from deniable.bounds.sampled import sampled_gaussian_renyi
 from deniable.bounds.tuning import Tuning
 from deniable.checks import positive, probability
-from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse
+from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse, named_adjacency
 
 __all__ = [
     "best_epsilon",
@@ -45,7 +45,7 @@ def improved_conversion(order: float, divergence: float, delta: float) -> float:
 def rdp_epsilon(
     mechanism: Mechanism,
     delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     conversion: Conversion = improved_conversion,
     tuning: Tuning | None = None,
 ) -> float:
@@ -74,9 +74,10 @@ def best_epsilon(
     return max(0.0, (tuning or Tuning()).least("order", at))
 
 
-def renyi_curve(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Curve:
+def renyi_curve(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> Curve:
     """Total Renyi divergence as a function of the order."""
-    parts = [(_step_curve(part, Adjacency(adjacency)), steps) for part, steps in runs(mechanism, Adjacency(adjacency))]
+    kind = named_adjacency(mechanism, adjacency)
+    parts = [(_step_curve(part, kind), steps) for part, steps in runs_between(mechanism, kind)]
 
     def total(order: float) -> float:
         if positive("order", order) <= 1:

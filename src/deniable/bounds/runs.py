@@ -20,22 +20,29 @@ from deniable.mechanisms import (
     Subsampled,
 )
 
-__all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "sampling"]
+__all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
 
 _LARGEST = 1e130  # its square, times any order and any number of steps, is a finite number
 _HUGE = 500.0
 
 
-def runs(mechanism: Mechanism, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> list[tuple[Mechanism, int]]:
-    """The single runs with their counts, compositions unfolded and idle ones (no steps, rate 0) left out.
-
-    Raises `InapplicableError` where sampling under `replace` has no proved form: the law of the release without the
-    record is needed beside those with either record, and only additive noise tells it (see `sampled`).
-    """
+def runs(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
+    """The single runs with their counts, compositions unfolded and idle ones (no steps, rate 0) left out."""
     found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and sampling(part) > 0]
     for part, _ in found:
         if _size(base(part)) > _LARGEST:
             raise InapplicableError(f"{part}: a privacy loss above {_LARGEST:g} is beyond every analysis here")
+    return found
+
+
+def runs_between(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Mechanism, int]]:
+    """`runs`, for an analysis that heeds sampling.
+
+    Raises `InapplicableError` where sampling under `replace` has no proved form: the law of the release without the
+    record is needed beside those with either record, and only additive noise tells it (see `sampled`).
+    """
+    found = runs(mechanism)
+    for part, _ in found:
         if adjacency is Adjacency.REPLACE and sampling(part) < 1 and not isinstance(base(part), (Gaussian, Laplace)):
             raise InapplicableError(
                 f"{part}: sampling under replace adjacency is proved for Gaussian and Laplace noise only; "

@@ -3,7 +3,7 @@
 Whatever computes or draws is imported by the command that needs it, so that help and refusals are quick.
 """
 
-# ruff: noqa: PLC0415, PLR0917 (imports inside commands; a command has as many arguments as options)
+# ruff: noqa: PLC0415 (imports inside commands; a command has as many arguments as options)
 
 from __future__ import annotations
 
@@ -64,71 +64,32 @@ def _version() -> str:
 
 
 @app.command(epilog=_EXPLAIN_EXAMPLES)
-def explain(
-    context: typer.Context,
-    epsilon: options.Epsilon = None,
-    tvd: options.Tvd = None,
-    gdp: options.Gdp = None,
-    noise: options.Noise = None,
-    rate: options.Rate = None,
-    steps: options.Steps = None,
-    records: options.Records = None,
-    batch: options.Batch = None,
-    epochs: options.Epochs = None,
-    laplace: options.Laplace = None,
-    randomized_response: options.RandomizedResponse = None,
-    categories: options.Categories = None,
-    features: options.Features = None,
-    delta: options.Delta = None,
-    prior: options.Prior = None,
-    fpr: options.Fpr = None,
-    adjacency: options.Adjacent = None,
-    json: options.Json = False,
-) -> None:
+@options.taking(options.EXPLAIN, before="json")
+def explain(json: options.Json = False, **texts: Any) -> None:
     """What a guarantee, or a training with a given noise, means for a person."""
     from deniable import requests
     from deniable.document import explain as explained
 
     with _refusals():
-        values = options.read(context.params)
-        asked = requests.question(values, adjacency)
-        mechanism, given = requests.described(values, asked.delta)
+        values = options.read(texts)
+        asked = requests.question(values, texts["adjacency"])
+        mechanism, given = requests.described(values, asked)
     _print(lambda: explained(mechanism, asked, given), json)
 
 
 @app.command(epilog=_CHOOSE_EXAMPLES)
-def choose(
-    context: typer.Context,
-    belief: options.PromisedBelief = None,
-    advantage: options.PromisedAdvantage = None,
-    accuracy: options.PromisedAccuracy = None,
-    tpr: options.PromisedTpr = None,
-    ppv: options.PromisedPpv = None,
-    epsilon: options.PromisedEpsilon = None,
-    records: options.TrainingRecords = None,
-    batch: options.TrainingBatch = None,
-    epochs: options.TrainingEpochs = None,
-    rate: options.TrainingRate = None,
-    steps: options.TrainingSteps = None,
-    mechanism: options.Local = None,
-    categories: options.LocalCategories = None,
-    features: options.LocalFeatures = None,
-    delta: options.Delta = None,
-    prior: options.Prior = None,
-    fpr: options.Fpr = None,
-    adjacency: options.Adjacent = None,
-    json: options.Json = False,
-) -> None:
+@options.taking(options.CHOOSE, before="json")
+def choose(json: options.Json = False, **texts: Any) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
     from deniable import requests
     from deniable.document import choose as chosen
 
     with _refusals():
-        values = options.read(context.params)
-        asked = requests.question(values, adjacency)
-        target = requests.promised(values, asked)
-        training, given = requests.trained(values, mechanism)
-        _print(lambda: chosen(training, target, asked, given), json)
+        values = options.read(texts)
+        asked = requests.question(values, texts["adjacency"])
+        promise = requests.promised(values, asked)
+        training, given = requests.trained(values, asked, texts["mechanism"])
+        _print(lambda: chosen(training, promise, asked, given), json)
 
 
 app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
@@ -146,7 +107,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ValueError as refused:
-        raise typer.TyperException(str(refused)) from refused
+        raise typer.TyperException(options.told(refused)) from refused
 
 
 def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:

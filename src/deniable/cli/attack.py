@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, print_parts, refusals, refuse_late, write_report
-from deniable.document import Document
+
+if TYPE_CHECKING:
+    from deniable.results.attack_result import AttackResult
 
 __all__ = ["EXAMPLES", "attack"]
 
@@ -65,37 +66,38 @@ def attack(
             document = _attacked(model, data, weights, label, values)
         unwritten = write_report(document, out)
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(document.to_json())
     else:
         print_parts(_parts(document))
     refuse_late(unwritten)
 
 
-def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> Document:
+def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
     from deniable.audit.provenance import attack_command, versions
     from deniable.comparison.own import attack_model, read_model, read_records
+    from deniable.results.base import plain
+    from deniable.results.shared import Provenance
 
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
         found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
-    command = attack_command(model, data, {"weights": weights, "label": label}, found["input"])
+    command = attack_command(model, data, {"weights": weights, "label": label}, plain(found.input))
     if weights is None:
         from deniable.report.given_away import FRESH
 
-        found["warning"] = " ".join(filter(None, (FRESH, found["warning"])))
-    source = {"data": ", ".join(data), "versions": versions(), "command": command}
-    return {**found, "provenance": source}
+        found = found.replace(warning=" ".join(filter(None, (FRESH, found.warning))))
+    return found.replace(provenance=Provenance(data=", ".join(data), versions=versions(), command=command))
 
 
-def _parts(document: Document) -> Iterator[Any]:
+def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text as Words
 
     from deniable.report.given_away import OUTCOMES, outcome, rows, told
 
-    if document["warning"]:
-        yield Words(document["warning"] + "\n", style="bold red")
+    if document.warning:
+        yield Words(document.warning + "\n", style="bold red")
     yield Words(OUTCOMES[outcome(document)] + "\n", style="bold")
     yield Words(told(document) + "\n")
     table = Table(box=None, pad_edge=False, show_header=False)

@@ -4,22 +4,25 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from msgspec import structs
 from typer.core import TyperCommand
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
+from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
     from deniable.audit.ground import Ground
+    from deniable.results.audit_result import AuditResult, ExposureResult
+    from deniable.results.shared import Provenance
     from deniable.store import Store
 
 __all__ = ["EXAMPLES", "AuditCommand", "audit"]
@@ -30,23 +33,25 @@ EXAMPLES = (
     "deniable audit mnist --epsilon 2 --records 60000 --trials 0 --exposure"
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
-PROMISES = ("belief", "advantage", "epsilon", "noise")
 USUAL_TRIALS = 1000
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
+OLD_NAMES = {"--lr": "--learning-rate"}
+"""Options that had another name, which still works."""
 
 
 class AuditCommand(TyperCommand):
-    """Lets --records stand without a number, which an option of one value cannot."""
+    """Lets --records stand without a number, which an option of one value cannot, and takes old names of options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the missing word behind a bare --records."""
+        """Put the missing word behind a bare --records, and today's names for old ones."""
         return super().parse_args(ctx, list(_completed(args)))
 
 
 def _completed(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
-        yield word
+        name, equals, value = word.partition("=")
+        yield OLD_NAMES.get(name, name) + equals + value
         following = args[place + 1] if place + 1 < len(args) else "--"
         if word == "--records" and following.startswith("--"):
             yield EVERY_RECORD
@@ -56,6 +61,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(options.promised(AUDITED), before="delta")
 def audit(
     context: typer.Context,
     data: Annotated[
@@ -81,12 +87,6 @@ def audit(
     measure: Annotated[
         Text, option("measure", "M", "How unlike neighbours are: ssim, euclidean, hamming, manhattan, cosine.", DATA)
     ] = None,
-    belief: Annotated[
-        Text, option("belief", "R", "Nobody becomes more than R sure, except with probability --delta.", PROMISE)
-    ] = None,
-    advantage: Annotated[Text, option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)] = None,
-    epsilon: Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)] = None,
-    noise: Annotated[Text, option("noise", "Z", "What noise of Z x sensitivity promises.", PROMISE)] = None,
     delta: Annotated[
         Text, option("delta", "D", "Delta, and how often the belief may be exceeded. Default 1/N.", PROMISE)
     ] = None,
@@ -104,7 +104,7 @@ def audit(
     ] = None,
     steps: Annotated[Text, option("steps", "T", "Steps. Default 30.", TRAINING)] = None,
     clip: Annotated[Text, option("clip", "C", "Norm that gradients are clipped to. Default 3.", TRAINING)] = None,
-    lr: Annotated[Text, option("lr", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
+    learning_rate: Annotated[Text, option("learning-rate", "L", "Learning rate. Default 0.005.", TRAINING)] = None,
     optimizer: Annotated[Text, option("optimizer", "O", "sgd (default) or adam.", TRAINING)] = None,
     rate: Annotated[
         Text, option("rate", "Q", "Each record joins a step with probability Q. Default 1.", TRAINING)
@@ -138,8 +138,11 @@ def audit(
         bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
     ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    **promise: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
+    from deniable.results.audit_result import ExposureResult
+
     with refusals("audit"):
         texts = dict(context.params)
         if records == EVERY_RECORD:
@@ -151,21 +154,26 @@ def audit(
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
         shown = Exposed(Path(out or "."), show_records) if exposure else None
-        document = (
+        result = (
             _exposure_alone(arguments, out, resume, show_records) if only else _campaign(arguments, out, resume, shown)
         )
-        unwritten = None if only else write_report(document, out)
+        unwritten = None if isinstance(result, ExposureResult) else write_report(result, out)
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(result.to_json())
     else:
-        from deniable.cli.exposed import show_alone
-        from deniable.cli.trials import show
-
-        if only:
-            show_alone(document)
-        else:
-            show(document, estimators)
+        _show(result, estimators)
     refuse_late(unwritten)
+
+
+def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
+    from deniable.cli.exposed import show_alone
+    from deniable.cli.trials import show
+    from deniable.results.audit_result import AuditResult
+
+    if isinstance(result, AuditResult):
+        show(result, every_estimator)
+    else:
+        show_alone(result)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,14 +182,9 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     sources = [texts[name] for name in ("data", "file") if texts[name] is not None]
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
-    given = [f"--{name}" for name in PROMISES if name in values]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise ValueError(f"name the promise: exactly one of --belief, --advantage, --epsilon, --noise, got {found}")
+    audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
     words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
     named = {name: texts[name] for name in words if texts[name] is not None}
-    if "lr" in values:
-        values["learning_rate"] = values.pop("lr")
     return {"data": sources[0], **values, **named}
 
 
@@ -192,7 +195,7 @@ class Exposed(NamedTuple):
     show_records: bool
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> dict[str, Any]:
+def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
@@ -201,7 +204,7 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed:
         return _played(arguments, store, exposed)
 
 
-def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> dict[str, Any]:
+def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
@@ -214,12 +217,19 @@ def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | N
         plan = Plan.on(ground, trials, measure, progress)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    found = {} if exposed is None else {"exposure": written(ground, *exposed)}
+    found = None if exposed is None else written(ground, *exposed)
     with bar("Playing the first block", "Trials", "trials/s") as progress:
-        document = run(plan, store, progress=progress, **running)[0] | found
-    if found:
-        document["provenance"]["command"] += " --exposure" + (" --show-records" if exposed and exposed[1] else "")
-    return document
+        result = run(plan, store, progress=progress, **running)[0]
+    return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
+    """The command that plays the same again, with the exposure's options."""
+    source = result.provenance
+    if source is None or source.command is None:
+        return source
+    more = " --exposure" + (" --show-records" if exposed.show_records else "")
+    return structs.replace(source, command=source.command + more)
 
 
 def _ground(arguments: dict[str, Any]) -> Ground:
@@ -228,7 +238,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
     return grounded(**arguments)
 
 
-def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> dict[str, Any]:
+def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
     unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]

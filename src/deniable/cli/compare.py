@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
-from deniable.document import Document
 from deniable.numbers import at_least, at_most, short
+
+if TYPE_CHECKING:
+    from deniable.results.compare_result import CompareResult, LevelResult
+    from deniable.results.shared import Spread
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -77,7 +79,7 @@ def compare(
         document = _compared(arguments, out, resume)
         unwritten = write_report(document, out)
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(document.to_json())
     else:
         print_parts(_parts(document))
     refuse_late(unwritten)
@@ -98,7 +100,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Document:
+def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
@@ -111,26 +113,26 @@ def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Docum
         return run(Plan.of(**arguments), store, progress=progress, **running)
 
 
-def _parts(document: Document) -> Iterator[Any]:
+def _parts(document: CompareResult) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text as Words
 
-    for sentence in document["recommendation"]["sentences"]:
-        yield Words(sentence, style="bold" if sentence != document["warning"] else "bold red")
+    for sentence in document.recommendation.sentences:
+        yield Words(sentence, style="bold" if sentence != document.warning else "bold red")
     yield Words("\n" + _game(document) + "\n")
     yield Padding(_levels(document), (0, 0, 1, 2), expand=False)
-    if document["region"]:
+    if document.region:
         yield Words("The region of privacy: epsilon lies between what analysis proves and what the attack shows.\n")
         yield Padding(_region(document), (0, 0, 1, 2), expand=False)
     yield from (Words(note, style="dim") for note in _notes(document))
 
 
-def _game(document: Document) -> str:
-    given = document["input"]
+def _game(document: CompareResult) -> str:
+    given = document.input
     attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
     return (
-        f"Every level was trained {_times(given['repeats'])} on {given['records']:,} records of {given['data']} "
-        f"({given['classes']} classes) and attacked by the {attacks[given['attack']]} attack, which was tested on as "
+        f"Every level was trained {_times(given.repeats)} on {given.records:,} records of {given.data} "
+        f"({given.classes} classes) and attacked by the {attacks[given.attack]} attack, which was tested on as "
         "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
         "alone, without the model."
     )
@@ -140,63 +142,63 @@ def _times(repeats: int) -> str:
     return "once" if repeats == 1 else f"{repeats} times"
 
 
-def _levels(document: Document) -> Any:
+def _levels(document: CompareResult) -> Any:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
     for heading in ("epsilon", "accuracy", "attack's AP", "blind", "phi"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in document["levels"]:
-        accuracy, precision = (_with_spread(row[name]) for name in ("test_accuracy", "average_precision"))
-        blind = f"{row['blind_average_precision']:.3f}"
-        ratio = "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
+    for row in document.levels:
+        accuracy, precision = (_with_spread(found) for found in (row.test_accuracy, row.average_precision))
+        blind = f"{row.blind_average_precision:.3f}"
+        ratio = "-" if row.phi is None or row.value is None else f"{row.phi:.2f}"
         table.add_row(_name(row), _promised(row), accuracy, precision, blind, ratio)
     return table
 
 
-def _name(row: Document) -> str:
+def _name(row: LevelResult) -> str:
     return {
         "original": "original",
-        "central": f"central, noise {row['value'] or 0:g}",
-        "local": f"local, {row['value'] or 0:g} a value",
-    }[str(row["kind"])]
+        "central": f"central, noise {row.value or 0:g}",
+        "local": f"local, {row.value or 0:g} a value",
+    }[row.kind]
 
 
-def _promised(row: Document) -> str:
-    if row["epsilon"] is None:
+def _promised(row: LevelResult) -> str:
+    if row.epsilon is None:
         return "none"
-    return at_most(row["epsilon"]["value" if row["kind"] == "central" else "record"])
+    return at_most(row.epsilon.value if row.epsilon.record is None else row.epsilon.record)
 
 
-def _with_spread(figure: Document) -> str:
-    spread = "" if figure["deviation"] is None else f" ± {figure['deviation']:.3f}"
-    return f"{figure['mean']:.3f}{spread}"
+def _with_spread(figure: Spread) -> str:
+    spread = "" if figure.deviation is None else f" ± {figure.deviation:.3f}"
+    return f"{figure.mean:.3f}{spread}"
 
 
-def _region(document: Document) -> Any:
+def _region(document: CompareResult) -> Any:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("noise", "attack: at least", "exact: at most", "RDP", "advanced", "naive"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in document["region"]:
-        named = (row["named"][name] for name in ("rdp", "advanced", "naive"))
-        bounds = ("-" if value is None else at_most(value) for value in (row["exact"], *named))
-        shown = "-" if row["lower"] is None else at_least(row["lower"])
-        table.add_row(f"{row['noise']:g}", shown, *bounds)
+    for row in document.region:
+        named = (row.named.rdp, row.named.advanced, row.named.naive)
+        bounds = ("-" if value is None else at_most(value) for value in (row.exact, *named))
+        shown = "-" if row.lower is None else at_least(row.lower)
+        table.add_row(f"{row.noise:g}", shown, *bounds)
     return table
 
 
-def _notes(document: Document) -> Iterator[str]:
-    delta, sure = document["delta"], document["confidence"]
-    spread = " ±: standard deviation of one repeat." if document["input"]["repeats"] > 1 else ""
+def _notes(document: CompareResult) -> Iterator[str]:
+    delta, sure = document.delta, document.confidence
+    spread = " ±: standard deviation of one repeat." if document.input.repeats > 1 else ""
     yield (
         f"Central epsilon: exact, at delta {short(delta)}, of the steps really taken (early stopping); local: the sum "
         f"over a record's values.{spread} At least: confidence {100 * sure:.4g} %."
     )
-    if document["levels"][0]["phi_note"]:
-        yield f"phi is {document['levels'][0]['phi_note']}."
+    if document.levels[0].phi_note:
+        yield f"phi is {document.levels[0].phi_note}."
     else:
         yield "phi: relative gain in privacy over relative loss in accuracy; above 1 is favourable, 2 is the most."
-    yield f"{document['seconds']:.0f} s."
+    yield f"{document.seconds or 0:.0f} s."

@@ -14,18 +14,18 @@ from rich.text import Text
 
 from deniable.cli.running import bar, print_parts
 from deniable.cli.waiting import patience
-from deniable.document import Document
 
 if TYPE_CHECKING:
     from deniable.audit.ground import Ground
+    from deniable.results.audit_result import Exposure, ExposureResult
 
 __all__ = ["alone", "exposure_words", "show_alone", "written"]
 
 
-def written(ground: Ground, place: Path, show_records: bool = False) -> Document:
-    """The exposure's document; its records.csv and picture are in `place`, with labels and images only if asked for."""
+def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure:
+    """The exposure; its records.csv and picture are in `place`, with labels and images only if asked for."""
     from deniable.audit.exposure import write_records
-    from deniable.audit.exposure_record import exact_scores, exposed_by, exposure_document
+    from deniable.audit.exposure_record import exposed_by, exposure_document, scores_of
     from deniable.report.exposed import exposed_records
 
     inside = ground.parts[0]
@@ -35,61 +35,62 @@ def written(ground: Ground, place: Path, show_records: bool = False) -> Document
     table, picture = place / "records.csv", place / "exposed-records.png"
     with patience("Comparing exposure with dissimilarity ..."):
         write_records(exposed, inside.labels if show_records else None, table)
-        possible = exact_scores(ground)["advantage"]
+        possible = scores_of(ground).advantage
         exposed_records(exposed, inside, possible, show_records).savefig(picture, dpi=150)
-        document = exposure_document(exposed, inside, table, show_records)
+        found = exposure_document(exposed, inside, table, show_records)
     print(f"records: {table}, picture: {picture}", file=sys.stderr)
-    return document
+    return found
 
 
-def alone(ground: Ground, out: str | None, show_records: bool = False) -> Document:
+def alone(ground: Ground, out: str | None, show_records: bool = False) -> ExposureResult:
     """The exposure without a campaign; with `out`, exposure.json is there, too."""
     from deniable.audit.exposure_record import exposure_alone
 
     place = Path(out or ".")
     document = exposure_alone(ground, written(ground, place, show_records))
     if out is not None:
+        from deniable.results.base import plain
         from deniable.store import write_document
 
-        write_document(place / "exposure.json", document)
+        write_document(place / "exposure.json", plain(document))
     return document
 
 
-def show_alone(document: Document) -> None:
+def show_alone(document: ExposureResult) -> None:
     """Print the exposure's own document for a person, on standard output."""
     print_parts(_parts(document))
 
 
-def _parts(document: Document) -> Iterator[RenderableType]:
-    given, exposed = document["input"], document["exposure"]
-    worst = exposed["most_exposed"][0]["advantage"]
-    allowed = document["exact"]["advantage"]
+def _parts(document: ExposureResult) -> Iterator[RenderableType]:
+    given, exposed = document.input, document.exposure
+    worst = exposed.most_exposed[0].advantage
+    allowed = document.exact.advantage
     yield Text(
         f"The strongest observer has an advantage of {worst:.3g} over the most exposed record and of "
-        f"{exposed['median_advantage']:.3g} over half of them at most; the noise allows {allowed:.3g}.\n",
+        f"{exposed.median_advantage:.3g} over half of them at most; the noise allows {allowed:.3g}.\n",
         style="bold",
     )
     yield Text(
-        f"One training on {given['data']} ({given['records']:,} records, {given['steps']} steps, {given['adjacency']} "
-        f"neighbours, clip {given['clip']:g}, noise {given['noise']:.4g} x sensitivity), and what each record changes "
+        f"One training on {given.data} ({given.records:,} records, {given.steps} steps, {given.adjacency} "
+        f"neighbours, clip {given.clip:g}, noise {given.noise:.4g} x sensitivity), and what each record changes "
         "in it. No trials were played, so there is no verdict on the claim.\n"
     )
     yield Text(exposure_words(exposed))
 
 
-def exposure_words(exposed: Document) -> str:
+def exposure_words(exposed: Exposure) -> str:
     """Who is exposed most, how far the others are, and whether unlike records are the exposed ones."""
-    named = ", ".join(f"#{one['record']} ({one['advantage']:.3g})" for one in exposed["most_exposed"][:5])
-    found = {name: value for name, value in exposed["rank_correlation"].items() if value is not None}
+    named = ", ".join(f"#{one.record} ({one.advantage:.3g})" for one in exposed.most_exposed[:5])
+    found = {name: value for name, value in (exposed.rank_correlation or {}).items() if value is not None}
     ranks = ", ".join(f"{name} {value:+.2f}" for name, value in found.items()) or "none, since all are exposed alike"
-    spread = f"the others from {exposed['least_advantage']:.3g} (median {exposed['median_advantage']:.3g})"
-    alike = exposed["equally_exposed"]
-    if alike == exposed["records"] > 1:
+    spread = f"the others from {exposed.least_advantage:.3g} (median {exposed.median_advantage:.3g})"
+    alike = exposed.equally_exposed or 1
+    if alike == exposed.records > 1:
         spread = "all are exposed as much, clipping makes their gradients equally long"
-    elif alike > len(exposed["most_exposed"]):
+    elif alike > len(exposed.most_exposed):
         spread = f"{alike:,} are exposed as much, clipping makes their gradients equally long; {spread}"
     by = " (records exposed alike ranked by their gradients before clipping)" if alike > 1 and found else ""
     return (
-        f"Most exposed of the {exposed['records']:,} records, by advantage: {named}; {spread}, "
-        f"{exposed['method']}. Rank correlation of exposure with dissimilarity{by}: {ranks}. {exposed['note']}"
+        f"Most exposed of the {exposed.records:,} records, by advantage: {named}; {spread}, "
+        f"{exposed.method}. Rank correlation of exposure with dissimilarity{by}: {ranks}. {exposed.note}"
     )

@@ -1,4 +1,4 @@
-"""The options: their help, and the reading of their text into checked numbers.
+"""The options: made from the fields' one table, and the reading of their text into checked numbers.
 
 Options arrive as text, so that a word, a NaN or an out-of-range value all meet the one validator (`deniable.checks`)
 and its one wording, whatever the argument parser thinks of them.
@@ -6,21 +6,31 @@ and its one wording, whatever the argument parser thinks of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from inspect import Parameter, signature
 from typing import Annotated, Any
 
 import typer
 
-from deniable.checks import MOST_STEPS, positive, probability, real, whole
+from deniable.checks import RefusedError
+from deniable.fields import Field
+from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
+from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
-__all__ = ["Text", "option", "read"]
+__all__ = ["Text", "field_option", "named", "option", "promised", "read", "spelled", "taking", "told"]
 
 RELEASE = "What was released (exactly one)"
 TRAINING = "The training: --records --batch --epochs, or --rate --steps"
-LOCAL = "Or a local mechanism"
+LOCAL_MECHANISM = "Or a local mechanism"
 PROMISE = "The promise (exactly one)"
 QUESTION = "What to answer"
+Text = str | None
+
+
+def spelled(name: str) -> str:
+    """A field's name as an option."""
+    return f"--{name.replace('_', '-')}"
 
 
 def option(name: str, letter: str, text: str, panel: str) -> Any:
@@ -28,165 +38,107 @@ def option(name: str, letter: str, text: str, panel: str) -> Any:
     return typer.Option(f"--{name}", metavar=letter, help=text, rich_help_panel=panel, show_default=False)
 
 
-def _training(panel: str, steps: str) -> dict[str, Any]:
-    """The description of a training, which `explain` takes beside --noise and `choose` takes alone."""
-    return {
-        "rate": option("rate", "Q", "Sampling rate: each record joins a step with probability Q. Default 1.", panel),
-        "steps": option("steps", "T", steps, panel),
-        "records": option("records", "N", "Number of training records.", panel),
-        "batch": option("batch", "B", "Expected batch size: the sampling rate is B/N.", panel),
-        "epochs": option("epochs", "E", "Passes over the data: there are E x ceil(N/B) steps.", panel),
-    }
+def field_option(field: Field, panel: str, text: str | None = None) -> Parameter:
+    """The option of a field, as a parameter of its command; `text` where a command has something else to say of it."""
+    made = option(spelled(field.name)[2:], field.letter, text or field.told(spelled), panel)
+    kind: Any = Annotated[list[str] | None, made] if field.repeatable else Annotated[Text, made]
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
-_with_noise = _training(RELEASE, "Number of training steps. Default 1.")
-_alone = _training(TRAINING, "Number of training steps.")
-Text = str | None
+def named(name: str, letter: str, text: str, panel: str) -> Parameter:
+    """An option that takes a word."""
+    kind = Annotated[Text, option(name, letter, text, panel)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
-Epsilon = Annotated[
-    Text, option("epsilon", "E", "An (E, D)-DP guarantee with D from --delta; for pure DP, --delta 0.", RELEASE)
-]
-Tvd = Annotated[Text, option("tvd", "A", "A total variation (membership advantage) of at most A.", RELEASE)]
-Gdp = Annotated[Text, option("gdp", "MU", "A MU-GDP (Gaussian DP) guarantee.", RELEASE)]
-Noise = Annotated[
-    Text,
-    option(
-        "noise",
-        "Z",
-        "Gaussian noise of Z x sensitivity: one release, or every step of a training, described "
-        "by --rate --steps or by --records --batch --epochs.",
-        RELEASE,
-    ),
-]
-Rate = Annotated[Text, _with_noise["rate"]]
-Steps = Annotated[Text, _with_noise["steps"]]
-Records = Annotated[Text, _with_noise["records"]]
-Batch = Annotated[Text, _with_noise["batch"]]
-Epochs = Annotated[Text, _with_noise["epochs"]]
-Laplace = Annotated[Text, option("laplace", "B", "Laplace noise of scale B x sensitivity.", RELEASE)]
-RandomizedResponse = Annotated[
-    Text, option("randomized-response", "EPS", "Randomized response, EPS per answer.", RELEASE)
-]
-Categories = Annotated[Text, option("categories", "K", "Possible values of each answer. Default 2.", RELEASE)]
-Features = Annotated[Text, option("features", "F", "Answers per person. Default 1.", RELEASE)]
 
-PromisedBelief = Annotated[
-    Text, option("belief", "P", "Nobody becomes more than P sure, except with probability --delta.", PROMISE)
-]
-PromisedAdvantage = Annotated[Text, option("advantage", "A", "No attack has TPR - FPR above A.", PROMISE)]
-PromisedAccuracy = Annotated[
-    Text, option("accuracy", "A", "No attack guesses membership right more often than A.", PROMISE)
-]
-PromisedTpr = Annotated[Text, option("tpr", "T", "No attack finds more than a share T of members, at --fpr.", PROMISE)]
-PromisedPpv = Annotated[
-    Text, option("ppv", "V", "At most a share V of the accused are members, at --fpr and --prior.", PROMISE)
-]
-PromisedEpsilon = Annotated[Text, option("epsilon", "E", "(E, D)-DP, D from --delta.", PROMISE)]
-Local = Annotated[
-    Text,
-    option(
-        "mechanism",
-        "M",
-        "In place of a training: laplace (noise is its scale) or randomized-response (1 / epsilon of an answer).",
-        LOCAL,
-    ),
-]
-LocalCategories = Annotated[Text, option("categories", "K", "Possible values of each answer. Default 2.", LOCAL)]
-LocalFeatures = Annotated[Text, option("features", "F", "Answers per person. Default 1.", LOCAL)]
-TrainingRate = Annotated[Text, _alone["rate"]]
-TrainingSteps = Annotated[Text, _alone["steps"]]
-TrainingRecords = Annotated[Text, _alone["records"]]
-TrainingBatch = Annotated[Text, _alone["batch"]]
-TrainingEpochs = Annotated[Text, _alone["epochs"]]
+def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command, which takes them as keywords, these options before its own one of that name."""
 
-Delta = Annotated[
-    Text,
-    option(
-        "delta",
-        "D",
-        "Delta, and the probability that the belief is exceeded. Default 1/N if --records is given, else 1e-5.",
-        QUESTION,
-    ),
-]
-Prior = Annotated[Text, option("prior", "P", "Belief before the release. Default 0.5.", QUESTION)]
-Fpr = Annotated[
-    list[str] | None,
-    option("fpr", "F", "False positive rate of an attack; repeatable. Default 0.001 and 0.01.", QUESTION),
-]
-Adjacent = Annotated[
-    Text,
-    option(
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = signature(command, eval_str=True)
+        kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        place = next(place for place, one in enumerate(kept) if one.name == before)
+        rest = (one.replace(kind=Parameter.KEYWORD_ONLY) for one in kept[place:])
+        parameters = [*kept[:place], *options, *rest]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorate
+
+
+def _released() -> Iterator[Parameter]:
+    for release in RELEASES.values():
+        yield field_option(release.field, RELEASE)
+        for field in release.companions.values():
+            default = " Default 1." if field.name == "steps" else ""
+            yield field_option(replace(field, text=field.text + default), RELEASE)
+
+
+def promised(scores: Mapping[str, Any] = SCORES) -> Iterator[Parameter]:
+    """Every promise of a table."""
+    return (field_option(score.field, PROMISE) for score in scores.values())
+
+
+_ASKED = [
+    *(field_option(field, QUESTION) for field in (PARAMETERS | SPELLINGS).values()),
+    named(
         "adjacency",
         "A",
         "Neighbours: add-remove (default; sensitivity C, the clipping norm), replace (2C) or zero-out (C).",
         QUESTION,
     ),
 ]
+EXPLAIN = [*_released(), *_ASKED]
+CHOOSE = [
+    *promised(),
+    *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
+    named(
+        "mechanism",
+        "M",
+        "In place of a training: laplace (noise is its scale) or randomized-response (1 / epsilon of an answer).",
+        LOCAL_MECHANISM,
+    ),
+    *(field_option(field, LOCAL_MECHANISM) for field in LOCAL.values()),
+    *_ASKED,
+]
 Json = Annotated[
     bool,
     typer.Option("--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION),
 ]
 
-Check = Callable[[str, Any], float]
-
-
-def _limited(check: Check, low: float, high: float) -> Check:
-    """`check`, and the range in which the figures still mean something and are computed exactly."""
-
-    def within(name: str, value: Any) -> float:
-        number = check(name, value)
-        if not low <= number <= high:
-            raise ValueError(f"{name} must be from {low:g} to {high:g}, got {value!r}")
-        return number
-
-    return within
-
-
-_share: Check = partial(probability, open_ends=True)
-_CHECKS: dict[str, Check] = {
-    "epsilon": _limited(partial(positive, zero=True), 0, 1e6),
-    "tvd": probability,
-    "gdp": _limited(partial(positive, zero=True), 0, 1e3),
-    "noise": _limited(positive, 1e-2, 1e6),
-    "rate": probability,
-    "steps": _limited(whole, 1, MOST_STEPS),
-    "records": _limited(partial(whole, low=2), 2, 1e12),
-    "batch": whole,
-    "epochs": _limited(whole, 1, 1e6),
-    "laplace": _limited(positive, 1e-3, 1e6),
-    "randomized_response": _limited(positive, 1e-6, 700),
-    "categories": _limited(partial(whole, low=2), 2, 1e9),
-    "features": _limited(whole, 1, 1e6),
-    "belief": _share,
-    "advantage": _share,
-    "accuracy": _share,
-    "tpr": _share,
-    "ppv": _share,
-    "delta": probability,
-    "prior": _share,
-    "trials": _limited(whole, 1, 1e9),
-    "clip": _limited(positive, 1e-6, 1e6),
-    "lr": _limited(positive, 1e-12, 1e6),
-    "seed": _limited(partial(whole, low=0), 0, 2**62),
-    "confidence": _share,
-    "processes": _limited(whole, 1, 4096),
-    "repeats": _limited(whole, 1, 10_000),
-    "classes": _limited(partial(whole, low=2), 2, 1e6),
-    "patience": _limited(partial(whole, low=0), 0, 1e6),
-    "claimed_epsilon": _limited(partial(positive, zero=True), 0, 1e6),
-    "threshold": real,
+_OTHERS = (
+    Field("trials", "N", "", "whole", (1, 1e9)),
+    Field("clip", "C", "", "positive", (1e-6, 1e6)),
+    Field("learning_rate", "L", "", "positive", (1e-12, 1e6)),
+    Field("seed", "S", "", "whole", (0, 2**62)),
+    Field("confidence", "P", "", "share"),
+    Field("processes", "N", "", "whole", (1, 4096)),
+    Field("repeats", "R", "", "whole", (1, 10_000)),
+    Field("classes", "C", "", "whole", (2, 1e6)),
+    Field("patience", "E", "", "whole", (0, 1e6)),
+    Field("claimed_epsilon", "E", "", "from zero", (0, 1e6)),
+    Field("threshold", "T", "", "real"),
+)
+"""Of single commands, which tell them."""
+FIELDS: dict[str, Field] = {
+    **{name: score.field for name, score in (SCORES | AUDITED).items()},
+    **{name: release.field for name, release in RELEASES.items()},
+    **(COUNTED | SAMPLED | LOCAL | PARAMETERS | SPELLINGS),
+    **{field.name: field for field in _OTHERS},
 }
 
 
 def read(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, by name, as checked numbers; ValueError names the option, the value, the range."""
+    """The options that were given, by name, as checked numbers; `RefusedError` names field, value and range."""
     values: dict[str, Any] = {}
-    for name, text in texts.items():
-        if name in _CHECKS and text is not None:
-            values[name] = _CHECKS[name](f"--{name.replace('_', '-')}", _parsed(text))
-    if texts.get("fpr"):
-        values["fpr"] = tuple(probability("--fpr", _parsed(text)) for text in texts["fpr"])
-    return values
+    for name, field in FIELDS.items():
+        given = texts.get(name)
+        if field.repeatable and given:
+            values[name] = tuple(field.read(_parsed(text)) for text in given)
+        elif not field.repeatable and given is not None:
+            values[name] = field.read(_parsed(given))
+    return resolve_spellings(values)
 
 
 def _parsed(text: str) -> Any:
@@ -196,3 +148,13 @@ def _parsed(text: str) -> Any:
     except ValueError:
         return text
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+_WORDS = {"adjacency", "attack", "calibration", "mechanism", "optimizer", "sensitivity"}
+
+
+def told(refused: Exception) -> str:
+    """A refusal in one sentence, with fields spelled as options."""
+    if not isinstance(refused, RefusedError):
+        return str(refused)
+    return refused.spelled(lambda name: spelled(name) if name in FIELDS or name in _WORDS else name)

@@ -8,13 +8,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from deniable.audit.watching import bar
+from deniable.cli.options import told
 from deniable.cli.stopping import Stopped
-from deniable.document import Document
+
+if TYPE_CHECKING:
+    from deniable.report.runs import Reported
 
 __all__ = ["bar", "kept_told", "numbers", "print_parts", "refusals", "refuse_late", "write_report"]
 
@@ -31,7 +34,7 @@ def refusals(command: str) -> Iterator[None]:
         ours = f"{command} needs {missing.name}: pip install 'deniable[train]'"
         raise typer.TyperException(ours if missing.name in _OURS else str(missing)) from missing
     except (ValueError, OSError, FloatingPointError) as refused:
-        raise typer.TyperException(str(refused)) from refused
+        raise typer.TyperException(told(refused)) from refused
     except RuntimeError as died:
         if "allocate memory" in str(died):  # as torch says it
             raise MemoryError from died
@@ -54,14 +57,14 @@ def kept_told(out: str | None, finished: Callable[[], int] | None = None, unit: 
         raise
 
 
-def write_report(document: Document, out: str | None) -> str | None:
+def write_report(result: Reported, out: str | None) -> str | None:
     """Write the run's page and say where it is; what the disk refuses is returned, to be said after the answer."""
     if out is None:
         return None
     from deniable.report.page import write
 
     try:
-        print(f"report: {write(document, out)}", file=sys.stderr)
+        print(f"report: {write(result, out)}", file=sys.stderr)
     except OSError as refused:
         where = f"{refused.filename} " if refused.filename else ""
         return f"the report is not written: {where}{refused.strerror or refused}"

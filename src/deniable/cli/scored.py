@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from msgspec import structs
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -11,55 +12,56 @@ from rich.text import Text
 
 from deniable.audit.scored import INDEPENDENT
 from deniable.cli.running import print_parts
-from deniable.document import Document
 from deniable.numbers import as_given, at_least, at_most, counted
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.standing import standing
+from deniable.results.shared import EpsilonBound, Limits
+from deniable.results.verdict_result import TprLimits, VerdictResult
 
 __all__ = ["show"]
 
 
-def show(document: Document, *, every_estimator: bool = False) -> None:
+def show(document: VerdictResult, *, every_estimator: bool = False) -> None:
     """Print `document` for a person, on standard output; `every_estimator` adds those that decide nothing."""
     print_parts(_parts(document, every_estimator))
 
 
-def _parts(document: Document, every_estimator: bool) -> Iterator[RenderableType]:
-    badge = words.badge(document["verdict"], words.claimed_protection(document))
-    yield Text(f"{badge}. {document['verdict_text']}\n", style="bold")
+def _parts(document: VerdictResult, every_estimator: bool) -> Iterator[RenderableType]:
+    badge = words.badge(document.verdict, words.claimed_protection(document))
+    yield Text(f"{badge}. {document.verdict_text}\n", style="bold")
     for caution in words.scored_cautions(document):
         yield Text(caution + "\n", style="bold")
     yield Text(_examined(document) + "\n")
     yield Text(_epsilon_line(document) + "\n")
     if every_estimator:
-        yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
+        yield Padding(estimators(document.measured.epsilon.estimators), (0, 0, 1, 2), expand=False)
     yield Padding(_achieved(document), (0, 0, 1, 2), expand=False)
-    for note in document["notes"]:
+    for note in document.notes:
         yield Text(note, style="dim")
 
 
-def _examined(document: Document) -> str:
-    given, measured = document["input"], document["measured"]
-    rule = f"threshold {given['threshold']:g} fixed in advance" if "threshold" in given else f"rule {given['rule']}"
-    how = given["method"] if given["from"] == "one-run" else f"{given['method']} ({rule})"
+def _examined(document: VerdictResult) -> str:
+    given, measured = document.input, document.measured
+    rule = f"threshold {given.threshold:g} fixed in advance" if given.threshold is not None else f"rule {given.rule}"
+    how = given.method if given.rows_from == "one-run" else f"{given.method} ({rule})"
     rows = {"one-run": "canaries of one training", "trainings": "a training each"}
-    taken = rows.get(given["from"], "taken for a training each")
-    members = counted(measured["members"], "score")
-    return f"{members} of members and {measured['others']:,} of others ({taken}), examined by {how}."
+    taken = rows.get(given.rows_from or "", "taken for a training each")
+    members = counted(measured.members, "score")
+    return f"{members} of members and {measured.others:,} of others ({taken}), examined by {how}."
 
 
-def _epsilon_line(document: Document) -> str:
+def _epsilon_line(document: VerdictResult) -> str:
     """The one line about epsilon: claimed, exact where the noise is known, proven, and what that assumes."""
-    given, bound = document["input"], document["measured"]["epsilon"]["lower_bound"]
-    exact = (document["exact"] or {}).get("epsilon")
-    parts = [f"claimed {as_given(given['claimed_epsilon'])}"]
+    given, bound = document.input, document.measured.epsilon.lower_bound
+    exact = document.exact.epsilon if document.exact else None
+    parts = [f"claimed {as_given(given.claimed_epsilon)}"]
     parts += [f"exact {exact:.3g} (of the claimed noise)"] if exact is not None else []
-    parts += [f"proven lower bound {_least(bound['value'])}" if bound["valid"] else "no proven lower bound"]
-    sure = f"{100 * given['confidence']:.4g} % confidence"
-    trusted = [one["text"] for one in bound["assumptions"] if one["holds"] is None]
+    parts += [f"proven lower bound {_least(bound.value)}" if bound.valid else "no proven lower bound"]
+    sure = f"{100 * given.confidence:.4g} % confidence"
+    trusted = [one.text for one in bound.assumptions if one.holds is None]
     rests = f"{sure}, if {'; and if '.join(trusted)}" if trusted else sure
-    return f"Epsilon at delta {as_given(given['delta'])}: {', '.join(parts)} ({rests})."
+    return f"Epsilon at delta {as_given(given.delta)}: {', '.join(parts)} ({rests})."
 
 
 HEADINGS = (
@@ -70,38 +72,39 @@ HEADINGS = (
 )
 
 
-def estimators(bounds: list[Document]) -> Table:
+def estimators(bounds: Sequence[EpsilonBound]) -> Table:
     """One row an estimator: what it shows, how sure, and whether its assumptions stand."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in HEADINGS:
         table.add_column(heading, justify=justify, max_width=24 if justify == "right" else None)  # type: ignore[arg-type]
     for bound in bounds:
-        low = "-" if not bound["valid"] else _least(bound["value"])
-        high = "-" if not bound["valid"] else _most(bound["upper"])
-        table.add_row(bound["name"], low, high, standing(_without_shared(bound)))
+        low = "-" if not bound.valid else _least(bound.value)
+        high = "-" if not bound.valid else _most(bound.upper)
+        table.add_row(bound.name, low, high, standing(_without_shared(bound)))
     return table
 
 
-def _without_shared(bound: Document) -> Document:
+def _without_shared(bound: EpsilonBound) -> EpsilonBound:
     """The bound without what all of them assume, which is said once."""
-    return {**bound, "assumptions": [one for one in bound["assumptions"] if one["text"] != INDEPENDENT.text]}
+    rest = tuple(one for one in bound.assumptions if one.text != INDEPENDENT.text)
+    return structs.replace(bound, assumptions=rest)
 
 
-def _achieved(document: Document) -> Table:
-    measured = document["measured"]
+def _achieved(document: VerdictResult) -> Table:
+    measured = document.measured
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("What the attack achieves")
     table.add_column("measured", justify="right")
-    table.add_column(f"{100 * document['input']['confidence']:.4g} % limits", justify="right")
-    where = "" if "threshold" in document["input"] else " at the best threshold"
-    rows = {
-        f"Membership advantage{where}": measured["advantage"],
-        "AUC": measured["auc"],
-        "Average precision": measured["average_precision"],
-        **{f"TPR at FPR {as_given(row['fpr'])}": row for row in measured["tpr"]},
+    table.add_column(f"{100 * document.input.confidence:.4g} % limits", justify="right")
+    where = "" if document.input.threshold is not None else " at the best threshold"
+    rows: dict[str, Limits | TprLimits] = {
+        f"Membership advantage{where}": measured.advantage,
+        "AUC": measured.auc,
+        "Average precision": measured.average_precision,
+        **{f"TPR at FPR {as_given(row.fpr)}": row for row in measured.tpr},
     }
     for name, found in rows.items():
-        table.add_row(name, figure(found["value"]), f"{figure(found['low'])} to {figure(found['high'])}")
+        table.add_row(name, figure(found.value), f"{figure(found.low)} to {figure(found.high)}")
     return table
 
 

@@ -12,73 +12,75 @@ from rich.text import Text
 from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
-from deniable.document import Document
 from deniable.numbers import counted, short
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.tables import belief_above, belief_limit, estimates, may_exceed, proven
+from deniable.results.audit_result import AuditResult
+from deniable.results.shared import Limits
 
 __all__ = ["show"]
 
 _STYLES = {"good": "bold", "odd": "bold yellow", "bad": "bold red", "open": "bold"}
 
 
-def show(document: Document, every_estimator: bool = False) -> None:
+def show(document: AuditResult, every_estimator: bool = False) -> None:
     """Print `document` for a person, on standard output."""
     print_parts(_parts(document, every_estimator))
 
 
-def _parts(document: Document, every_estimator: bool) -> Iterator[RenderableType]:
+def _parts(document: AuditResult, every_estimator: bool) -> Iterator[RenderableType]:
     weak, test_mode = words.protection(document), words.is_test_mode(document)
-    badge = words.badge(document["verdict"], weak, test_mode)
+    badge = words.badge(document.verdict, weak, test_mode)
     yield Text(f"{badge}. {words.headline(document)}\n", style=_STYLES[words.audit_tone(document)])
     for caution in words.cautions(document):
         yield Text(caution + "\n", style="bold")
     yield Text(_game(document) + "\n")
     yield Padding(_table(document), (0, 0, 1, 2), expand=False)
     if every_estimator:
-        yield Padding(estimators(document["measured"]["epsilon"]["estimators"]), (0, 0, 1, 2), expand=False)
+        yield Padding(estimators(document.game.epsilon.estimators), (0, 0, 1, 2), expand=False)
         yield Padding(_estimates(document), (0, 0, 1, 2), expand=False)
-    if "exposure" in document:
-        yield Text(exposure_words(document["exposure"]) + "\n")
-    for note in document["notes"]:
+    if document.exposure is not None:
+        yield Text(exposure_words(document.exposure) + "\n")
+    for note in document.notes:
         if note not in words.cautions(document):
             yield Text(note, style="dim")
-    yield Text(f"{document['seconds']:.1f} s, {document['trials_per_second']:.0f} trials/s.", style="dim")
+    yield Text(f"{document.seconds or 0:.1f} s, {document.trials_per_second or 0:.0f} trials/s.", style="dim")
 
 
-def _game(document: Document) -> str:
-    given, measured = document["input"], document["measured"]
+def _game(document: AuditResult) -> str:
+    given, measured = document.input, document.game
     return (
         "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
-        f"{counted(measured['trials'], 'training')} on {given['data']} ({given['records']:,} records, "
-        f"{counted(given['steps'], 'step')}, {given['adjacency']} neighbours, noise {given['noise']:.4g} x "
-        f"{given['sensitivity']} sensitivity). Telling D from D', it {words.guessed(measured['advantage'])}"
+        f"{counted(measured.trials, 'training')} on {given.data} ({given.records:,} records, "
+        f"{counted(given.steps, 'step')}, {given.adjacency} neighbours, noise {given.noise:.4g} x "
+        f"{given.sensitivity} sensitivity). Telling D from D', it {words.guessed(measured.advantage)}"
     )
 
 
-def _table(document: Document) -> Table:
-    claimed, exact, measured = document["claimed"], document["exact"], document["measured"]
-    belief, epsilon = measured["belief"], measured["epsilon"]
+def _table(document: AuditResult) -> Table:
+    claimed, exact, measured = document.claimed, document.exact, document.game
+    belief, epsilon = measured.belief, measured.epsilon
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for heading in ("promised", "exact", "measured", f"{100 * epsilon['lower_bound']['confidence']:.3g} % limits"):
+    for heading in ("promised", "exact", "measured", f"{100 * epsilon.lower_bound.confidence:.3g} % limits"):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:
         table.add_row(name, *map(_figure, (promised, real, found)), limits)
 
-    row("Membership advantage", claimed["advantage"], exact["advantage"], *_limited(measured["advantage"]))
-    row(belief_limit(document), claimed["belief"], exact["belief"], belief["max"])
-    above = {"value": belief["violation_rate"], **belief["violation_interval"]}
-    row(belief_above(belief["bound"]), *may_exceed(document), *_limited(above))
+    row("Membership advantage", claimed.advantage, exact.advantage, *_limited(measured.advantage))
+    row(belief_limit(document), claimed.belief, exact.belief, belief.max)
+    often = belief.violation_interval
+    limits = Limits(value=belief.violation_rate, low=often.low, high=often.high)
+    row(belief_above(belief.bound), *may_exceed(document), *_limited(limits))
     shown = f"proven: at least {proven(document)}"
-    row(f"Epsilon at delta {short(exact['delta'])}", claimed["epsilon"], exact["epsilon"], None, shown)
+    row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
     return table
 
 
-def _estimates(document: Document) -> Table:
-    found = estimates(document["measured"]["epsilon"])
+def _estimates(document: AuditResult) -> Table:
+    found = estimates(document.game.epsilon)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(found.caption)
     table.add_column("epsilon", justify="right")
@@ -87,8 +89,8 @@ def _estimates(document: Document) -> Table:
     return table
 
 
-def _limited(found: Document) -> tuple[float, str]:
-    return found["value"], f"{figure(found['low'])} to {figure(found['high'])}"
+def _limited(found: Limits) -> tuple[float, str]:
+    return found.value, f"{figure(found.low)} to {figure(found.high)}"
 
 
 def _figure(value: float | None) -> str:

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-import json as encoder
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.checks import RefusedError
 from deniable.cli import options
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.audit.scored import Asked
+    from deniable.results.shared import Provenance
+    from deniable.results.verdict_result import VerdictInput
 
 __all__ = ["EXAMPLES", "verdict"]
 
@@ -98,47 +100,49 @@ def verdict(
         with patience("Reading the scores ..."):
             rows = read_rows(scores)
             found = settled(rows.score, rows.member, rows.run, asked)
-            document = judge_scores(found.scores, found.asked)
+            result = judge_scores(found.scores, found.asked)
     except (ValueError, OSError) as refused:
-        raise typer.TyperException(str(refused)) from refused
-    document["input"] = {"scores": scores, **document["input"]}
-    document["notes"] = [*filter(None, [found.inferred]), *document["notes"]]
-    document["provenance"] = _provenance(document["input"])
+        raise typer.TyperException(options.told(refused)) from refused
+    from msgspec import structs
+
+    given = structs.replace(result.input, scores=scores)
+    notes = (*filter(None, [found.inferred]), *result.notes)
+    result = result.replace(input=given, notes=notes, provenance=_provenance(given))
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(result.to_json())
         return
     from deniable.cli.scored import show
 
-    show(document, every_estimator=estimators)
+    show(result, every_estimator=estimators)
 
 
-def _provenance(given: Mapping[str, Any]) -> dict[str, Any]:
+def _provenance(given: VerdictInput) -> Provenance:
     from hashlib import sha256
     from pathlib import Path
 
     from deniable.audit.provenance import verdict_command, versions
+    from deniable.results.base import plain
+    from deniable.results.shared import Provenance
 
-    content = Path(given["scores"]).read_bytes()
-    return {"sha256": sha256(content).hexdigest(), "versions": versions(), "command": verdict_command(given)}
+    content = Path(given.scores or "").read_bytes()
+    return Provenance(sha256=sha256(content).hexdigest(), versions=versions(), command=verdict_command(plain(given)))
 
 
 def _asked(texts: Mapping[str, Any]) -> Asked:
     from deniable.audit.scored import Asked, rule_named
-    from deniable.mechanisms import Adjacency
+    from deniable.mechanisms import Adjacency, Training
+    from deniable.promises import Epsilon
 
     values = options.read(texts)
     for name in ("claimed_epsilon", "delta"):
         if name not in values:
-            raise ValueError(f"--{name.replace('_', '-')} is missing: name the claim, --claimed-epsilon and --delta")
+            raise RefusedError(f"{{{name}}} is missing: name the claim, {{claimed_epsilon}} and {{delta}}", name)
     stray = [name for name in ("rate", "steps") if name in values and "noise" not in values]
     if stray:
-        raise ValueError(f"--{stray[0]} goes with --noise, which is missing")
-    if not 0 < values["delta"] < 1:
-        raise ValueError(f"--delta must be a number strictly between 0 and 1, got {values['delta']!r}")
-    kind = texts["adjacency"] or Adjacency.ADD_REMOVE.value
-    if kind not in list(Adjacency):
-        raise ValueError(f"--adjacency must be one of {', '.join(Adjacency)}, got {kind!r}")
-    training = {name: values[name] for name in ("noise", "rate", "steps", "confidence") if name in values}
+        raise RefusedError(f"{{{stray[0]}}} goes with {{noise}}, which is missing", stray[0], values[stray[0]])
+    claim, kind = Epsilon(values["claimed_epsilon"], values["delta"]), Adjacency(texts["adjacency"] or "add-remove")
+    noise, rate, steps = values.get("noise"), values.get("rate", 1.0), values.get("steps", 1)
+    training = None if noise is None else Training(noise, rate, steps, kind)
+    sure = {"confidence": values["confidence"]} if "confidence" in values else {}
     rule = rule_named(texts["rule"], values.get("threshold"))
-    known = {"adjacency": Adjacency(kind), "method": texts["method"], "rule": rule, "rows_from": texts["rows_from"]}
-    return Asked(values["claimed_epsilon"], values["delta"], **known, **training)
+    return Asked(claim, training, texts["method"], rule, rows_from=texts["rows_from"], **sure)

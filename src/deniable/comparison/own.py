@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from pickle import UnpicklingError
@@ -13,6 +12,7 @@ from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import torch
+from msgspec import convert
 from torch import Tensor, nn
 
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
@@ -22,14 +22,14 @@ from deniable.checks import probability, whole
 from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, imported, load
 from deniable.data.files import open_text, read_npz
-from deniable.document import Document
+from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
+from deniable.results.shared import Ends
 from deniable.store import Store, opened
 from deniable.training.kept import play_missing
 from deniable.training.targets import quality
 
 __all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
 
-SCHEMA = "deniable/attack/1"
 OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
 Progress = Callable[[int, int], None]
@@ -143,7 +143,7 @@ def attack_model(
     out: Path | str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> Document:
+) -> AttackResult:
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
     The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
@@ -160,11 +160,11 @@ def attack_model(
         if store is not None:
             store.begin(settings | identity)
         found = _repeated(lambda one: played(model, members, non_members, seed + one), repeats, store, progress)
-    document = _judged(found, Blind()(None, members, non_members, seed), allowed, confidence)
-    accuracy = {"members": quality(model, members).accuracy, "non_members": quality(model, non_members).accuracy}
     counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
     asked = {"delta": allowed, "confidence": confidence}
-    return {"schema": SCHEMA, "input": settings | asked | identity | counts, "accuracy": accuracy, **document}
+    given = convert(settings | asked | identity | counts, AttackInput)
+    accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
+    return _judged(given, accuracy, found, Blind()(None, members, non_members, seed))
 
 
 def _repeated(
@@ -188,17 +188,18 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _judged(found: Sequence[Scored], blind: Scored, delta: float, confidence: float) -> Document:
-    shifted, points = shift([blind]), curve(found)
-    first = Scores(found[0].members, found[0].non_members)
-    limits = average_precision_interval(first, confidence)
-    return {
-        "average_precision": asdict(precisions(found, confidence)),
-        "average_precision_interval": {"low": limits.low, "high": limits.high},
-        "advantage": asdict(advantages(found, confidence)),
-        "tpr_at_fpr": rates_at(found),
-        "epsilon_lower_bound": void(lower_bound(found[:1], delta, confidence).document(), shifted),
-        "precision_recall": {"precision": points.precision.tolist(), "recall": points.recall.tolist()},
-        "blind": {"average_precision": shifted.precision.mean, "stays_below": shifted.chance, "differs": shifted.found},
-        "warning": shifted.warning,
-    }
+def _judged(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
+    shifted, confidence = shift([blind]), given.confidence
+    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
+    return AttackResult(
+        input=given,
+        accuracy=accuracy,
+        average_precision=precisions(found, confidence),
+        average_precision_interval=Ends(low=float(limits.low), high=float(limits.high)),
+        advantage=advantages(found, confidence),
+        tpr_at_fpr=rates_at(found),
+        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, confidence).result(), shifted),
+        precision_recall=curve(found),
+        blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
+        warning=shifted.warning,
+    )

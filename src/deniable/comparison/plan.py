@@ -149,7 +149,7 @@ class Plan:
             "seed": self.seed,
             "epochs": self.epochs,
             "patience": self.patience,
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),
         }
 
 

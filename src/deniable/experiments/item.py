@@ -5,7 +5,6 @@ An `Item` is declared before anything runs, so its tolerances cannot be fitted t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deniable.experiments.compare import Comparison
-from deniable.store import canonical, read_document, replace_file
+from deniable.store import canonical, read_document, write_document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +71,7 @@ class Run:
             return found
         result = work()
         kept.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(kept, json.dumps({"settings": dict(settings), "result": result}, allow_nan=False).encode())
+        write_document(kept, {"settings": dict(settings), "result": result})
         return result
 
 

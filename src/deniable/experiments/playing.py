@@ -20,8 +20,7 @@ from scipy.special import logit
 from deniable.adversaries import LossThreshold
 from deniable.audit.campaign import Plan, Trials, exchanged
 from deniable.audit.evidence import Errors, belief_in_truth
-from deniable.audit.ground import usual_model
-from deniable.audit.promise import Promise
+from deniable.audit.ground import least_noise, usual_model
 from deniable.audit.sensitivity import epsilon_of_shift, largest_shift
 from deniable.bounds.belief import belief_to_epsilon
 from deniable.bounds.concentrated import rho_to_epsilon_classic
@@ -32,7 +31,8 @@ from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
 from deniable.experiments.games import Game
 from deniable.experiments.item import Values
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Belief
 from deniable.scores import privacy_loss
 from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
@@ -87,18 +87,18 @@ def planned(game: Game) -> Plan:
     """The campaign as `deniable.audit` plans it; noise by Renyi DP (Bernau 2021, Section 5), as `noise_for_belief` has
     it."""
     kind = Adjacency(game.adjacency)
-    promise = Promise("belief", game.belief, game.delta, "rdp")
+    promise = Belief(game.belief, game.delta)
     drawn = Drawn(game.data, game.universe, game.records, game.seed)
     neighbours, origin = _neighbours(drawn, kind, game.rank)
     unsettled = TrainingSettings(usual_model(None, drawn.universe), noise=1.0, adjacency=kind)
     training = replace(
         unsettled,
-        noise=promise.noise(unsettled.rate, unsettled.steps, kind),
+        noise=least_noise(promise, game.delta, Training.of(unsettled), "rdp"),
         sensitivity=game.sensitivity,
         trials_per_block=min(game.trials, usual_block(model_factory(unsettled.model)(), neighbours, unsettled.rate)),
     )
     draws = crc32(game.name.encode())  # each campaign its own, so that all do not share one piece of luck
-    return Plan(promise, training, neighbours, game.trials, draws, origin)
+    return Plan(promise, game.delta, "rdp", training, neighbours, game.trials, draws, origin)
 
 
 def play(game: Game, place: Path, tell: Callable[[float], None] = lambda share: None) -> Played:

@@ -21,7 +21,7 @@ from PIL import Image
 from deniable import __version__
 from deniable.experiments.item import Item, Paper, Run, Scale, Values
 from deniable.experiments.results import results
-from deniable.store import read_document, replace_file
+from deniable.store import read_document, replace_file, write_document
 
 __all__ = ["SCHEMA", "Selected", "kept", "reproduce", "writable"]
 
@@ -129,7 +129,7 @@ def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Pr
     figure.set_layout_engine("none")  # laid out once, for both
     replace_file(path.with_suffix(".png"), _drawn(figure, "png"))
     # The document last: where it is, the pictures are.
-    replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
+    write_document(path, document, indent=1)
     return document
 
 

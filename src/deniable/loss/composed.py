@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, isfinite, log, log1p
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class ComposedPair(Pair):
         at, logs = np.array([t]), [-inf]
         for step, count in self.composition.parts:
             above = float(step.log_null_tails(at)[0])
-            logs.append(
-                inf if above == -inf and t < step.largest_finite else above + log(count) + _ROUNDOFF * abs(above)
-            )
+            if above == -inf:  # none, or too little for a number
+                above = inf if t < step.largest_finite else -inf
+            logs.append(above + log(count) + (_ROUNDOFF * abs(above) if isfinite(above) else 0.0))
         return float(np.logaddexp.reduce(logs)) if max(logs) > -inf else -inf

@@ -36,7 +36,7 @@ from deniable.loss.values import Upper, upper
 __all__ = ["ANY", "Contour", "Range"]
 
 _NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
-_WORTH_ONE_LINE = 1e-30  # ... and below this what one line tells, be it no more than a bound
+_WORTH_ONE_LINE = 1e-25  # ... and below this what one line tells, be it no more than a bound
 _BESIDE = 1e-10  # or below this share of a level that is searched for
 _APART = 100.0  # standard deviations
 _OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling

@@ -221,14 +221,16 @@ def _log_between(log_above: Floats) -> tuple[Floats, Floats]:
 
 
 def _rises(masses: _Masses, spacing: float) -> tuple[Floats, Floats, float]:
-    """Lower and upper bounds of the rise; those nearly 0 or nearly a cell are taken for it, and how far that is."""
+    """Lower and upper bounds of the rise, nearly 0 or a cell taken for it, and how far round-off may move losses."""
     least, most = (np.clip(masses.rise + sign * masses.doubt, 0.0, spacing) for sign in (-1, 1))
     apart = np.clip(masses.rise, 0.0, spacing)
     snapped = np.where(apart < 0.5 * spacing, 0.0, spacing)
     near = np.abs(masses.rise - snapped) <= _ON_GRID * spacing
     some = (masses.p > 0) | (masses.q > 0)
     drift = float(np.where(near & some, np.abs(masses.rise - snapped) + masses.doubt, 0.0).max(initial=0.0))
-    return np.where(near, snapped, least), np.where(near, snapped, most), min(drift, spacing)
+    least, most = np.where(near, snapped, least), np.where(near, snapped, most)
+    drift += max(float((mass * (most - least)).sum()) for mass in (masses.p, masses.q))  # mass that was moved up
+    return least, most, min(drift, spacing)
 
 
 class _Suffixes:
@@ -381,7 +383,8 @@ class Grid(ComposedPair):
             return single
         law = self._law(k, 1.0)
         least, most = law.stick(k)
-        return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most + law.lost)
+        most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
+        return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most)
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:

@@ -47,6 +47,7 @@ _NEAREST = 1e-300  # distance of k from the centre
 _MOST_HALF_OCTAVES = 12  # beyond the first guess at the last frequency, up to which a proved bound is asked
 _DENSE = 192  # frequencies, a third of the first guess apart, at which |e^K| is looked at where none is proved
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
 
 STICK = Weight((0.0, 1.0), 1.0)
@@ -98,7 +99,7 @@ class Line:
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
-            size = np.exp(self.cumulants - self.saddle.value)
+            size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
             terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
@@ -294,6 +295,8 @@ class Law:
         By a proved bound (Lemma C4) where it falls so far within a few octaves; else by what is seen of |e^K| at dense
         frequencies, at which it may come back, and then at sparse ones (validated, not proved).
         """
+        if saddle.bend <= _NO_SPREAD:
+            raise UnresolvedError("one loss hides all others")
         law, first, farthest = self.composition, sqrt(2 * self.tiny / saddle.bend), inf
         octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
         dense, see = first * (1 + np.arange(_DENSE) / 3), partial(seen_from, law.cumulant)

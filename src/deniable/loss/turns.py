@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
-from deniable.loss.effort import spend
+from deniable.loss.effort import spend, still_affordable
 from deniable.loss.panels import PLACES
 
 __all__ = ["evenly_spaced", "expm1", "turned"]
@@ -108,6 +108,7 @@ def _on_panels(losses: Numbers, weights: Numbers, widths: Floats, below: NDArray
     for width, table in _tables(losses, np.append(PLACES, 1.0), np.unique(widths)):
         alike = np.flatnonzero(widths == width)
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
+            still_affordable()
             starts = _multiples(losses, table[..., -1, :], float(width), below[block])
             sums[..., block, :] = _products(weights, starts, table[..., :-1, :])
     return np.asarray(sums.reshape(*losses.shape[:-1], -1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.document import Document
 from deniable.report.chapter import Chapter, Part, Table
 from deniable.report.comparison import attack_pictures
 from deniable.report.given_away import OUTCOMES, TONES, outcome, rows, told
@@ -12,32 +11,35 @@ from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import attack_scale
 from deniable.report.words import ATTACKS
+from deniable.results.attack_result import AttackResult
 
 __all__ = ["attack_chapter"]
 
 
 def attack_chapter(run: Run) -> Chapter:
     """Everything that is said and shown of an attack on a trained model."""
-    document, found = run.document, outcome(run.document)
-    given, precision = document["input"], document["average_precision"]
-    attack = ATTACKS.get(given["attack"], given["attack"])
+    document = run.result
+    assert isinstance(document, AttackResult)
+    found = outcome(document)
+    given, precision = document.input, document.average_precision
+    attack = ATTACKS.get(given.attack, given.attack)
     return Chapter(
         name=run.name,
         title=title(run),
         verdict=found.capitalize(),
         tone=TONES[found],
-        sure=f"{100 * given['confidence']:.4g} % confidence",
+        sure=f"{100 * given.confidence:.4g} % confidence",
         promise="None is known here: the model is attacked as it is.",
-        measured=f"The {attack} attack has an average precision of {precision['mean']:.3f}; guessing has 0.5.",
+        measured=f"The {attack} attack has an average precision of {precision.mean:.3f}; guessing has 0.5.",
         meaning=OUTCOMES[found],
         text=told(document),
-        cautions=(document["warning"],) if document["warning"] else (),
+        cautions=(document.warning,) if document.warning else (),
         scale=attack_scale(document),
         parts=tuple(_parts(document)),
     )
 
 
-def _parts(document: Document) -> Iterator[Part]:
+def _parts(document: AttackResult) -> Iterator[Part]:
     table = Table("What the attack achieves", ("Score", "value"), tuple(rows(document)))
     yield Part("What the model gives away", pictures=tuple(attack_pictures(document)), tables=(table,))
     yield Part("What this rests on", terms=tuple(_assumptions()))

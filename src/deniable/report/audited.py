@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.document import Document
 from deniable.numbers import short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
@@ -15,14 +14,17 @@ from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, Scale, epsilon_axis, promise_scale, share_axis
 from deniable.report.tables import diagnostics, estimates, estimators, exposed, reach, scores
+from deniable.results.audit_result import AuditResult, Exposure
+from deniable.results.shared import Limits
 
 __all__ = ["audit_chapter"]
 
 
 def audit_chapter(run: Run) -> Chapter:
     """Everything that is said and shown of an audit."""
-    document = run.document
-    verdict, weak, test_mode = document["verdict"], words.protection(document), words.is_test_mode(document)
+    document = run.result
+    assert isinstance(document, AuditResult)
+    verdict, weak, test_mode = document.verdict, words.protection(document), words.is_test_mode(document)
     return Chapter(
         name=run.name,
         title=title(run),
@@ -32,92 +34,98 @@ def audit_chapter(run: Run) -> Chapter:
         promise=words.promise(document),
         measured=words.measured(document),
         meaning=words.meaning(document),
-        text=words.headline(document) if "diagnostics" not in document else document["verdict_text"],
+        text=words.headline(document) if document.diagnostics is None else document.verdict_text,
         cautions=tuple(words.cautions(document)),
         scale=_scale(document),
         parts=tuple(_parts(document)),
-        finished=document.get("finished"),
+        finished=document.finished,
         last=test_mode,
     )
 
 
-def _alarm(document: Document) -> str:
+def _alarm(document: AuditResult) -> str:
     """How sure a diagnostic's finding is; nothing where none was found, or where it is no matter of chance."""
-    found = document.get("diagnostics", {})
-    rate = found.get("false_alarm_rate") if found.get("cause") else None
+    found = document.diagnostics
+    rate = found.false_alarm_rate if found is not None and found.cause else None
     return f"{100 * (1 - rate):.4g} % confidence" if rate else ""
 
 
-def _sure(document: Document) -> str:
-    bound = document["measured"].get("epsilon", {}).get("lower_bound")
-    return "" if bound is None else f"{100 * bound['confidence']:.4g} % confidence"
+def _sure(document: AuditResult) -> str:
+    if not document.measured.trials:
+        return ""
+    return f"{100 * document.game.epsilon.lower_bound.confidence:.4g} % confidence"
 
 
-def _scale(document: Document) -> Scale:
+def _scale(document: AuditResult) -> Scale:
     """On the scale of what was promised: how sure, how often right, or epsilon."""
-    claimed, exact, measured = document["claimed"], document["exact"], document["measured"]
-    played, sure = measured["trials"] > 0, _sure(document)
-    if claimed["advantage"] is not None:
+    claimed, exact = document.claimed, document.exact
+    game, sure = document.game if document.measured.trials else None, _sure(document)
+    if claimed.advantage is not None:
         axis = share_axis("How often the strongest observer guesses right; a coin does 50 % of the time")
-        found = _right(measured["advantage"]) if played else None
-        return promise_scale(axis, (1 + claimed["advantage"]) / 2, exact["accuracy"], found, f"Measured with {sure}.")
-    if claimed["epsilon"] is not None and claimed["belief"] is None:
-        return _epsilon_scale(document, played, sure)
+        found = _right(game.advantage) if game else None
+        return promise_scale(axis, (1 + claimed.advantage) / 2, exact.accuracy, found, f"Measured with {sure}.")
+    if claimed.epsilon is not None and claimed.belief is None:
+        return _epsilon_scale(document, game is not None, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
-    limits = measured["belief"].get("at_failure") if played else None
-    found = limits and Row("Measured", "measured", limits["low"], limits["high"], limits["value"], interval=True)
+    limits = game.belief.at_delta if game else None
+    row = None if limits is None else _row(limits)
     note = f"The belief that is exceeded with probability {words.rarely(document)}; measured with {sure}."
-    return promise_scale(axis, claimed["belief"], exact["belief"], found or None, note)
+    return promise_scale(axis, claimed.belief, exact.belief, row, note)
 
 
-def _right(advantage: Document) -> Row:
-    low, high, value = ((1 + advantage[key]) / 2 for key in ("low", "high", "value"))
-    return Row("Measured", "measured", low, high, value, interval=True)
+def _row(found: Limits) -> Row:
+    return Row("Measured", "measured", found.low, found.high, found.value, interval=True)
 
 
-def _epsilon_scale(document: Document, played: bool, sure: str) -> Scale:
-    claimed, exact = document["claimed"]["epsilon"], document["exact"]["epsilon"]
+def _right(advantage: Limits) -> Row:
+    """The share of right guesses, from the advantage."""
+    low, high, value = ((1 + end) / 2 for end in (advantage.low, advantage.high, advantage.value))
+    return _row(Limits(value=value, low=low, high=high))
+
+
+def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> Scale:
+    claimed, exact = document.claimed.epsilon, document.exact.epsilon
     bound = words.deciding(document) if played else None
-    shown = [claimed, exact, *((bound["value"], bound["upper"]) if bound else ())]
-    delta = short(document["exact"]["delta"])
+    shown = [claimed, exact, *((bound.value, bound.upper) if bound else ())]
+    delta = short(document.exact.delta)
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
     found = bound and Row(
-        "Shown by this attack", "measured", bound["value"], bound["upper"], interval=True, told=reach(bound)
+        "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound)
     )
     return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
 
 
-def _parts(document: Document) -> Iterator[Part]:
-    if document["measured"]["trials"] > 0:
-        if document.get("course"):
+def _parts(document: AuditResult) -> Iterator[Part]:
+    if document.measured.trials > 0:
+        if document.course is not None:
             yield Part("What the observer saw", pictures=tuple(course_pictures(document)))
         yield _epsilon_part(document)
-    if "diagnostics" in document:
-        yield Part("Is the training what it claims to be?", tables=(diagnostics(document["diagnostics"]),))
-    if "exposure" in document:
-        yield _exposure_part(document)
-    yield Part("What this rests on", tuple(document["notes"]), terms=tuple(words.assumptions(document)))
+    if document.diagnostics is not None:
+        yield Part("Is the training what it claims to be?", tables=(diagnostics(document.diagnostics),))
+    if document.exposure is not None:
+        yield _exposure_part(document.exposure, document.exact.advantage)
+    yield Part("What this rests on", tuple(document.notes), terms=tuple(words.assumptions(document)))
     yield rerun(document)
 
 
-def _epsilon_part(document: Document) -> Part:
-    measured, exact = document["measured"]["epsilon"], document["exact"]
-    picture = epsilon_picture(document, document["claimed"]["epsilon"], exact["epsilon"], exact["delta"])
+def _epsilon_part(document: AuditResult) -> Part:
+    measured, exact = document.game.epsilon, document.exact
+    picture = epsilon_picture(measured, document.claimed.epsilon, exact.epsilon, exact.delta)
     deciding = words.deciding(document)
-    lower = deciding["value"] if deciding else measured["lower_bound"]["value"]
+    lower = deciding.value if deciding else measured.lower_bound.value
     pictures = [picture]
     rows = region_data(document, lower)
     if rows:
-        pictures.append(region_picture(rows, exact["delta"], "audit"))
-    tables = (scores(document), estimators(measured["estimators"]), estimates(measured))
+        pictures.append(region_picture(rows, exact.delta, "audit"))
+    tables = (scores(document), estimators(measured.estimators), estimates(measured))
     return Part("Promised, exact, measured", pictures=tuple(pictures), tables=tables)
 
 
-def _exposure_part(document: Document) -> Part:
-    found = document["exposure"]
+def _exposure_part(found: Exposure, possible: float) -> Part:
     said = (
-        f"How far the noise hides each of the {found['records']:,} records by itself, {found['method']}.",
-        found["note"],
+        f"How far the noise hides each of the {found.records:,} records by itself, {found.method}.",
+        found.note,
     )
-    pictures = (exposure_picture(found, document["exact"]["advantage"]),) if "distribution" in found else ()
+    spread = found.distribution
+    pictures = () if spread is None else (exposure_picture(found, spread, possible),)
     return Part("Who is exposed", said, pictures, (exposed(found),))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.document import Document
 from deniable.report import words
 from deniable.report.amounts import share
 from deniable.report.chapter import Chapter, Part
@@ -13,21 +12,23 @@ from deniable.report.origins import rerun
 from deniable.report.runs import Run, outcome, title
 from deniable.report.scale import precision_scale
 from deniable.report.tables import levels, regions
+from deniable.results.compare_result import CompareResult
 
 __all__ = ["comparison_chapter"]
 
 
 def comparison_chapter(run: Run) -> Chapter:
     """Everything that is said and shown of a comparison."""
-    document = run.document
-    sentences, warning = document["recommendation"]["sentences"], document["warning"]
+    document = run.result
+    assert isinstance(document, CompareResult)
+    sentences, warning = document.recommendation.sentences, document.warning
     said = [sentence for sentence in sentences if sentence != warning]
     return Chapter(
         name=run.name,
         title=title(run),
         verdict=outcome(run).capitalize(),
-        tone="good" if document["recommendation"]["better"] in ("central", "local") else "open",
-        sure=f"each level trained {_times(document['input']['repeats'])}",
+        tone="good" if document.recommendation.better in ("central", "local") else "open",
+        sure=f"each level trained {_times(document.input.repeats)}",
         promise=_promise(document),
         measured=_measured(document),
         meaning=said[0] if said else "Nothing can be recommended.",
@@ -35,12 +36,12 @@ def comparison_chapter(run: Run) -> Chapter:
         cautions=(warning,) if warning else (),
         scale=precision_scale(document),
         parts=tuple(_parts(document)),
-        finished=document.get("finished"),
+        finished=document.finished,
     )
 
 
-def _promise(document: Document) -> str:
-    kinds = [row["kind"] for row in document["levels"]]
+def _promise(document: CompareResult) -> str:
+    kinds = [row.kind for row in document.levels]
     central, local = kinds.count("central"), kinds.count("local")
     return (
         f"{_levels(central)} of central privacy (noise on gradients) and {_levels(local)} of local privacy (noise on "
@@ -57,25 +58,25 @@ def _levels(count: int) -> str:
     return "1 level" if count == 1 else f"{count} levels"
 
 
-def _measured(document: Document) -> str:
-    given, original = document["input"], document["levels"][0]
+def _measured(document: CompareResult) -> str:
+    given, original = document.input, document.levels[0]
     return (
-        f"Each level was trained {_times(given['repeats'])} on {given['records']:,} records and attacked by the "
-        f"{words.ATTACKS.get(given['attack'], given['attack'])} attack. Without protection the model is right on "
-        f"{share(original['test_accuracy']['mean'])} of new records, and the attack's average precision is "
-        f"{original['average_precision']['mean']:.2f} (guessing: 0.5)."
+        f"Each level was trained {_times(given.repeats)} on {given.records:,} records and attacked by the "
+        f"{words.ATTACKS.get(given.attack, given.attack)} attack. Without protection the model is right on "
+        f"{share(original.test_accuracy.mean)} of new records, and the attack's average precision is "
+        f"{original.average_precision.mean:.2f} (guessing: 0.5)."
     )
 
 
-def _parts(document: Document) -> Iterator[Part]:
+def _parts(document: CompareResult) -> Iterator[Part]:
     yield Part("What privacy costs", pictures=tuple(comparison_pictures(document)), tables=(levels(document),))
-    if document["region"]:
-        yield Part("Between analysis and attack", tables=(regions(document["region"]),))
+    if document.region:
+        yield Part("Between analysis and attack", tables=(regions(document.region),))
     yield Part("What this rests on", terms=tuple(_assumptions(document)))
     yield rerun(document)
 
 
-def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
+def _assumptions(document: CompareResult) -> Iterator[tuple[str, str]]:
     yield "Neighbours", words.ADJACENCIES["add-remove"]
     yield (
         "The attacker",

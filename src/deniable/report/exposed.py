@@ -8,9 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
-from deniable.document import Document
 from deniable.report.amounts import figure
-from deniable.report.picture import BLUE, INK, Picture, axes, legend_above
+from deniable.report.picture import BLUE, INK, Data, Picture, axes, legend_above
+from deniable.results.audit_result import Exposure as ShownExposure
+from deniable.results.audit_result import Histogram
 
 if TYPE_CHECKING:
     from deniable.audit.exposure import Exposure
@@ -21,17 +22,17 @@ __all__ = ["exposed_records", "exposure_picture"]
 COLOUR, LIMIT = BLUE, INK
 
 
-def exposure_picture(found: Document, possible: float) -> Picture:
+def exposure_picture(found: ShownExposure, spread: Histogram, possible: float) -> Picture:
     """How many records are how exposed, beside what the noise allows; no record is shown."""
     told = (
-        f"Half of the records have an advantage over them of at most {figure(found['median_advantage'])}, the least "
-        f"exposed {figure(found['least_advantage'])}; the noise allows {figure(possible)} at worst."
+        f"Half of the records have an advantage over them of at most {figure(found.median_advantage)}, the least "
+        f"exposed {figure(found.least_advantage)}; the noise allows {figure(possible)} at worst."
     )
-    data = {**found["distribution"], "possible": possible}
+    data = {"edges": spread.edges, "counts": spread.counts, "possible": possible}
     return Picture("exposure", "How exposed the records are", told, told, data, _draw_distribution)
 
 
-def _draw_distribution(data: Document) -> Figure:
+def _draw_distribution(data: Data) -> Figure:
     drawing, found = axes("membership advantage of the strongest observer over a record", "records")
     found.stairs(data["counts"], data["edges"], fill=True, color=BLUE, alpha=0.35)
     found.stairs(data["counts"], data["edges"], color=BLUE, linewidth=1.3)

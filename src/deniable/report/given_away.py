@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.document import Document
 from deniable.numbers import at_least, short
 from deniable.report.amounts import share
+from deniable.results.attack_result import AttackResult
 
 __all__ = ["FRESH", "OUTCOMES", "TONES", "outcome", "rows", "told"]
 
@@ -24,35 +24,35 @@ FRESH = (
 )
 
 
-def outcome(document: Document) -> str:
+def outcome(document: AttackResult) -> str:
     """One of `OUTCOMES`."""
-    if document["blind"]["differs"]:
+    if document.blind.differs:
         return "cannot be told"
-    if document["average_precision_interval"]["low"] > 0.5:
+    if document.average_precision_interval.low > 0.5:
         return "gives members away"
-    bound = document["epsilon_lower_bound"]["value"]
+    bound = document.epsilon_lower_bound.value
     return "nothing shown" if bound == 0 else "gives something away"
 
 
-def told(document: Document) -> str:
+def told(document: AttackResult) -> str:
     """How it was found out."""
-    given = document["input"]
+    given = document.input
     return (
-        f"The attacker knew half of {given['members']:,} members and {given['non_members']:,} non-members (as many of "
-        f"each) and was tested on {given['tested']:,} others, {given['repeats']} time{'s' * (given['repeats'] > 1)}."
+        f"The attacker knew half of {given.members:,} members and {given.non_members:,} non-members (as many of "
+        f"each) and was tested on {given.tested:,} others, {given.repeats} time{'s' * (given.repeats > 1)}."
     )
 
 
-def rows(document: Document) -> Iterator[tuple[str, str]]:
+def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     """A label and a figure."""
-    given, limits, bound = document["input"], document["average_precision_interval"], document["epsilon_lower_bound"]
-    yield "Average precision (0.5: guessing)", f"{document['average_precision']['mean']:.3f}"
-    yield f"  {100 * given['confidence']:.4g} % limits, first repeat", f"{limits['low']:.3f} to {limits['high']:.3f}"
-    yield "Blind average precision, without the model", f"{document['blind']['average_precision']:.3f}"
-    yield "Advantage (TPR - FPR)", f"{document['advantage']['mean']:.3f}"
-    for fpr, tpr in document["tpr_at_fpr"].items():
+    given, limits, bound = document.input, document.average_precision_interval, document.epsilon_lower_bound
+    yield "Average precision (0.5: guessing)", f"{document.average_precision.mean:.3f}"
+    yield f"  {100 * given.confidence:.4g} % limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
+    yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
+    yield "Advantage (TPR - FPR)", f"{document.advantage.mean:.3f}"
+    for fpr, tpr in document.tpr_at_fpr.items():
         yield f"Members found (TPR) at {100 * float(fpr):g} % FPR", share(tpr)
-    shown = "-" if bound["value"] is None else at_least(bound["value"])
-    yield f"Epsilon at delta {short(given['delta'])}, at least", shown
-    yield "The model's accuracy on members", share(document["accuracy"]["members"])
-    yield "The model's accuracy on non-members", share(document["accuracy"]["non_members"])
+    shown = "-" if bound.value is None else at_least(bound.value)
+    yield f"Epsilon at delta {short(given.delta)}, at least", shown
+    yield "The model's accuracy on members", share(document.accuracy.members)
+    yield "The model's accuracy on non-members", share(document.accuracy.non_members)

@@ -9,13 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from deniable.audit.promise import training_mechanism
 from deniable.bounds.advantage import least_fnr
-from deniable.document import Document
-from deniable.mechanisms import Adjacency
+from deniable.mechanisms import Adjacency, Training
 from deniable.report.amounts import figure, share
-from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Picture, axes, legend_above
+from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Data, Picture, axes, legend_above
 from deniable.report.words import exceeded
+from deniable.results.audit_result import AuditResult, Course, Roc
 from deniable.scores import privacy_loss
 
 __all__ = ["course_pictures", "exact_curve", "promised_line"]
@@ -25,29 +24,31 @@ CURVE_POINTS = 37
 MIDDLE = "median and middle 90 % of the trials"
 
 
-def course_pictures(document: Document) -> Iterator[Picture]:
+def course_pictures(document: AuditResult) -> Iterator[Picture]:
     """Every picture that the document's `course` allows."""
-    course = document["course"]
+    course = document.course
+    if course is None:
+        return
     yield _final_beliefs(document, course)
     yield _belief_over_steps(document, course)
-    if course["sensitivity"] is not None:
+    if course.sensitivity is not None:
         yield _sensitivity(document, course)
-    if course["roc"] is not None:
-        yield _roc(document, course)
+    if course.roc is not None:
+        yield _roc(document, course.roc)
 
 
-def _final_beliefs(document: Document, course: Document) -> Picture:
-    measured = document["measured"]["belief"]
+def _final_beliefs(document: AuditResult, course: Course) -> Picture:
+    bound = document.game.belief.bound
     told = (
         f"Each training ends with a belief that D was trained on. {exceeded(document)} At 50 % the observer learned "
         "nothing."
     )
-    data = {**course["final_beliefs"], "bound": measured["bound"]}
+    data = {"d": course.final_beliefs.d, "other": course.final_beliefs.other, "bound": bound}
     title = "How sure the observer ended"
     return Picture("final-beliefs", title, told, f"Histogram. {told}", data, _draw_final_beliefs)
 
 
-def _draw_final_beliefs(data: Document) -> Figure:
+def _draw_final_beliefs(data: Data) -> Figure:
     drawing, found = axes("belief in D after the last step", "trainings")
     edges = np.linspace(0, 1, len(data["d"]) + 1)
     for side, name, colour in SIDES:
@@ -59,16 +60,16 @@ def _draw_final_beliefs(data: Document) -> Figure:
     return drawing
 
 
-def _belief_over_steps(document: Document, course: Document) -> Picture:
-    bound = document["measured"]["belief"]["bound"]
+def _belief_over_steps(document: AuditResult, course: Course) -> Picture:
+    bound, bands = document.game.belief.bound, {"d": course.belief.d, "other": course.belief.other}
     told = f"How belief in D moves as the observer watches step after step: {MIDDLE}.{_thinned(course)}"
-    ends = [f"{name}: {share(course['belief'][side][1][-1])}" for side, name, _ in SIDES if course["belief"][side]]
+    ends = [f"{name}: {share(band[1][-1])}" for side, name, _ in SIDES if (band := bands[side]) is not None]
     description = f"{told} Median at the end, {', '.join(ends)}; bound {share(bound)}."
-    data = {"steps": course["steps"], **course["belief"], "bound": bound}
+    data = {"steps": course.steps, **bands, "bound": bound}
     return Picture("belief-over-steps", "How its belief grew", told, description, data, _draw_belief_over_steps)
 
 
-def _draw_belief_over_steps(data: Document) -> Figure:
+def _draw_belief_over_steps(data: Data) -> Figure:
     drawing, found = axes("training step", "belief in D")
     for side, name, colour in SIDES:
         if data[side] is not None:
@@ -79,20 +80,20 @@ def _draw_belief_over_steps(data: Document) -> Figure:
     return drawing
 
 
-def _sensitivity(document: Document, course: Document) -> Picture:
-    given = document["input"]
-    factor, name = (2, "2C") if given["adjacency"] == Adjacency.REPLACE else (1, "C")
-    limit, middle = factor * given["clip"], float(np.median(course["sensitivity"][1]))
+def _sensitivity(document: AuditResult, course: Course) -> Picture:
+    given = document.input
+    factor, name = (2, "2C") if given.adjacency == Adjacency.REPLACE else (1, "C")
+    limit, middle = factor * given.clip, float(np.median((course.sensitivity or ((), ()))[1]))
     told = (
         f"How far one record moves the sum of clipped gradients ({MIDDLE}), beside the most that clipping allows, "
         f"{name} = {figure(limit)}: {share(middle / limit)} of it in the middle.{_thinned(course)}"
     )
-    data = {"steps": course["steps"], "band": course["sensitivity"], "limit": limit, "name": name}
+    data = {"steps": course.steps, "band": course.sensitivity, "limit": limit, "name": name}
     title = "What one record changes, beside the worst case"
     return Picture("sensitivity-over-steps", title, told, told, data, _draw_sensitivity)
 
 
-def _draw_sensitivity(data: Document) -> Figure:
+def _draw_sensitivity(data: Data) -> Figure:
     drawing, found = axes("training step", "distance of the two gradient sums")
     _band(found, data["steps"], data["band"], "local sensitivity", BLUE)
     label = f"global sensitivity {data['name']} = {figure(data['limit'])}"
@@ -102,37 +103,36 @@ def _draw_sensitivity(data: Document) -> Figure:
     return drawing
 
 
-def _roc(document: Document, course: Document) -> Picture:
-    given, roc, delta = document["input"], course["roc"], document["exact"]["delta"]
-    promised = document["claimed"]["epsilon"]
+def _roc(document: AuditResult, roc: Roc) -> Picture:
+    given, delta = document.input, document.exact.delta
+    promised = document.claimed.epsilon
     data = {
-        "measured": {name: roc[name] for name in ("fpr", "tpr")},
-        "exact": exact_curve(given),
+        "measured": {"fpr": roc.fpr, "tpr": roc.tpr},
+        "exact": exact_curve(Training.of(given)),
         "promised": None if promised is None else promised_line(promised, delta),
     }
     told = (
         "How many trainings on D are recognised (up) for how many wrong alarms (right). No attack on this noise can be "
         f"above the exact curve but by chance{'' if promised is None else ', nor may any be above the promised line'}."
     )
-    shown = len(roc["fpr"])
-    few = f" {shown} of {roc['thresholds']:,} thresholds are drawn." if shown < roc["thresholds"] else ""
+    shown = len(roc.fpr)
+    few = f" {shown} of {roc.thresholds:,} thresholds are drawn." if shown < roc.thresholds else ""
     return Picture("roc", "What the observer recognised", told + few, f"ROC curve. {told}", data, _draw_roc)
 
 
-def exact_curve(given: Document) -> Document:
-    """The trade-off curve of the described training: the largest true positive rate at every false one."""
-    mechanism = training_mechanism(given["noise"], given["rate"], given["steps"])
-    fpr, tpr = privacy_loss(mechanism, Adjacency(given["adjacency"])).roc(CURVE_POINTS)
+def exact_curve(training: Training) -> Data:
+    """The trade-off curve of a training: the largest true positive rate at every false one."""
+    fpr, tpr = privacy_loss(training.mechanism, training.adjacency).roc(CURVE_POINTS)
     return {"fpr": fpr.tolist(), "tpr": tpr.tolist()}
 
 
-def promised_line(epsilon: float, delta: float) -> Document:
+def promised_line(epsilon: float, delta: float) -> Data:
     """What (epsilon, delta)-DP allows: TPR <= e^epsilon FPR + delta, and the same seen from the other side."""
     fpr = np.concatenate([[0.0], np.geomspace(1e-4, 0.1, 25), np.linspace(0.1, 1, 46)[1:]])
     return {"fpr": fpr.tolist(), "tpr": [1 - least_fnr(epsilon, delta, float(rate)) for rate in fpr]}
 
 
-def _draw_roc(data: Document) -> Figure:
+def _draw_roc(data: Data) -> Figure:
     drawing, found = axes("wrong alarms (false positive rate)", "recognised (true positive rate)", height=4.0)
     found.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", label="guessing")
     if data["promised"] is not None:
@@ -146,7 +146,7 @@ def _draw_roc(data: Document) -> Figure:
     return drawing
 
 
-def _xy(line: Document) -> tuple[list[float], list[float]]:
+def _xy(line: Data) -> tuple[list[float], list[float]]:
     return line["fpr"], line["tpr"]
 
 
@@ -177,6 +177,6 @@ def _percent_axis(found: Axes, which: str) -> None:
         found.set_yticks(ticks, names)
 
 
-def _thinned(course: Document) -> str:
-    shown, every = len(course["steps"]), course["steps_in_all"]
+def _thinned(course: Course) -> str:
+    shown, every = len(course.steps), course.steps_in_all
     return f" {shown} of {every:,} steps are drawn." if shown < every else ""

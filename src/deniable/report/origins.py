@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.document import Document
 from deniable.report.chapter import Part
 from deniable.report.tables import origin
+from deniable.results.attack_result import AttackResult
+from deniable.results.audit_result import AuditResult
+from deniable.results.compare_result import CompareResult
+from deniable.results.reading import schema_name
+from deniable.results.shared import Provenance
+from deniable.results.verdict_result import VerdictResult
 
 __all__ = ["rerun"]
 
@@ -37,10 +42,13 @@ SETTINGS = {
 }
 
 
-def rerun(document: Document) -> Part:
+Reported = AuditResult | AttackResult | CompareResult | VerdictResult
+
+
+def rerun(document: Reported) -> Part:
     """The part "How to do it again"."""
-    known = document.get("provenance", {})
-    command, call = known.get("command"), known.get("call")
+    known = document.provenance or Provenance(versions={})
+    command, call = known.command, known.call
     if command is not None:
         words = "This one command, run where the data and the model can be found, gives the same figures again:"
     elif call is not None:
@@ -51,24 +59,24 @@ def rerun(document: Document) -> Part:
     return Part("How to do it again", (words,), tables=(table,), code=command or call)
 
 
-def _origins(document: Document, known: Document) -> Iterator[tuple[str, Any]]:
-    given = document["input"]
-    yield "Data", known.get("data") or given.get("data") or given.get("scores")
-    if "shape" in known:
-        classes = "" if known.get("classes") is None else f", {known['classes']} classes"
-        yield "Data shape", f"{' x '.join(map(str, known['shape']))} ({known.get('kind', 'records')}{classes})"
-    yield "Data SHA-256", _checksums(given.get("data_sha256") or known.get("sha256"))
-    yield from ((name, _plain(given.get(key))) for key, name in SETTINGS.items())
-    if "weights" in known:
-        yield "Model's weights", f"{known['weights']:,}"
-    yield "Model's layers", "; ".join(known.get("layers", ()))
-    yield "Versions", ", ".join(f"{name} {version}" for name, version in known.get("versions", {}).items())
-    yield "Finished", document.get("finished")
-    yield "Schema", document["schema"]
+def _origins(document: Reported, known: Provenance) -> Iterator[tuple[str, Any]]:
+    given = document.input
+    yield "Data", known.data or getattr(given, "data", None) or getattr(given, "scores", None)
+    if known.shape is not None:
+        classes = "" if known.classes is None else f", {known.classes} classes"
+        yield "Data shape", f"{' x '.join(map(str, known.shape))} ({known.kind or 'records'}{classes})"
+    yield "Data SHA-256", _checksums(getattr(given, "data_sha256", None) or known.sha256)
+    yield from ((name, _plain(getattr(given, key, None))) for key, name in SETTINGS.items())
+    if known.weights is not None:
+        yield "Model's weights", f"{known.weights:,}"
+    yield "Model's layers", "; ".join(known.layers or ())
+    yield "Versions", ", ".join(f"{name} {version}" for name, version in known.versions.items())
+    yield "Finished", getattr(document, "finished", None)
+    yield "Schema", schema_name(type(document))
 
 
 def _checksums(found: Any) -> str | None:
-    return " ".join(map(str, found)) if isinstance(found, list) else found
+    return " ".join(map(str, found)) if isinstance(found, tuple) else found
 
 
 def _plain(value: Any) -> Any:

@@ -10,17 +10,17 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from deniable.document import Document
 from deniable.report.attacked import attack_chapter
 from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
 from deniable.report.compared import comparison_chapter
 from deniable.report.picture import Picture, inline, write_pictures
-from deniable.report.runs import PAGE, Run
+from deniable.report.runs import PAGE, Reported, Run
 from deniable.report.scored import verdict_chapter
+from deniable.results.base import plain
 from deniable.store import replace_file, write_document
 
-__all__ = ["SCHEMA", "page", "write"]
+__all__ = ["SCHEMA", "page", "page_of", "write"]
 
 SCHEMA = "deniable/report/1"
 CHAPTERS = {
@@ -46,20 +46,21 @@ def _rendered(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:
     return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters)))
 
 
-def write(document: Document, directory: Path | str) -> Path:
-    """Write a run's document, its pictures (.svg and .png) and report.html into `directory`; the page's path."""
-    place, kind = Path(directory), str(document["schema"]).split("/")[1]
-    run = Run(place.resolve().name, kind, document)
-    chapter = CHAPTERS[kind](run)
-    _write(document, place / f"{kind}.json", chapter.pictures)
+def page_of(result: Reported, name: str) -> str:
+    """The page of one result; `name` is for people."""
+    return page([Run(name, result)])
+
+
+def write(result: Reported, directory: Path | str) -> Path:
+    """Write a run's result, its pictures (.svg and .png) and report.html into `directory`; the page's path."""
+    place = Path(directory)
+    run = Run(place.resolve().name, result)
+    chapter = CHAPTERS[result.kind](run)
+    place.mkdir(parents=True, exist_ok=True)
+    write_document(place / f"{result.kind}.json", plain(result))
+    write_pictures(chapter.pictures, place)
     replace_file(place / PAGE, _rendered([run], [chapter]).encode())
     return place / PAGE
-
-
-def _write(document: Document, path: Path, pictures: Sequence[Picture]) -> list[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_document(path, document)
-    return write_pictures(pictures, path.parent)
 
 
 @cache
@@ -86,11 +87,11 @@ def _data(runs: Sequence[Run], chapters: Sequence[Chapter]) -> Markup:
         {
             "name": run.name,
             "kind": run.kind,
-            "document": run.document,
+            "document": run.result,
             "figures": {picture.name: picture.data for picture in chapter.pictures},
             "scale": None if chapter.scale is None else chapter.scale.data(),
         }
         for run, chapter in zip(runs, chapters, strict=True)
     ]
-    text = json.dumps({"schema": SCHEMA, "runs": found}, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain({"schema": SCHEMA, "runs": found}), allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(UNSAFE))

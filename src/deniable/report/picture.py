@@ -16,11 +16,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.document import Document
 from deniable.store import replace_file
 
-__all__ = ["BLUE", "GREEN", "GREY", "INK", "ORANGE", "RED", "Picture", "axes", "inline", "write_pictures"]
+__all__ = ["BLUE", "GREEN", "GREY", "INK", "ORANGE", "RED", "Data", "Picture", "axes", "inline", "write_pictures"]
 
+Data = dict[str, Any]
+"""What a picture shows: JSON values and parts of results, by name."""
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#d55e00", "#009e73", "#b3001e"
 PURPLE, YELLOW = "#a6528a", "#b07c00"
 INK, MUTED, GREY, FAINT = "#1c2530", "#56616d", "#8b949e", "#dfe3e8"
@@ -79,8 +80,8 @@ class Picture:
     title: str
     told: str
     description: str
-    data: Document
-    draw: Callable[[Document], Figure]
+    data: Data
+    draw: Callable[[Data], Figure]
 
     @cached_property
     def drawing(self) -> Figure:

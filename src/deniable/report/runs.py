@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from deniable.document import Document
-from deniable.mechanisms import Adjacency
 from deniable.report import given_away, words
-from deniable.report.shape import ATTACK, AUDIT, COMPARE, MEASURED, NUMBER, VERDICT, check
-from deniable.store import FILE, kept
+from deniable.results.attack_result import AttackResult
+from deniable.results.audit_result import AuditResult, Course
+from deniable.results.base import Result, UnreadableError, plain
+from deniable.results.compare_result import CompareResult, LevelResult
+from deniable.results.reading import kind_of, read_result, renamed
+from deniable.results.shared import Curve
+from deniable.results.verdict_result import VerdictResult
+from deniable.store import FILE, kept, verified
 
 __all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "listed", "outcome", "places", "read", "title"]
 
 DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 """The document in a run's folder."""
 PAGE = "report.html"
-KINDS: dict[str, tuple[int, dict[str, Any]]] = {
-    "audit": (1, AUDIT),
-    "compare": (1, COMPARE),
-    "verdict": (1, VERDICT),
-    "attack": (1, ATTACK),
-}
-"""The newest schema that is understood of each kind of document, and its shape."""
+KINDS = ("audit", "compare", "verdict", "attack")
+"""The results that a report is made of."""
+Reported = AuditResult | CompareResult | VerdictResult | AttackResult
 LARGEST = 64 * 2**20
 
 
@@ -34,8 +34,12 @@ class Run:
     """One run to be reported; `name` is for people, and comes from a file's name."""
 
     name: str
-    kind: str
-    document: Document
+    result: Reported
+
+    @property
+    def kind(self) -> str:
+        """audit, compare, verdict or attack."""
+        return self.result.kind
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,31 @@ def places(folder: Path | str) -> dict[str, Path]:
 
 def title(run: Run) -> str:
     """What was examined, in a line."""
-    given = run.document["input"]
-    what = {"audit": "Privacy audit of", "compare": "Local against central privacy on", "verdict": "Verdict on"}
-    if run.kind == "attack":
-        return "Membership attack on a trained model"
-    return f"{what[run.kind]} {given.get('data') or given.get('scores') or 'scores'}"
+    match run.result:
+        case AuditResult(input=given):
+            return f"Privacy audit of {given.data}"
+        case CompareResult(input=compared):
+            return f"Local against central privacy on {compared.data}"
+        case VerdictResult(input=scored):
+            return f"Verdict on {scored.scores or 'scores'}"
+        case AttackResult():
+            return "Membership attack on a trained model"
 
 
 def outcome(run: Run) -> str:
     """The verdict in a word or two; a comparison's is which protection is better."""
-    if run.kind == "attack":
-        return given_away.outcome(run.document)
-    if run.kind == "compare":
-        better = run.document["recommendation"]["better"]
-        return {"central": "central is better", "local": "local is better", "alike": "alike", "depends": "depends"}.get(
-            better, "undecided"
-        )
-    if run.kind == "audit" and words.is_test_mode(run.document):
-        return words.badge(run.document["verdict"], None, test_mode=True).lower()
-    return words.badge(run.document["verdict"], words.claimed_protection(run.document)).lower()
+    match run.result:
+        case AttackResult() as attacked:
+            return given_away.outcome(attacked)
+        case CompareResult(recommendation=found):
+            return _BETTER.get(found.better or "", "undecided")
+        case AuditResult() as audited if words.is_test_mode(audited):
+            return words.badge(audited.verdict, None, test_mode=True).lower()
+        case AuditResult() | VerdictResult() as judged:
+            return words.badge(judged.verdict, words.claimed_protection(judged)).lower()
+
+
+_BETTER = {"central": "central is better", "local": "local is better", "alike": "alike", "depends": "depends"}
 
 
 def listed(place: Path, name: str) -> Found:
@@ -126,14 +136,15 @@ def _document_of(place: Path) -> Path:
 
 
 def _from_file(path: Path, name: str) -> Run:
-    document = _parsed(path)
+    document = renamed(_parsed(path))
     kind = _kind(path, document)
     try:
-        check(KINDS[kind][1], document)
-        _agree(kind, document)
+        result = read_result(document)
+        _agree(result)
     except ValueError as unlike:
         raise ValueError(f"{path} is not a whole {kind} document: {unlike}") from unlike
-    return Run(name.encode(errors="replace").decode(), kind, document)
+    assert isinstance(result, Reported)
+    return Run(name.encode(errors="replace").decode(), result)
 
 
 def _parsed(path: Path) -> Any:
@@ -144,9 +155,10 @@ def _parsed(path: Path) -> Any:
         raise ValueError(f"it holds {constant}")
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
+        return verified(document) if isinstance(document, dict) else document
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a whole JSON document ({error}): write it again") from error
+        raise ValueError(f"{path} is not a whole JSON document, or damaged ({error}): write it again") from error
 
 
 def _moderate(digits: str) -> int:
@@ -156,63 +168,63 @@ def _moderate(digits: str) -> int:
 
 
 def _kind(path: Path, document: Any) -> str:
-    schema = document.get("schema") if isinstance(document, dict) else None
-    house, kind, number = [*str(schema).split("/"), "", ""][:3]
-    if house != "deniable" or kind not in KINDS or not number.isdecimal():
-        wanted = ", ".join(f"deniable/{name}/{newest}" for name, (newest, _) in KINDS.items())
-        raise ValueError(f"{path} has schema {str(schema)[:60]!r}; a report is made of {wanted}")
-    if int(number) != KINDS[kind][0]:
-        newer = "a newer" if int(number) > KINDS[kind][0] else "an older"
-        raise ValueError(f"{path} has schema {schema}, of {newer} version of deniable: use that one, or run it again")
-    return kind
+    try:
+        return kind_of(document, KINDS)
+    except UnreadableError as unlike:
+        said = str(unlike).replace("wanted is one of", "a report is made of")
+        raise ValueError(f"{path} {said}") from unlike
 
 
-def _agree(kind: str, document: Document) -> None:
-    """What a shape cannot say: lists of equal length, names that are known."""
-    if kind == "audit":
-        Adjacency(document["input"]["adjacency"])
-        if document["measured"]["trials"] > 0:
-            check(MEASURED, document["measured"], "measured")
-        if document.get("course"):
-            _course(document["course"])
-    if kind == "compare":
-        _levels(document["levels"])
-    if kind == "attack":
-        _same("precision_recall", document["precision_recall"].values())
-        _rates(document["tpr_at_fpr"])
-    if kind == "verdict" and "adjacency" in document["input"]:
-        Adjacency(document["input"]["adjacency"])
-    edges = document.get("exposure", {}).get("distribution")
-    if edges and len(edges["edges"]) != len(edges["counts"]) + 1:
+def _agree(result: Result) -> None:
+    """What a type cannot say: lists of equal length, rates from 0 to 1, everything that was measured."""
+    match result:
+        case AuditResult():
+            _audit(result)
+        case CompareResult(levels=levels):
+            _levels(levels)
+        case AttackResult():
+            _curve("precision_recall", result.precision_recall)
+            _rates(result.tpr_at_fpr)
+
+
+def _audit(result: AuditResult) -> None:
+    if result.measured.trials > 0:
+        _ = result.game
+    if result.course is not None:
+        _course(result.course)
+    spread = None if result.exposure is None else result.exposure.distribution
+    if spread is not None and len(spread.edges) != len(spread.counts) + 1:
         raise ValueError("exposure.distribution must have one edge more than counts")
 
 
-def _rates(found: Document) -> None:
-    for fpr, tpr in found.items():
-        check(NUMBER, tpr, "tpr_at_fpr")
+def _rates(found: Mapping[str, float]) -> None:
+    for fpr in found:
         if not 0 <= float(fpr) <= 1:
             raise ValueError(f"tpr_at_fpr must name rates from 0 to 1, got {fpr[:20]!r}")
 
 
-def _levels(levels: list[Document]) -> None:
-    kinds = [level["kind"] for level in levels]
-    if kinds[:1] != ["original"] or not set(kinds[1:]) <= {"central", "local"}:
+def _levels(levels: Sequence[LevelResult]) -> None:
+    kinds = [level.kind for level in levels]
+    if kinds[:1] != ["original"] or "original" in kinds[1:]:
         raise ValueError("levels must be the original, then central and local ones")
     for level in levels:
-        _same("levels.precision_recall", level["precision_recall"].values())
-        if (level["kind"] == "original") != (level["value"] is None or level["epsilon"] is None):
+        _curve("levels.precision_recall", level.precision_recall)
+        if (level.kind == "original") != (level.value is None or level.epsilon is None):
             raise ValueError("levels must have a value and an epsilon, but for the original")
 
 
-def _course(course: Document) -> None:
-    steps, counts = course["steps"], course["final_beliefs"].values()
-    bands = [band for band in (*course["belief"].values(), course["sensitivity"]) if band is not None]
-    if not steps or any(len(band) != len(course["quantiles"]) for band in bands) or len(course["quantiles"]) != 3:
+def _curve(name: str, curve: Curve) -> None:
+    _same(name, (curve.precision, curve.recall))
+
+
+def _course(course: Course) -> None:
+    bands = [band for band in (course.belief.d, course.belief.other, course.sensitivity) if band is not None]
+    if not course.steps or any(len(band) != len(course.quantiles) for band in bands) or len(course.quantiles) != 3:
         raise ValueError("course must have steps, and low, middle and high of every band")
-    _same("course", [steps, *(line for band in bands for line in band)])
-    _same("course.final_beliefs", counts)
-    if course["roc"]:
-        _same("course.roc", (course["roc"][name] for name in ("fpr", "tpr")))
+    _same("course", [course.steps, *(line for band in bands for line in band)])
+    _same("course.final_beliefs", (course.final_beliefs.d, course.final_beliefs.other))
+    if course.roc is not None:
+        _same("course.roc", (course.roc.fpr, course.roc.tpr))
 
 
 def _same(name: str, lists: Any) -> None:
@@ -223,18 +235,18 @@ def _same(name: str, lists: Any) -> None:
 def _with_trials(run: Run, place: Path) -> Run:
     """The folder's trials must be whole and the document's own; what a document lacks to be drawn comes from them."""
     settings, blocks = kept(place)
-    if dict(_known(settings)) != dict(_known(run.document["input"])):
+    if dict(_known(settings)) != dict(_known(plain(run.result.input))):
         raise ValueError(f"{place / FILE} holds another campaign than {_document_of(place).name}: run it again")
-    if run.kind != "audit" or run.document.get("course"):
+    if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
     from deniable.audit.course import course  # noqa: PLC0415 (only old records need it)
     from deniable.audit.trials import Trials  # noqa: PLC0415
 
     try:
-        trials = Trials.joined(blocks, run.document["measured"]["trials"])
+        trials = Trials.joined(blocks, run.result.measured.trials)
     except (KeyError, ValueError) as error:
         raise ValueError(f"{place / FILE} is not an audit's: {error}") from error
-    return Run(run.name, run.kind, {**run.document, "course": course(trials)})
+    return Run(run.name, run.result.replace(course=course(trials)))
 
 
 def _known(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import isfinite
+from typing import Any
 
-from deniable.document import Document
 from deniable.report.amounts import figure, share
+from deniable.results.attack_result import AttackResult
+from deniable.results.compare_result import CompareResult, LevelResult
 
 __all__ = [
     "Axis",
@@ -104,7 +106,7 @@ class Scale:
     limit: float | None
     note: str
 
-    def data(self) -> Document:
+    def data(self) -> dict[str, Any]:
         """For the machine-readable copy."""
         return asdict(self)
 
@@ -125,20 +127,20 @@ def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, 
     return _scale("Claim against measurement", axis, [*rows, measured], axis.at(claimed), note)
 
 
-def precision_scale(document: Document) -> Scale:
+def precision_scale(document: CompareResult) -> Scale:
     """A comparison's levels: the attack's average precision beside the most that each level's promise allows."""
     note = "Bars: measured, with limits over the repeats. Pale: the most that the level's promise allows."
-    rows = [_level(row) for row in document["levels"]]
+    rows = [_level(row) for row in document.levels]
     return _scale("What the attack achieves at each level of protection", _precision_axis(), rows, None, note)
 
 
-def attack_scale(document: Document) -> Scale:
+def attack_scale(document: AttackResult) -> Scale:
     """One model's attack, beside one that never sees the model."""
-    limits, blind = document["average_precision_interval"], document["blind"]
-    attack = Row("Attack", "measured", limits["low"], limits["high"], document["average_precision"]["mean"], True)
-    least, most = 0.5, max(blind["average_precision"], 0.5)
-    unseen = Row("Without the model", "exact", least, most, told=f"{blind['average_precision']:.2f}")
-    note = f"The attack's limits: {100 * document['input']['confidence']:.4g} % confidence, first repeat."
+    limits, blind = document.average_precision_interval, document.blind
+    attack = Row("Attack", "measured", limits.low, limits.high, document.average_precision.mean, True)
+    least, most = 0.5, max(blind.average_precision, 0.5)
+    unseen = Row("Without the model", "exact", least, most, told=f"{blind.average_precision:.2f}")
+    note = f"The attack's limits: {100 * document.input.confidence:.4g} % confidence, first repeat."
     return _scale("What the attack achieves", _precision_axis(), [attack, unseen], None, note)
 
 
@@ -148,14 +150,14 @@ def _precision_axis() -> Axis:
     return Axis(title, 0.5, 1.0, ticks, lambda value: f"{value:.2f}", "1")
 
 
-def _level(row: Document) -> Row:
-    precision = row["average_precision"]
-    low, high = (precision["mean"] if precision[key] is None else precision[key] for key in ("low", "high"))
-    allowed = 1.0 if row["epsilon"] is None else row["epsilon"]["average_precision_at_most"]
-    kind = {"original": "No protection", "central": "Central", "local": "Local"}[row["kind"]]
-    name = kind if row["value"] is None else f"{kind}, {row['name']}"
-    told = f"{precision['mean']:.2f}; accuracy {share(row['test_accuracy']['mean'])}"
-    return Row(name, row["kind"], low, high, precision["mean"], interval=True, told=told, allowed=allowed)
+def _level(row: LevelResult) -> Row:
+    precision = row.average_precision
+    low, high = (precision.mean if end is None else end for end in (precision.low, precision.high))
+    allowed = 1.0 if row.epsilon is None else row.epsilon.average_precision_at_most
+    kind = {"original": "No protection", "central": "Central", "local": "Local"}[row.kind]
+    name = kind if row.value is None else f"{kind}, {row.name}"
+    told = f"{precision.mean:.2f}; accuracy {share(row.test_accuracy.mean)}"
+    return Row(name, row.kind, low, high, precision.mean, interval=True, told=told, allowed=allowed)
 
 
 def _scale(title: str, axis: Axis, rows: list[Row], limit: float | None, note: str) -> Scale:

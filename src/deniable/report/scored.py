@@ -6,30 +6,32 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from deniable.document import Document
+from deniable.mechanisms import Training
 from deniable.numbers import as_given, counted, percent_as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture
 from deniable.report.observed import exact_curve, promised_line
 from deniable.report.origins import rerun
-from deniable.report.picture import GREEN, INK, MUTED, RED, Picture, axes, legend_above
+from deniable.report.picture import GREEN, INK, MUTED, RED, Data, Picture, axes, legend_above
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, claim_scale, epsilon_axis
 from deniable.report.tables import achieved, estimators, lower_bound, reach
+from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult
 
 __all__ = ["verdict_chapter"]
 
 
 def verdict_chapter(run: Run) -> Chapter:
     """Everything that is said and shown of a verdict on scores."""
-    document = run.document
-    given, name = document["input"], document["verdict"]
-    measured, sure = document["measured"], f"{100 * given['confidence']:.4g} % confidence"
-    bound, exact = measured["epsilon"]["lower_bound"], (document["exact"] or {}).get("epsilon")
-    shown = [given["claimed_epsilon"], exact, bound["value"], bound["upper"]]
-    axis = epsilon_axis(f"Epsilon at delta {short(given['delta'])}: 0 gives nothing away", shown)
-    row = Row("Shown by this attack", "measured", bound["value"], bound["upper"], interval=True, told=reach(bound))
+    document = run.result
+    assert isinstance(document, VerdictResult)
+    given, name = document.input, document.verdict
+    measured, sure = document.measured, f"{100 * given.confidence:.4g} % confidence"
+    bound, exact = measured.epsilon.lower_bound, document.exact.epsilon if document.exact else None
+    shown = [given.claimed_epsilon, exact, bound.value, bound.upper]
+    axis = epsilon_axis(f"Epsilon at delta {short(given.delta)}: 0 gives nothing away", shown)
+    row = Row("Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound))
     weak = words.claimed_protection(document)
     return Chapter(
         name=run.name,
@@ -37,34 +39,34 @@ def verdict_chapter(run: Run) -> Chapter:
         verdict=words.badge(name, weak),
         tone=words.tone(name, weak),
         sure=sure if name == "violated" else "",
-        promise=f"The release has epsilon {as_given(given['claimed_epsilon'])} at delta {short(given['delta'])}.",
-        measured=f"Scores of {counted(measured['members'], 'member')} and {counted(measured['others'], 'other')}, from "
-        f"an attack. They prove {_proven(measured['epsilon'])}.",
+        promise=f"The release has epsilon {as_given(given.claimed_epsilon)} at delta {short(given.delta)}.",
+        measured=f"Scores of {counted(measured.members, 'member')} and {counted(measured.others, 'other')}, from "
+        f"an attack. They prove {_proven(measured.epsilon)}.",
         meaning=words.scored_meaning(document),
-        text=document["verdict_text"],
+        text=document.verdict_text,
         cautions=tuple(words.scored_cautions(document)),
-        scale=claim_scale(axis, given["claimed_epsilon"], exact, row, f"Measured by {given['method']}, with {sure}."),
+        scale=claim_scale(axis, given.claimed_epsilon, exact, row, f"Measured by {given.method}, with {sure}."),
         parts=tuple(_parts(document)),
     )
 
 
-def _parts(document: Document) -> Iterator[Part]:
-    given, exact = document["input"], (document["exact"] or {}).get("epsilon")
-    pictures = (epsilon_picture(document, given["claimed_epsilon"], exact, given["delta"]), _rates(document))
-    tables = (estimators(document["measured"]["epsilon"]["estimators"]), achieved(document))
+def _parts(document: VerdictResult) -> Iterator[Part]:
+    given, exact = document.input, document.exact.epsilon if document.exact else None
+    pictures = (epsilon_picture(document.measured.epsilon, given.claimed_epsilon, exact, given.delta), _rates(document))
+    tables = (estimators(document.measured.epsilon.estimators), achieved(document))
     yield Part("Claimed and measured", pictures=pictures, tables=tables)
-    yield Part("What this rests on", tuple(document["notes"]), terms=tuple(_assumptions(document)))
+    yield Part("What this rests on", tuple(document.notes), terms=tuple(_assumptions(document)))
     yield rerun(document)
 
 
-def _proven(epsilon: Document) -> str:
-    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon["lower_bound"]["valid"] else "no epsilon"
+def _proven(epsilon: BoundsOnEpsilon) -> str:
+    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon.lower_bound.valid else "no epsilon"
 
 
-def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
+def _assumptions(document: VerdictResult) -> Iterator[tuple[str, str]]:
     yield "The scores", "Larger where membership is likelier."
-    trusted = document["measured"]["epsilon"]["lower_bound"]["assumptions"]
-    for text in (one["text"] for one in trusted if one["holds"] is None):
+    trusted = document.measured.epsilon.lower_bound.assumptions
+    for text in (one.text for one in trusted if one.holds is None):
         yield "Taken on trust", f"{text[0].upper()}{text[1:]}."
     yield "The attack", "Whoever made the scores. Consistent is no proof: a stronger attack may show more."
     yield (
@@ -73,14 +75,18 @@ def _assumptions(document: Document) -> Iterator[tuple[str, str]]:
     )
 
 
-def _rates(document: Document) -> Picture:
-    given = document["input"]
-    data = {
-        "tpr": document["measured"]["tpr"],
-        "claimed": promised_line(given["claimed_epsilon"], given["delta"]),
-        "exact": exact_curve(given) if given.get("noise") else None,
-    }
-    found = "; ".join(f"{row['value']:.3g} at {as_given(row['fpr'])}" for row in data["tpr"])
+def _exact_curve(given: VerdictInput) -> Data | None:
+    """Of the claimed training; None where the noise is not named."""
+    if given.noise is None or given.adjacency is None:
+        return None
+    return exact_curve(Training(given.noise, given.rate or 1.0, given.steps or 1, given.adjacency))
+
+
+def _rates(document: VerdictResult) -> Picture:
+    given, rates = document.input, document.measured.tpr
+    claimed = promised_line(given.claimed_epsilon, given.delta)
+    data = {"tpr": rates, "claimed": claimed, "exact": _exact_curve(given)}
+    found = "; ".join(f"{row.value:.3g} at {as_given(row.fpr)}" for row in rates)
     told = (
         "How many members the attack finds (up) when so many others are wrongly accused (right, on a logarithmic "
         "scale), with limits, beside the most that the claim allows."
@@ -88,14 +94,14 @@ def _rates(document: Document) -> Picture:
     return Picture("rates", "Members found at few wrong alarms", told, f"{told} {found}.", data, _draw_rates)
 
 
-def _draw_rates(data: Document) -> Figure:
+def _draw_rates(data: Data) -> Figure:
     drawing, found = axes("wrong alarms (false positive rate)", "members found (true positive rate)")
     for name, label, colour, style in (("claimed", "claimed at most", RED, "-."), ("exact", "exact", INK, "--")):
         if data[name] is not None:
             found.plot(data[name]["fpr"], data[name]["tpr"], color=colour, linestyle=style, label=label)
-    fpr, tpr = ([row[key] for row in data["tpr"]] for key in ("fpr", "value"))
-    reach = [[max(0.0, row["value"] - row["low"]) for row in data["tpr"]]]
-    reach += [[max(0.0, row["high"] - row["value"]) for row in data["tpr"]]]
+    fpr, tpr = [row.fpr for row in data["tpr"]], [row.value for row in data["tpr"]]
+    reach = [[max(0.0, row.value - row.low) for row in data["tpr"]]]
+    reach += [[max(0.0, row.high - row.value) for row in data["tpr"]]]
     found.errorbar(fpr, tpr, yerr=reach, fmt="o", color=GREEN, capsize=3, label="measured")
     found.plot([1e-4, 1], [1e-4, 1], ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xscale="log", xlim=(3e-4, 1), ylim=(0, 1.03))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from deniable.document import Document
+from deniable.results.shared import EpsilonBound
 
 __all__ = ["standing"]
 
 
-def standing(bound: Document) -> str:
+def standing(bound: EpsilonBound) -> str:
     """Whether an estimator's assumptions stand, and what its bound then is."""
-    failed = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is False]
+    failed = [assumption.text for assumption in bound.assumptions if assumption.holds is False]
     if failed:
         return f"does not apply: the scores speak against it ({failed[0]})"
-    if bound["kind"] == "credible":
-        return f"{100 * bound['credible']:.4g} % credible, no confidence statement"
-    trusted = [assumption["text"] for assumption in bound["assumptions"] if assumption["holds"] is None]
-    return f"if {'; and if '.join(trusted)}" if trusted else f"{100 * bound['confidence']:.4g} % confidence"
+    if bound.kind == "credible":
+        return f"{100 * (bound.credible or 0):.4g} % credible, no confidence statement"
+    trusted = [assumption.text for assumption in bound.assumptions if assumption.holds is None]
+    return f"if {'; and if '.join(trusted)}" if trusted else f"{100 * (bound.confidence or 0):.4g} % confidence"

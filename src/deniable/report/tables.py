@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from deniable.document import Document
 from deniable.numbers import ALMOST_ALL, as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing
 from deniable.report.words import deciding, rarely
+from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, Exposure
+from deniable.results.compare_result import CompareResult, LevelResult, RegionRow
+from deniable.results.shared import Ends, EpsilonBound, Limits, Spread
+from deniable.results.verdict_result import BoundsOnEpsilon, TprLimits, VerdictResult
 
 __all__ = [
     "achieved",
@@ -31,28 +34,25 @@ __all__ = [
 ]
 
 
-ANALYSES = ("rdp", "advanced", "naive")
-
-
-def scores(document: Document) -> Table:
+def scores(document: AuditResult) -> Table:
     """Promised, exact for the noise, measured: one row a score."""
-    claimed, exact, measured = document["claimed"], document["exact"], document["measured"]
-    belief, epsilon = measured["belief"], measured["epsilon"]
-    advantage, above = measured["advantage"], belief["violation_interval"]
-    confidence = f"{100 * epsilon['lower_bound']['confidence']:.4g} % limits"
+    claimed, exact, measured = document.claimed, document.exact, document.game
+    belief, epsilon = measured.belief, measured.epsilon
+    advantage, above = measured.advantage, belief.violation_interval
+    confidence = f"{100 * epsilon.lower_bound.confidence:.4g} % limits"
     rows = [
-        _row("Membership advantage", claimed["advantage"], exact["advantage"], advantage["value"], _limits(advantage)),
-        _row(belief_limit(document), claimed["belief"], exact["belief"], belief["max"]),
+        _row("Membership advantage", claimed.advantage, exact.advantage, advantage.value, _limits(advantage)),
+        _row(belief_limit(document), claimed.belief, exact.belief, belief.max),
         _row(
-            f"{belief_above(belief['bound'])}, share of trainings",
+            f"{belief_above(belief.bound)}, share of trainings",
             *may_exceed(document),
-            belief["violation_rate"],
+            belief.violation_rate,
             _limits(above),
         ),
         _row(
-            f"Epsilon at delta {short(exact['delta'])}",
-            claimed["epsilon"],
-            exact["epsilon"],
+            f"Epsilon at delta {short(exact.delta)}",
+            claimed.epsilon,
+            exact.epsilon,
             None,
             f"proven: at least {proven(document)}",
         ),
@@ -60,16 +60,16 @@ def scores(document: Document) -> Table:
     return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
 
 
-def belief_limit(document: Document) -> str:
+def belief_limit(document: AuditResult) -> str:
     """The name of the belief: promised and exact are limits that may be exceeded, measured is the largest."""
     return f"Belief (limits: but for {rarely(document)}; measured: the largest)"
 
 
-def may_exceed(document: Document) -> tuple[float | None, float | None]:
+def may_exceed(document: AuditResult) -> tuple[float | None, float | None]:
     """How often the belief may be exceeded: as promised, if a belief was; exactly, where the noise just allows it."""
-    claimed, exact = document["claimed"]["belief"], document["exact"]
-    kept = claimed is None or exact["belief"] > claimed - 1e-6
-    return exact["belief_failure"] if claimed is not None else None, exact["belief_failure"] if kept else None
+    claimed, exact = document.claimed.belief, document.exact
+    kept = claimed is None or exact.belief > claimed - 1e-6
+    return exact.belief_delta if claimed is not None else None, exact.belief_delta if kept else None
 
 
 def belief_above(bound: float) -> str:
@@ -78,23 +78,23 @@ def belief_above(bound: float) -> str:
     return "Belief above the one allowed" if bound >= 1 or shown == ALMOST_ALL else f"Belief above {shown}"
 
 
-def proven(document: Document) -> str:
+def proven(document: AuditResult) -> str:
     """The epsilon that an audit proves, for people: the largest of those that its verdict rests on."""
-    found, by = document["measured"]["epsilon"]["lower_bound"]["value"], deciding(document)
-    if found is None or (by is not None and by["value"] is None):
+    found, by = document.game.epsilon.lower_bound.value, deciding(document)
+    if found is None or (by is not None and by.value is None):
         return "any number"
-    return at_least(max(found, by["value"] if by else 0.0))
+    return at_least(max(found, (by.value or 0.0) if by else 0.0))
 
 
-def reach(bound: Document) -> str:
+def reach(bound: EpsilonBound) -> str:
     """What an attack shows of epsilon, from a limit rounded down to one rounded up."""
-    low, high = bound["value"], bound["upper"]
+    low, high = bound.value, bound.upper
     return "any number" if low is None else f"{at_least(low)} to {'any number' if high is None else at_most(high)}"
 
 
-def lower_bound(epsilon: Document) -> str:
+def lower_bound(epsilon: BoundsOnEpsilon) -> str:
     """The epsilon that scores prove, for people."""
-    value = epsilon["lower_bound"]["value"]
+    value = epsilon.lower_bound.value
     return "any number" if value is None else at_least(value)
 
 
@@ -102,29 +102,29 @@ def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") ->
     return name, figure(promised), figure(exact), figure(found), limits
 
 
-def _limits(found: Document) -> str:
-    return f"{figure(found['low'])} to {figure(found['high'])}"
+def _limits(found: Limits | Ends | TprLimits) -> str:
+    return f"{figure(found.low)} to {figure(found.high)}"
 
 
-def achieved(document: Document) -> Table:
+def achieved(document: VerdictResult) -> Table:
     """What an attack's scores achieve, each with its limits."""
-    measured = document["measured"]
-    named = {"Membership advantage": measured["advantage"], "AUC": measured["auc"]}
-    named |= {"Average precision": measured["average_precision"]}
-    named |= {f"Members found (TPR) at FPR {as_given(row['fpr'])}": row for row in measured["tpr"]}
-    rows = tuple((name, figure(found["value"]), _limits(found)) for name, found in named.items())
-    confidence = f"{100 * document['input']['confidence']:.4g} % limits"
+    measured = document.measured
+    named: dict[str, Limits | TprLimits] = {"Membership advantage": measured.advantage, "AUC": measured.auc}
+    named |= {"Average precision": measured.average_precision}
+    named |= {f"Members found (TPR) at FPR {as_given(row.fpr)}": row for row in measured.tpr}
+    rows = tuple((name, figure(found.value), _limits(found)) for name, found in named.items())
+    confidence = f"{100 * document.input.confidence:.4g} % limits"
     return Table("What the attack achieves", ("Score", "measured", confidence), rows)
 
 
-def estimators(bounds: Iterable[Document]) -> Table:
+def estimators(bounds: Iterable[EpsilonBound]) -> Table:
     """One row an estimator: what it shows, how sure, and whether its assumptions stand."""
     rows = tuple(
         (
-            bound["name"],
-            ("any number" if bound["value"] is None else at_least(bound["value"])) if bound["valid"] else "-",
-            (at_most(bound["upper"]) if bound["upper"] is not None else "any") if bound["valid"] else "-",
-            f"{bound['method']}; {standing(bound)}",
+            bound.name,
+            ("any number" if bound.value is None else at_least(bound.value)) if bound.valid else "-",
+            (at_most(bound.upper) if bound.upper is not None else "any") if bound.valid else "-",
+            f"{bound.method}; {standing(bound)}",
         )
         for bound in bounds
     )
@@ -133,30 +133,30 @@ def estimators(bounds: Iterable[Document]) -> Table:
     return Table("Epsilon by every estimator", head, rows, note, wordy=True)
 
 
-def estimates(epsilon: Document) -> Table:
+def estimates(epsilon: EpsilonMeasured) -> Table:
     """Epsilons that are read off the trainings and prove nothing."""
     named = {
-        "from the local sensitivities": epsilon["sensitivity"],
-        "from the largest belief": epsilon["belief"],
-        "from the advantage, exact for a Gaussian": epsilon["advantage"],
-        "from the advantage, classic formula (Bernau et al. 2021)": epsilon["advantage_theorem_3"],
+        "from the local sensitivities": epsilon.sensitivity,
+        "from the largest belief": epsilon.belief,
+        "from the advantage, exact for a Gaussian": epsilon.advantage,
+        "from the advantage, classic formula (Bernau et al. 2021)": epsilon.advantage_theorem_3,
     }
     rows = tuple((name, figure(value)) for name, value in named.items())
     return Table("Epsilon as others estimate it, without confidence", ("Estimate", "epsilon"), rows)
 
 
-def diagnostics(found: Document) -> Table:
+def diagnostics(found: Diagnostics) -> Table:
     """Every test of somebody else's training."""
     rows = tuple(
         (
-            test["name"],
-            "not applicable" if not test["checked"] else "passed" if test["passed"] else "FAILED",
-            f"{test['p_value']:.2g}",
-            test["sentence"] or f"seen: {_plain(test['observed'])}; expected: {_plain(test['expected'])}",
+            test.name,
+            "not applicable" if not test.checked else "passed" if test.passed else "FAILED",
+            f"{test.p_value:.2g}",
+            test.sentence or f"seen: {_plain(test.observed)}; expected: {_plain(test.expected)}",
         )
-        for test in found["tests"]
+        for test in found.tests
     )
-    note = f"A training as claimed fails any of them with probability at most {found['false_alarm_rate']:.2g}."
+    note = f"A training as claimed fails any of them with probability at most {found.false_alarm_rate:.2g}."
     return Table("Diagnostics", ("Test", "result", "p-value", "what was found"), rows, note, wordy=True)
 
 
@@ -164,57 +164,60 @@ def _plain(value: Any) -> str:
     return figure(value) if isinstance(value, int | float) else str(value)
 
 
-def exposed(found: Document) -> Table:
+def exposed(found: Exposure) -> Table:
     """The most exposed records."""
     rows = tuple(
         (
-            f"#{one['record']}",
-            str(one.get("label", "not shown")),
-            figure(one["change"]),
-            figure(one["advantage"]),
-            share(one["belief"]),
+            f"#{one.record}",
+            "not shown" if one.label is None else str(one.label),
+            figure(one.change),
+            figure(one.advantage),
+            share(one.belief),
         )
-        for one in found["most_exposed"]
+        for one in found.most_exposed
     )
     head = ("Record", "label", "what it changes", "advantage over it", "belief about it")
-    return Table("The most exposed records", head, rows, found["note"])
+    return Table("The most exposed records", head, rows, found.note)
 
 
-def levels(document: Document) -> Table:
+def levels(document: CompareResult) -> Table:
     """A comparison's levels."""
-    rows = tuple(tuple(_level(row)) for row in document["levels"])
+    rows = tuple(tuple(_level(row)) for row in document.levels)
     head = ("Level", "epsilon", "accuracy", "attack's AP", "blind AP", "attack shows epsilon of at least", "phi")
     note = (
-        f"Central epsilon: exact, at delta {short(document['delta'])}, of the steps really taken; local: the sum "
+        f"Central epsilon: exact, at delta {short(document.delta)}, of the steps really taken; local: the sum "
         "over a record's values. ±: standard deviation of one repeat. AP: average precision, 0.5 is guessing; blind: "
         "without the model."
     )
     return Table("Every level", head, rows, note)
 
 
-def _level(row: Document) -> Iterator[str]:
-    yield {"original": "no protection", "central": "central, ", "local": "local, "}[row["kind"]] + (
-        "" if row["value"] is None else row["name"]
+def _level(row: LevelResult) -> Iterator[str]:
+    yield {"original": "no protection", "central": "central, ", "local": "local, "}[row.kind] + (
+        "" if row.value is None else row.name
     )
-    promised = row["epsilon"]
-    yield "none" if promised is None else at_most(promised.get("record", promised["value"]))
-    for name in ("test_accuracy", "average_precision"):
-        spread = "" if row[name]["deviation"] is None else f" ± {row[name]['deviation']:.3f}"
-        yield f"{row[name]['mean']:.3f}{spread}"
-    yield f"{row['blind_average_precision']:.3f}"
-    lower = row["epsilon_lower_bound"]["value"]
+    promised = row.epsilon
+    yield "none" if promised is None else at_most(promised.value if promised.record is None else promised.record)
+    yield from (_with_spread(found) for found in (row.test_accuracy, row.average_precision))
+    yield f"{row.blind_average_precision:.3f}"
+    lower = row.epsilon_lower_bound.value
     yield "-" if lower is None else at_least(lower)
-    yield "-" if row["phi"] is None or row["value"] is None else f"{row['phi']:.2f}"
+    yield "-" if row.phi is None or row.value is None else f"{row.phi:.2f}"
 
 
-def regions(rows: Iterable[Document]) -> Table:
+def _with_spread(found: Spread) -> str:
+    spread = "" if found.deviation is None else f" ± {found.deviation:.3f}"
+    return f"{found.mean:.3f}{spread}"
+
+
+def regions(rows: Iterable[RegionRow]) -> Table:
     """The region of privacy in figures."""
     shown = tuple(
         (
-            figure(row["noise"]),
-            "-" if row["lower"] is None else at_least(row["lower"]),
-            at_most(row["exact"]),
-            *("-" if row["named"][name] is None else at_most(row["named"][name]) for name in ANALYSES),
+            figure(row.noise),
+            "-" if row.lower is None else at_least(row.lower),
+            at_most(row.exact),
+            *("-" if at is None else at_most(at) for at in (row.named.rdp, row.named.advanced, row.named.naive)),
         )
         for row in rows
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from deniable.checks import positive, probability, whole
+from deniable.checks import one_of, positive, probability, refuse, whole
 from deniable.mechanisms import Adjacency
 
 __all__ = ["Columns", "Course", "ModelFactory", "Neighbours", "TrainingSettings", "as_records"]
@@ -73,7 +73,7 @@ class TrainingSettings:
     optimizer: Optimizer = "sgd"
     rate: float = 1.0
     sensitivity: Sensitivity = "global"
-    adjacency: Adjacency = Adjacency.REPLACE
+    adjacency: Adjacency = field(kw_only=True)
     loss: str | Callable[[Tensor, Tensor], Tensor] = "cross-entropy"
     trials_per_block: int = 50
 
@@ -83,26 +83,20 @@ class TrainingSettings:
         for name in ("steps", "trials_per_block"):
             whole(name, getattr(self, name))
         if probability("rate", self.rate) == 0:
-            raise ValueError("rate must be a number above 0 and at most 1, got 0: no record would ever be drawn")
+            raise refuse("rate", self.rate, "a number above 0 and at most 1", "no record would ever be drawn")
         one_of("optimizer", self.optimizer, get_args(Optimizer))
         one_of("sensitivity", self.sensitivity, get_args(Sensitivity))
-        object.__setattr__(self, "adjacency", Adjacency(one_of("adjacency", self.adjacency, tuple(Adjacency))))
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
 
     @property
     def global_sensitivity(self) -> float:
         """The largest change of the clipped sum between neighbours (Bernau 2021, Section 5.1)."""
-        return 2 * self.clip if self.adjacency is Adjacency.REPLACE else self.clip
+        return self.adjacency.sensitivity(self.clip)
 
     @property
     def differentially_private(self) -> bool:
         """Whether the noise carries a guarantee; False with local sensitivity (erratum 8)."""
         return self.sensitivity == "global"
-
-
-def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")
-    return value
 
 
 class Columns(NamedTuple):

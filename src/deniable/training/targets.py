@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deniable.calibration import Target, calibrate
-from deniable.checks import positive, whole
+from deniable.calibration import calibrate
+from deniable.checks import one_of, positive, whole
 from deniable.data import Dataset
-from deniable.mechanisms import Adjacency, Gaussian, Mechanism
+from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
+from deniable.promises import Promise
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.models import check_fit
 from deniable.training.noise import RandomSource, SeededSource, SystemSource
 from deniable.training.release import filled, unpredictable
-from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records, one_of
+from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
 
 __all__ = ["Fitted", "Quality", "TargetSettings", "calibrated", "fit", "quality"]
 
@@ -71,12 +72,11 @@ class TargetSettings:
         """The release of the first `steps` (default: all) steps' gradients; None without noise: no guarantee."""
         if self.noise == 0:
             return None
-        step: Mechanism = Gaussian(self.noise)
-        rate = self.rate(records)
-        return (step if rate == 1 else step.subsampled(rate)).composed(self.steps(records) if steps is None else steps)
+        taken = self.steps(records) if steps is None else steps
+        return Training(self.noise, self.rate(records), taken, Adjacency.ADD_REMOVE, self.clip).mechanism
 
 
-def calibrated(settings: TargetSettings, target: Target, records: int) -> TargetSettings:
+def calibrated(settings: TargetSettings, promise: Promise, records: int) -> TargetSettings:
     """The settings with the least noise that keeps the promise over all planned epochs (`dn.calibrate`).
 
     Early stopping then spends less, never more.
@@ -85,7 +85,7 @@ def calibrated(settings: TargetSettings, target: Target, records: int) -> Target
     def release(noise: float) -> Mechanism:
         return replace(settings, noise=noise).mechanism(records) or Gaussian(noise)
 
-    return replace(settings, noise=calibrate(release, target, Adjacency.ADD_REMOVE).value)
+    return replace(settings, noise=calibrate(release, promise, Adjacency.ADD_REMOVE).value)
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,11 @@ async def _left(connection: Request) -> None:
 
 
 def _list(app: FastAPI, folder: Path | None) -> None:
+    @app.get("/fields.json", include_in_schema=False)
+    def list_fields() -> Any:
+        """What the page's form is made of."""
+        return models.page_fields()
+
     @app.get("/api/runs", response_model=models.Runs)
     def list_runs() -> Any:
         """The audits and comparisons in the folder that the server was given."""

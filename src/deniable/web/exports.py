@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deniable.document import Document
+from deniable.promises import PARAMETERS, SCORES, SPELLINGS, promise_in
+from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
 __all__ = ["command", "python"]
 
 
-_ORDER = (
-    *("belief", "advantage", "accuracy", "tpr", "ppv", "epsilon", "tvd", "gdp", "noise", "laplace"),
-    *("randomized_response", "mechanism", "categories", "features", "records", "batch", "epochs", "rate", "steps"),
-    *("prior", "fpr", "delta", "adjacency"),
-)
+_ORDER = (*SCORES, *RELEASES, "mechanism", *LOCAL, *COUNTED, *SAMPLED, *PARAMETERS, *SPELLINGS, "adjacency")
 
 
 def command(what: str, values: Mapping[str, Any]) -> str:
@@ -35,30 +33,30 @@ def python(what: str, document: Document) -> str:
         found = [
             "plan = dn.calibrate(",
             f"    lambda noise: {_unknown(given)},",
-            f"    {_target(given)},",
+            f"    {_promise(given)},",
             f'    "{adjacency}",',
             ")",
             "noise, loss = plan.value, plan.loss",
         ]
     scores = document["scores"]
-    bare = what == "explain" and bool({"epsilon", "gdp", "tvd"} & given.keys()) and scores["belief_failure"] > 0
+    bare = what == "explain" and bool({"epsilon", "gdp", "tvd"} & given.keys()) and scores["belief_delta"] > 0
     imports = ["import deniable as dn", *(["from deniable.bounds import any_release_belief"] if bare else [])]
-    return "\n".join([*imports, "", *found, *_scores(given, scores["belief_failure"], bare)])
+    return "\n".join([*imports, "", *found, *_scores(given, scores["belief_delta"], bare)])
 
 
-def _scores(given: Document, failure: float, bare: bool) -> list[str]:
-    delta, prior, fprs = given["delta"], given["prior"], given["fpr"]
-    any_release = f"any_release_belief(loss.epsilon, {failure!r}, {prior!r})"
-    return [
-        "scores = {",
-        f'    "epsilon": loss.epsilon({delta!r}),',
-        f'    "belief": {any_release if bare else f"loss.belief({delta!r}, {prior!r})"},',
-        '    "advantage": loss.advantage(),',
-        f'    "accuracy": loss.accuracy({prior!r}),',
-        f'    "tpr": [loss.tpr(fpr) for fpr in {fprs!r}],',
-        f'    "ppv": [loss.ppv(fpr, {prior!r}) for fpr in {fprs!r}],',
-        "}",
-    ]
+def _scores(given: Document, belief_delta: float, bare: bool) -> Iterator[str]:
+    yield "scores = {"
+    for name, score in sorted(SCORES.items(), key=lambda item: item[0] != "epsilon"):  # asked first, as by `explain`
+        at = {parameter: given.get(parameter, []) for parameter in score.asked_at()}
+        listed = score.repeated()
+        call = f"loss.{name}({', '.join(one if one == listed else repr(at[one]) for one in at)})"
+        if name == "belief" and bare:
+            call = f"any_release_belief(loss.epsilon, {belief_delta!r}, {given['prior']!r})"
+        if listed is not None:
+            call = f"[{call} for {listed} in {at[listed]!r}]"
+        if listed is None or at[listed]:
+            yield f'    "{name}": {call},'
+    yield "}"
 
 
 def _mechanism(given: Document) -> str:
@@ -95,14 +93,7 @@ def _answers(given: Document, epsilon: str) -> str:
     return f"dn.RandomizedResponse({epsilon}, {given['categories']}).composed({given['features']})"
 
 
-def _target(given: Document) -> str:
-    delta, prior, fpr = given["delta"], given["prior"], given["fpr"][0]
-    targets: dict[str, Callable[[float], str]] = {
-        "belief": lambda bound: f"dn.Belief({bound!r}, {delta!r}, {prior!r})",
-        "advantage": lambda bound: f"dn.Advantage({bound!r})",
-        "accuracy": lambda bound: f"dn.Accuracy({bound!r}, {prior!r})",
-        "tpr": lambda bound: f"dn.TruePositiveRate({bound!r}, {fpr!r})",
-        "ppv": lambda bound: f"dn.PositivePredictiveValue({bound!r}, {fpr!r}, {prior!r})",
-        "epsilon": lambda bound: f"dn.Epsilon({bound!r}, {delta!r})",
-    }
-    return next(build(given[name]) for name, build in targets.items() if name in given)
+def _promise(given: Document) -> str:
+    promise = promise_in(given)
+    arguments = promise.bound, *promise.parameters.values()
+    return f"dn.{type(promise).__name__}({', '.join(map(repr, arguments))})"

@@ -5,9 +5,15 @@ Wider ranges, and all the time it takes, are the command line's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import Field as Limits
+
+from deniable.fields import Field
+from deniable.promises import PARAMETERS, SCORES, SPELLINGS, Promise
+from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
 __all__ = [
     "ChooseDocument",
@@ -23,93 +29,80 @@ __all__ = [
     "Run",
     "Runs",
     "expected",
+    "page_fields",
 ]
 
 
-def _within(low: float, high: float, text: str) -> Any:
-    return Field(ge=low, le=high, allow_inf_nan=False, description=text)
+Attributes = dict[str, Any]
+"""Of a form: types and defaults by name, as `create_model` takes them."""
 
 
-def _from(low: int, high: int, text: str) -> Any:
-    return Field(ge=low, le=high, description=text)
+def _quick(field: Field) -> tuple[Any, None]:
+    """A field within the range that is quick, as an attribute that may be left out."""
+    assert field.slider is not None
+    (low, high), text = field.slider.quick, f"{field.letter}: {field.told(str)}"
+    if field.kind == "whole":
+        return Annotated[int | None, Limits(ge=int(low), le=int(high), description=text)], None
+    limits: dict[str, Any] = {"ge": low, "le": high, "allow_inf_nan": False}
+    if field.repeatable:
+        one = Annotated[float, Limits(**limits)]
+        return Annotated[list[one] | None, Limits(min_length=1, max_length=4, description=text)], None
+    return Annotated[float | None, Limits(**limits, description=text)], None
 
 
-def _share(text: str) -> Any:
-    return _within(1e-9, 1 - 1e-9, text)
+def _request(name: str, text: str, fields: Iterable[Field], words: Attributes, *, strict: bool) -> type[BaseModel]:
+    """A form with these fields; strict where values have types, as in a JSON body, and not where all are text."""
+    attributes: Attributes = {**words, **{field.name: _quick(field) for field in fields}}
+    return create_model(name, __config__=ConfigDict(strict=strict, extra="forbid"), __doc__=text, **attributes)
 
 
-Fpr = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class _Asked(BaseModel):
-    """The training, and what to answer about it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    rate: Annotated[float | None, _within(1e-7, 1, "Each record joins a step with this probability. Default 1.")] = None
-    steps: Annotated[int | None, _from(1, 10**7, "Number of training steps.")] = None
-    records: Annotated[int | None, _from(2, 10**9, "Number of training records; delta is 1/records unless given.")] = (
-        None
-    )
-    batch: Annotated[int | None, _from(1, 10**9, "Expected batch size: the rate is batch / records.")] = None
-    epochs: Annotated[
-        int | None, _from(1, 10**5, "Passes over the data: there are epochs x ceil(records / batch) steps.")
-    ] = None
-    categories: Annotated[int | None, _from(2, 10**6, "Possible values of each randomized answer. Default 2.")] = None
-    features: Annotated[int | None, _from(1, 2000, "Randomized answers per person. Default 1.")] = None
-    delta: Annotated[float | None, _within(0, 1, "Delta, and the probability that the belief is exceeded.")] = None
-    prior: Annotated[float | None, _share("Belief before the release; for one of k people 1/k. Default 0.5.")] = None
-    fpr: Annotated[
-        list[Fpr] | None, Field(min_length=1, max_length=4, description="False positive rates of an attack.")
-    ] = None
-    adjacency: Annotated[
+_COMMON = (*(SAMPLED | COUNTED | LOCAL | PARAMETERS | SPELLINGS).values(),)
+_ADJACENCY: Attributes = {
+    "adjacency": (
         Literal["add-remove", "replace", "zero-out"] | None,
-        Field(description="What neighbours are. Default add-remove."),
-    ] = None
-
-
-class ExplainRequest(_Asked):
-    """What was released: exactly one of epsilon, tvd, gdp, noise, laplace and randomized_response."""
-
-    epsilon: Annotated[float | None, _within(0, 100, "An (epsilon, delta)-DP guarantee.")] = None
-    tvd: Annotated[float | None, _within(0, 1, "A total variation (membership advantage) of at most this.")] = None
-    gdp: Annotated[float | None, _within(0, 100, "A mu-GDP guarantee.")] = None
-    noise: Annotated[
-        float | None, _within(0.2, 1e5, "Gaussian noise / sensitivity, of one release or of every step.")
-    ] = None
-    laplace: Annotated[float | None, _within(1e-2, 1e5, "Laplace noise: scale / sensitivity.")] = None
-    randomized_response: Annotated[float | None, _within(1e-3, 100, "Randomized response: epsilon of each answer.")] = (
-        None
+        Limits(None, description="What neighbours are. Default add-remove."),
     )
-
-
-class ChooseRequest(_Asked):
-    """The promise (exactly one of belief, advantage, accuracy, tpr, ppv and epsilon) and the training to keep it."""
-
-    belief: Annotated[float | None, _share("Nobody becomes more than so sure, except with probability delta.")] = None
-    advantage: Annotated[float | None, _share("No attack has TPR - FPR above this.")] = None
-    accuracy: Annotated[float | None, _share("No attack guesses membership right more often.")] = None
-    tpr: Annotated[float | None, _share("No attack finds a larger share of the members, at the one fpr given.")] = None
-    ppv: Annotated[
-        float | None, _share("At most this share of the accused are members, at the one fpr and the prior given.")
-    ] = None
-    epsilon: Annotated[float | None, _within(1e-3, 100, "(epsilon, delta)-DP.")] = None
-    mechanism: Annotated[
+}
+_MECHANISM: Attributes = {
+    "mechanism": (
         Literal["gaussian", "laplace", "randomized-response"] | None,
-        Field(description="A training with Gaussian noise (default), or a local mechanism in its place."),
-    ] = None
+        Limits(None, description="A training with Gaussian noise (default), or a local mechanism in its place."),
+    )
+}
+_EXPLAIN = (
+    f"What was released: exactly one of {', '.join(RELEASES)}.",
+    (*(release.field for release in RELEASES.values()), *_COMMON),
+    _ADJACENCY,
+)
+_CHOOSE = (
+    f"The promise (exactly one of {', '.join(SCORES)}) and the training to keep it.",
+    (*(score.field for score in SCORES.values()), *_COMMON),
+    {**_ADJACENCY, **_MECHANISM},
+)
+ExplainRequest = _request("ExplainRequest", *_EXPLAIN, strict=True)
+ChooseRequest = _request("ChooseRequest", *_CHOOSE, strict=True)
+ExplainQuery = _request("ExplainQuery", *_EXPLAIN, strict=False)
+ChooseQuery = _request("ChooseQuery", *_CHOOSE, strict=False)
 
 
-class ExplainQuery(ExplainRequest):
-    """The same in an address, where every value is text."""
+def page_fields() -> dict[str, Any]:
+    """What the page's form is made of: every field that has a slider, and what can be promised or given."""
+    promised = {name: score.field for name, score in SCORES.items()}
+    released = {name: release.field for name, release in RELEASES.items()}
+    fields = promised | released | COUNTED | LOCAL | PARAMETERS
+    return {
+        "fields": {name: _as_shown(field) for name, field in fields.items()},
+        "promises": {name: score.kind for name, score in SCORES.items()},
+        "releases": {name: RELEASES[name].kind for name in sorted(RELEASES, key=lambda name: name != "noise")},
+        "parameters": sorted(PARAMETERS, key=lambda name: _as_shown(fields[name])["stops"] is None),
+    }
 
-    model_config = ConfigDict(strict=False, extra="forbid")
 
-
-class ChooseQuery(ChooseRequest):
-    """The same in an address, where every value is text."""
-
-    model_config = ConfigDict(strict=False, extra="forbid")
+def _as_shown(field: Field) -> dict[str, Any]:
+    slider = field.slider
+    assert slider is not None
+    shown = {"label": slider.label, "help": slider.hint, "unit": "%" if slider.percent else "", "usual": slider.usual}
+    return {**shown, "stops": slider.stops, "scale": slider.scale, "whole": field.kind == "whole"}
 
 
 def expected(field: str | None, choosing: bool) -> str | None:
@@ -144,29 +137,18 @@ class Refusal(BaseModel):
     error: Problem
 
 
-class _Rate(BaseModel):
-    fpr: float
+def _score(name: str, score: type[Promise]) -> tuple[Any, Any]:
+    """The form of a score in a document: a number, null where it is infinite, or a list of them with parameters."""
+    if score.repeated() is None:
+        return (float if score.field.kind == "share" else float | None), ...
+    numbers: dict[str, Any] = dict.fromkeys((*score.asked_at(), name), (float, ...))
+    row = create_model(f"_{name.title()}", **numbers)
+    return list[row], []  # type: ignore[valid-type]
 
 
-class _Tpr(_Rate):
-    tpr: float
-
-
-class _Ppv(_Rate):
-    prior: float
-    ppv: float
-
-
-class _Scores(BaseModel):
-    epsilon: float | None
-    delta: float
-    belief: float
-    belief_failure: float
-    prior: float
-    advantage: float
-    accuracy: float
-    tpr: list[_Tpr]
-    ppv: list[_Ppv]
+_FORMS: Attributes = {name: _score(name, score) for name, score in SCORES.items()}
+_PARAMETERS: Attributes = dict.fromkeys(("delta", "prior", "belief_delta"), (float, ...))
+_Scores = create_model("_Scores", **_PARAMETERS, **_FORMS)
 
 
 class _Method(BaseModel):
@@ -181,9 +163,9 @@ class ExplainDocument(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
-    schema_: Annotated[str, Field(alias="schema")]
+    schema_: Annotated[str, Limits(alias="schema")]
     input: dict[str, Any]
-    scores: _Scores
+    scores: _Scores  # type: ignore[valid-type]
     errors: dict[str, float | None]
     method: str
     bounds: dict[str, dict[str, Any]]
@@ -211,7 +193,7 @@ class _Beliefs(BaseModel):
 class CurvesDocument(BaseModel):
     """The best attack's ROC curve, and shares of releases by the observer's belief, the person inside or outside."""
 
-    schema_: Annotated[str, Field(alias="schema")]
+    schema_: Annotated[str, Limits(alias="schema")]
     input: dict[str, Any]
     roc: _Roc
     beliefs: _Beliefs

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,11 @@ from types import FrameType
 from typing import Any
 
 from deniable import requests, rows
-from deniable.calibration import Target
+from deniable.checks import RefusedError
 from deniable.curves import curves
-from deniable.document import Document, Question, demands, explain, found, joined
+from deniable.document import Document, demands, explain, found, joined
 from deniable.mechanisms import Mechanism
+from deniable.promises import Promise, Question, resolve_spellings
 from deniable.web import exports
 from deniable.words import assessment, engineering, guessed, observed, promise_kept, setting, warning
 
@@ -88,8 +88,10 @@ def answer(kind: str, text: str, slot: int = 0) -> Answer:
     _current.slot, _current.ticks = slot, 0
     try:
         return 200, _encoded(_within_budget(_KINDS[kind], values))
+    except RefusedError as refused:
+        return 422, refusal(refused.field, values.get(refused.field or ""), str(refused))
     except ValueError as refused:
-        return 422, refusal(*_named(str(refused), values))
+        return 422, refusal(None, None, str(refused))
     except TooCostlyError:
         raise TooCostlyError(_too_costly(kind, values)) from None
 
@@ -111,14 +113,6 @@ def _encoded(document: Any) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _named(message: str, values: Values) -> tuple[str | None, Any, str]:
-    """The field that a refusal is about; the library spells fields as options of the command line."""
-    plain = re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), message)
-    field = re.match(r"[a-z_]+", plain)
-    known = field[0] if field and f"--{field[0]}".replace("_", "-") in message else None
-    return known, values.get(known) if known else None, plain
-
-
 def _too_costly(kind: str, values: Values) -> str:
     what = "choose" if kind in PARTS["choose"] + PARTS["plan-choose"] else "explain"
     command = exports.command(what, values)
@@ -130,26 +124,26 @@ def _explained(values: Values) -> Document:
 
 
 def _found(values: Values) -> Document:
-    target, training, question, given = _promise(values)
-    return found(training, target, question, given)
+    promise, training, question, given = _promise(values)
+    return found(training, promise, question, given)
 
 
 def _found_and_drawn(values: Values) -> Document:
-    target, training, question, given = _promise(values)
-    document = found(training, target, question, given)
+    promise, training, question, given = _promise(values)
+    document = found(training, promise, question, given)
     return {"document": document, "curves": curves(training(document["noise"]), question, given)}
 
 
 def _demands(values: Values) -> list[Document]:
-    target, training, question, _ = _promise(values)
-    return demands(training, target, question)
+    promise, training, question, _ = _promise(values)
+    return demands(training, promise, question)
 
 
-def _promise(values: Values) -> tuple[Target, Callable[[float], Mechanism], Question, dict[str, Any]]:
+def _promise(values: Values) -> tuple[Promise, Callable[[float], Mechanism], Question, dict[str, Any]]:
     asked, question = _asked(values)
-    target = requests.promised(asked, question)
-    training, given = requests.trained(asked, values.get("mechanism"))
-    return target, training, question, given
+    promise = requests.promised(asked, question)
+    training, given = requests.trained(asked, question, values.get("mechanism"))
+    return promise, training, question, given
 
 
 def _curves(values: Values) -> Document:
@@ -192,12 +186,13 @@ def put_together(kind: str, text: str, parts: Sequence[bytes]) -> bytes:
 
 def _release(values: Values) -> tuple[Mechanism, Question, dict[str, Any]]:
     asked, question = _asked(values)
-    mechanism, given = requests.described(asked, question.delta)
+    mechanism, given = requests.described(asked, question)
     return mechanism, question, given
 
 
 def _asked(values: Values) -> tuple[dict[str, Any], Question]:
-    asked = {name: tuple(value) if name == "fpr" else value for name, value in values.items()}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    asked = resolve_spellings(given)
     return asked, requests.question(asked, values.get("adjacency"))
 
 

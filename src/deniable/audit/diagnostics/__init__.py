@@ -22,7 +22,7 @@ from deniable.audit.diagnostics import dependence, ends, gradient, noise, sampli
 from deniable.audit.diagnostics.bare import CERTAIN, bare_noise
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.explanations import Explanation, explanation, sum_is_clipped
-from deniable.audit.diagnostics.sums import odd_multiples, unknown_sum
+from deniable.audit.diagnostics.sums import odd_multiples, provoked, unknown_sum
 from deniable.audit.residuals import Examined
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Examined", "Report", "diagnose"]
@@ -76,11 +76,14 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         gradient.mean(evidence),
         gradient.memory(evidence),
         gradient.share(evidence),
+        provoked(evidence),
         noise.noise_scale(evidence),
         shape.normality(evidence),
         dependence.layers(evidence, angles),
         gradient.updates(evidence),
+        gradient.post_processing(evidence),
         ends.final(evidence),
+        ends.undrawn(evidence),
     )
     failed = [test for test in tests if test.p_value < evidence.level]
     causes = [
@@ -135,7 +138,10 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     names = {test.name for test in failed}
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
     off = float(np.abs(by_layer - 1).max())
-    if "independent layers" in names and off < 0.1:
+    depends = next((test for test in failed if test.sentence == dependence.DEPENDS), None)
+    if depends is not None and depends.p_value < CERTAIN and ratio > ENOUGH:
+        follows = set(NOISE) - {depends.name}
+    elif "independent layers" in names and off < 0.1:
         follows = set(NOISE) - {"independent layers"}
     elif {"normality", "noise scale"} <= names and noise.is_even(evidence) and not noise.equally_long(evidence):
         # noise of another shape has another spread of its squares, and often another variance

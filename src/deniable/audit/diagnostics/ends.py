@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
 from deniable.audit.diagnostics.laws import binomial
 from deniable.audit.recipe import Adaptive
 from deniable.audit.updates import Ending
 
-__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "public", "steps", "unseen"]
+__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "public", "steps", "undrawn", "unseen"]
 
-PUBLIC, STEPS, FINAL = "public values", "number of steps", "final weights"
+PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
 NEVER = 1e-4
 """A coincidence of smaller probability is none."""
+ROUNDED = 1e-6
+"""Losses that differ by less are the same."""
+APART = 0.05
+"""Shares of moves in the final weights that differ by more are other ones."""
 
 
 def public(evidence: Evidence) -> Diagnosis:
@@ -28,6 +31,17 @@ def public(evidence: Evidence) -> Diagnosis:
     return found or Diagnosis(PUBLIC, 1.0, "the same", expected, checked=evidence.twins.repeatable)
 
 
+def undrawn(evidence: Evidence) -> Diagnosis:
+    """Records that no batch has drawn change nothing: no step, no public value, not the final weights."""
+    expected = "nothing changes with records that no batch has drawn"
+    twins = evidence.twins
+    if twins is None or not twins.repeatable or evidence.claim.rate == 1:
+        return Diagnosis(UNDRAWN, 1.0, "no such records", expected, checked=False)
+    found = twins.undrawn()
+    observed = found.split(":", maxsplit=1)[0] if found else "nothing changes"
+    return Diagnosis(UNDRAWN, float(not found), observed, expected, found)
+
+
 def steps(evidence: Evidence) -> Diagnosis:
     """As many as claimed, in every training."""
     taken, claimed = evidence.taken, evidence.claim.steps
@@ -35,8 +49,8 @@ def steps(evidence: Evidence) -> Diagnosis:
     if len(set(taken.tolist())) > 1:
         text, weakens = _why_steps_vary(evidence)
         return Diagnosis(STEPS, 0.0, f"{taken.min()} to {taken.max()} steps", expected, text, weakens=weakens)
-    if evidence.single is not None and (why := _stops_alone(evidence.single)):
-        return Diagnosis(STEPS, 0.0, "another number on a single record", expected, why)
+    if why := next(filter(None, map(_stops_alone, evidence.others[1:])), ""):
+        return Diagnosis(STEPS, 0.0, "another number on few records", expected, why)
     number = int(taken[0])
     text = f"the training takes {number} steps, {claimed} are claimed: "
     text += "every further step costs privacy" if number > claimed else "that is safe, but not what is claimed"
@@ -67,7 +81,7 @@ def _why_steps_vary(evidence: Evidence) -> tuple[str, bool | None]:
 
 
 def _stops_alone(single: Evidence) -> str:
-    """Why trainings on a single record take fewer steps than others on one, if it is a leak; else ""."""
+    """Why trainings on few records take fewer steps than others on as many, if it is a leak; else ""."""
     if len(set(single.taken.tolist())) == 1 or not (_skips_empty(single) or _stops_on_loss(single)):
         return ""
     return _why_steps_vary(single)[0]
@@ -126,7 +140,7 @@ def _follows_clean_count(evidence: Evidence) -> bool:
 
 
 def final(evidence: Evidence) -> Diagnosis:
-    """The final weights are those after the last step, or made of what was yielded."""
+    """The final weights are those after the last step, or made of what was yielded, alike in every training."""
     kinds, expected = evidence.trials.ending[:, 0], "the weights after the last step, or made of yielded ones"
     if (kinds == Ending.UNSEEN).all():
         return Diagnosis(FINAL, 1.0, "not shown", expected, checked=False)
@@ -136,27 +150,55 @@ def final(evidence: Evidence) -> Diagnosis:
             "clean): release the weights that the noisy steps lead to"
         )
         return Diagnosis(FINAL, 0.0, "a clean gradient is in them", expected, text)
-    # on a single record noise leads the loss up and down, so that the last weights are not always the best
-    if any(_best_by_loss(one.trials.ending, one) for one in (evidence, evidence.single) if one is not None):
+    for what, best in (("lowest loss", _best_by_loss), ("most right labels", _best_by_labels)):
+        if any(best(one) for one in evidence.others):
+            text = (
+                f"the final weights are those of the step with the {what} on the training's own records, a choice that "
+                "no noise hides: release the last ones, or choose on public data"
+            )
+            return Diagnosis(FINAL, 0.0, "the best of all steps", expected, text)
+    if any(_varies(one) for one in evidence.others):
         text = (
-            "the final weights are those of the step with the lowest loss on the training's own records, a choice that "
-            "no noise hides: release the last ones, or choose on public data"
+            "the final weights are those of one step, or an average of steps, in one training and of others in the "
+            "next, and nothing that was shown tells why: if the records decide, it is a leak; release the last "
+            "weights, or the same average in every training"
         )
-        return Diagnosis(FINAL, 0.0, "the best of all steps", expected, text)
-    odd = bool((kinds == Ending.OTHER).any())
-    observed = "made in an unknown way" if odd else "as expected"
-    return Diagnosis(FINAL, 1.0, observed, expected, checked=not odd)
+        return Diagnosis(FINAL, 0.0, "of other steps in other trainings", expected, text, weakens=None)
+    if (kinds == Ending.OTHER).any() or (kinds == Ending.CLEAN).any():
+        text = (
+            "the final weights are not those that the yielded gradients lead to by a rule that is known here, nor an "
+            "average of steps: what else is in them was not seen; show the weights as the last step leaves them"
+        )
+        return Diagnosis(FINAL, 0.0, "made in an unknown way", expected, text, weakens=None)
+    return Diagnosis(FINAL, 1.0, "as expected", expected)
 
 
-def _best_by_loss(endings: NDArray[np.int64], evidence: Evidence) -> bool:
-    """Whether in every training the final weights are those of lowest loss, and not always those of one step."""
-    earlier, last = endings[:, 0] == Ending.EARLIER, endings[:, 0] == Ending.LAST
-    if earlier.sum() < 3 or not (earlier | last).all() or len(set(endings[:, 1].tolist())) < 2:
-        return False
-    losses = evidence.trials.losses
-    lowest = losses.min(1) if evidence.steps else np.inf
-    best = np.where(earlier, losses.argmin(1) == endings[:, 1], evidence.trials.last_loss <= lowest)
-    return bool(best.all()) and bool((evidence.taken == evidence.steps).all())
+def _chosen(evidence: Evidence) -> bool:
+    """Whether the final weights are those of a step, other ones in other trainings."""
+    kinds, step = evidence.trials.ending.T
+    known = bool(np.isin(kinds, (Ending.EARLIER, Ending.LAST)).all()) and bool((evidence.taken == evidence.steps).all())
+    return known and int((kinds == Ending.EARLIER).sum()) >= 3 and len(set(step.tolist())) > 1
+
+
+def _best_by_loss(evidence: Evidence) -> bool:
+    """Whether in every training the final weights are those of lowest loss."""
+    return _chosen(evidence) and bool((evidence.trials.last_loss <= evidence.trials.losses.min(1) + ROUNDED).all())
+
+
+def _best_by_labels(evidence: Evidence) -> bool:
+    """Whether in every training no step labels more records rightly than the final weights, and some label fewer."""
+    right, last = evidence.trials.right, evidence.trials.last_right
+    return _chosen(evidence) and bool((last >= right.max(1)).all()) and int((last > right[:, -1]).sum()) >= 2
+
+
+def _varies(evidence: Evidence) -> bool:
+    """Whether trainings of equally many steps release other steps' weights, or other averages of them."""
+    kinds, step = evidence.trials.ending.T
+    shares = evidence.trials.shares[kinds == Ending.MIXED]
+    known = np.isin(kinds, (Ending.EARLIER, Ending.LAST, Ending.MIXED))
+    several = len(set(zip(kinds[known].tolist(), step[known].tolist(), strict=True))) > 1
+    apart = len(shares) > 1 and bool((np.ptp(shares, axis=0) > APART).any())
+    return (several or apart) and bool((evidence.taken == evidence.steps).all())
 
 
 def unseen(evidence: Evidence) -> Iterator[str]:
@@ -164,9 +206,11 @@ def unseen(evidence: Evidence) -> Iterator[str]:
     kinds = evidence.trials.ending[:, 0]
     if (kinds == Ending.UNSEEN).any():
         yield "the final weights (yield or return Released(weights))"
-    elif (kinds == Ending.OTHER).any():
-        yield "how the final weights are made of the steps"
     if evidence.twins is not None and not evidence.twins.repeatable:
         yield "public values and initial weights (trainings with the same seed do not repeat)"
+    if evidence.alone is not None and evidence.single is None:
+        yield "trainings on a single record (the training does not take so few)"
+    if evidence.gradient_fits and evidence.twins is not None and evidence.twins.provoked is None:
+        yield "records with other gradients than these (the training does not take them, or the model is too large)"
     if evidence.claim.recipe.augmentations > 1:
         yield "the gradients of augmented records (they cannot be recomputed)"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.audit.alternatives import VECTORS
-from deniable.audit.claim import Claim
+from deniable.audit.claim import RecipeTraining
 from deniable.audit.residuals import STEPWISE, Examined
 from deniable.mechanisms import Adjacency
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Diagnosis", "Evidence"]
 
 Array = NDArray[np.float64]
-EXACT = 1e-4
-"""The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Diagnosis:
 class Evidence:
     """All trials; every field of `Examined` gets the trials as its first axis."""
 
-    claim: Claim
+    claim: RecipeTraining
     layers: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     sketched: tuple[int, ...]
@@ -67,11 +64,13 @@ class Evidence:
     twins: Twins | None = None
     alone: Callable[[], Evidence | None] | None = None
     """Trains on single records; None where that fails."""
+    torn: Callable[[], Evidence | None] | None = None
+    """Trains on one record with every label, which leave nothing to learn; None where that fails."""
 
     @classmethod
     def of(
         cls,
-        claim: Claim,
+        claim: RecipeTraining,
         parameters: dict[str, tuple[int, ...]],
         sketched: list[int],
         members: Array,
@@ -80,6 +79,7 @@ class Evidence:
         level: float,
         twins: Twins | None = None,
         alone: Callable[[], Evidence | None] | None = None,
+        torn: Callable[[], Evidence | None] | None = None,
     ) -> Evidence:
         """Stack the trials; of trainings that took more steps than others, the first ones."""
         steps = min(int(one.taken) for one in examined)
@@ -95,12 +95,22 @@ class Evidence:
         taken = np.array([int(one.taken) for one in examined])
         later = np.concatenate([one.losses[steps:] for one in examined])
         layers, kept = tuple(parameters), tuple(sketched)
-        return cls(claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later, twins, alone)
+        stacked_all = claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later
+        return cls(*stacked_all, twins, alone, torn)
 
     @cached_property
     def single(self) -> Evidence | None:
         """Of trainings on a single record each, see `deniable.audit.diagnostics.bare`."""
         return None if self.alone is None else self.alone()
+
+    @cached_property
+    def others(self) -> list[Evidence]:
+        """These trials, and those on small sets of records, on which noise outweighs what can be learned.
+
+        There the loss goes up and down, so that choices show that are made by looking at it.
+        """
+        torn = None if self.torn is None else self.torn()
+        return [self, *(one for one in (self.single, torn) if one is not None)]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -126,12 +136,7 @@ class Evidence:
     @cached_property
     def gradient_fits(self) -> bool | None:
         """Whether twins differ by what the claimed gradients differ by, to rounding; None if it is not known."""
-        exact = None if self.twins is None else self.twins.exact
-        if exact is None:
-            return None
-        applied, clean = VECTORS.index("applied"), VECTORS.index("clean")
-        left = exact[applied, applied] - 2 * exact[applied, clean] + exact[clean, clean]
-        return bool(left <= EXACT * max(exact[applied, applied], exact[clean, clean]))
+        return None if self.twins is None else self.twins.fits
 
     def layer_noise(self) -> list[NDArray[np.float32]]:
         """The sketched noise of each layer, (trials, steps, coordinates)."""

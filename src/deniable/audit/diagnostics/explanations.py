@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from deniable.audit.alternatives import AFTER, CLIPS, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
 from deniable.audit.diagnostics.dependence import DEPENDS
 from deniable.audit.diagnostics.evidence import Evidence
+from deniable.audit.diagnostics.moving import moving_norm
 from deniable.mechanisms import Adjacency
 
-__all__ = ["ACCUMULATED", "CLAIMED", "Explanation", "explanation", "sum_is_clipped"]
+__all__ = ["ACCUMULATED", "CLAIMED", "Explanation", "explanation", "simplest", "sum_is_clipped"]
 
 Array = NDArray[np.float64]
 CLIPPING, MEAN, MEMORY, STEPS = "clipping per example", "mean zero", "no earlier gradient", "independent steps"
@@ -225,6 +226,9 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if _summed(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
+    roughly = best is None or best.left(exact) > CARRIED * _summed(CLAIMED).left(exact)
+    if roughly and (text := moving_norm(evidence.twins)):
+        return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)
 
 
@@ -237,11 +241,22 @@ def _fitting(evidence: Evidence, exact: Array) -> tuple[_Candidate | None, list[
         for one in candidates
         if one.name not in ("gradient", "clean", "noise") or one.left(exact) < CARRIED * claimed
     ]
+    # what is called safe must be summed exactly: a leak may be like it
+    candidates = [one for one in candidates if one.weakens or one.left(exact) <= max(CARRIED * claimed, rounding)]
     best = candidates[0]
     if best.left(exact) > max(EXPLAINED * claimed, rounding):
         return None, []
     most = 4 * best.left(exact) + 1e-3 * rounding
     return best, [one for one in candidates if one.left(exact) <= most]
+
+
+def simplest(evidence: Evidence, exact: Array) -> Explanation | None:
+    """The simplest candidate that twins' differences fit, without a look at the trials; None if none does."""
+    best, tied = _fitting(evidence, exact)
+    if best is None:
+        return None
+    chosen = min(tied, key=lambda one: (one.fitted, one.order))
+    return Explanation(chosen.about, chosen.sentence, 1.0, chosen.weakens, chosen.stretch, chosen.parts)
 
 
 def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[_Candidate]) -> Explanation:

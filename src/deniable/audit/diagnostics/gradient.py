@@ -11,13 +11,37 @@ from deniable.audit.diagnostics.laws import any_of, student
 from deniable.audit.residuals import DIRECTIONS
 from deniable.audit.updates import Rule
 
-__all__ = ["SHARE", "clipping", "compressed", "mean", "memory", "noise_mean", "odd_record", "share", "updates"]
+__all__ = [
+    "SHARE",
+    "clipping",
+    "compressed",
+    "mean",
+    "memory",
+    "noise_mean",
+    "odd_record",
+    "post_processing",
+    "share",
+    "updates",
+]
 
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
 SHARE = "one record's share"
+POST = "post-processing"
+FOLLOWS = "weights follow the gradient"
 ROUNDED = 1e-6
 """A loss that rises by less is the same."""
+RATE = 0.01
+"""Learning rates that differ by this share are other ones."""
+_WRONG = {
+    Rule.CLEAN: "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient",
+    Rule.OTHER: "the weights do not move by the yielded gradient: yield the very gradient that is applied",
+}
+_UNKNOWN_RULE = (
+    "the weights follow the yielded gradients, but by no rule that is known here (SGD with momentum and decay, Adam, "
+    "RMSprop, Adagrad, signs, largest numbers), so that it was not seen whether anything else moves them: audit with a "
+    "known rule"
+)
 
 
 def _per_trial(evidence: Evidence, direction: int) -> Array:
@@ -183,6 +207,14 @@ def share(evidence: Evidence) -> Diagnosis:
     return Diagnosis(SHARE, float(fits), "the same" if fits else "twin trainings differ otherwise", expected, text)
 
 
+def post_processing(evidence: Evidence) -> Diagnosis:
+    """The noisy sum is yielded as it is."""
+    post = None if evidence.twins is None else evidence.twins.post
+    if post is None:
+        return Diagnosis(POST, 1.0, "none that is known", "none")
+    return Diagnosis(POST, 0.0, "some, undone here", "none", post.sentence(evidence.layers), weakens=False)
+
+
 def _undone(evidence: Evidence) -> bool:
     """Whether weights stay in some steps that drew records, other ones in every training, and else the loss falls."""
     change, drawn = np.diff(evidence.trials.losses, axis=1), evidence.trials.batch.sum(2)[:, :-1] > 0
@@ -195,20 +227,44 @@ def updates(evidence: Evidence) -> Diagnosis:
     """The weights move by the gradient that was yielded, where the optimizer's rule is known."""
     rules = [Rule(int(rule)) for rule in evidence.trials.rule]
     names = {Rule.LINEAR: "SGD", Rule.ADAPTIVE: "Adam or the like", Rule.UNKNOWN: "an unknown rule", Rule.STILL: "none"}
-    if any(_undone(one) for one in (evidence, evidence.single) if one is not None):
+    if any(_undone(one) for one in evidence.others):
         text = (
             "some steps are not applied, and those that are never raise the loss on the training's own records: that "
             "loss decides, and no noise hides it; apply every step, or decide on public data"
         )
-        return Diagnosis("weights follow the gradient", 0.0, "some steps are undone", "a rule of the gradient", text)
-    wrong = [rule for rule in rules if rule in (Rule.CLEAN, Rule.OTHER)]
-    if not wrong:
-        common = max(set(rules), key=rules.count)
-        checked = common in (Rule.LINEAR, Rule.ADAPTIVE)
-        return Diagnosis("weights follow the gradient", 1.0, names[common], "a rule of the gradient", checked=checked)
-    sentence = {
-        Rule.CLEAN: "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient",
-        Rule.OTHER: "the weights do not move by the yielded gradient: yield the very gradient that is applied",
-    }[wrong[0]]
-    observed = f"in {len(wrong)} of {len(rules)} trainings they do not"
-    return Diagnosis("weights follow the gradient", 0.0, observed, "a rule of the gradient", sentence)
+        return Diagnosis(FOLLOWS, 0.0, "some steps are undone", "a rule of the gradient", text)
+    if wrong := [rule for rule in rules if rule in (Rule.CLEAN, Rule.OTHER)]:
+        observed = f"in {len(wrong)} of {len(rules)} trainings they do not"
+        return Diagnosis(FOLLOWS, 0.0, observed, "a rule of the gradient", _WRONG[wrong[0]])
+    varying = [found for one in evidence.others if (found := _varying_rates(one))]
+    if varying:
+        sentence, weakens = next((one for one in varying if one[1]), varying[0])
+        return Diagnosis(FOLLOWS, 0.0, "at other rates in other trainings", "one schedule", sentence, weakens=weakens)
+    if Rule.UNKNOWN in rules:
+        return Diagnosis(FOLLOWS, 0.0, "an unknown rule", "a rule of the gradient", _UNKNOWN_RULE, weakens=None)
+    common = max(set(rules), key=rules.count)
+    return Diagnosis(FOLLOWS, 1.0, names[common], "a rule of the gradient", checked=common is not Rule.STILL)
+
+
+def _varying_rates(evidence: Evidence) -> tuple[str, bool | None] | None:
+    """What changes the learning rate from step to step, if trainings differ in it, and whether it is a leak."""
+    rates, losses = evidence.trials.rates, evidence.trials.losses
+    known = np.isfinite(rates).all(1)
+    if known.sum() < 3 or rates.shape[1] < 3:
+        return None
+    rates, losses, lengths = rates[known], losses[known], evidence.trials.length_applied[known]
+    kinds = [rates * (lengths / evidence.trials.divisor[known]) ** power for power in (0, 1, 2)]
+    if any((np.ptp(one / one[:, :1], axis=0) <= RATE * (one / one[:, :1]).min(0)).all() for one in kinds):
+        return None  # one schedule, or one of the noisy gradient's length
+    falls = rates[:, 1:] < (1 - RATE) * rates[:, :-1]
+    later = np.concatenate([np.full((len(losses), 1), np.inf), losses[:, 1:-1]], axis=1)
+    before = losses[:, :-1], *(np.minimum.accumulate(each, axis=1) for each in (losses[:, :-1], later))
+    if falls.any() and any(bool((falls == (losses[:, 1:] >= best)).all()) for best in before):
+        return (
+            "the learning rate falls where the loss on the training's own records does not, which no noise hides: fix "
+            "it beforehand, or decide on public data"
+        ), True
+    return (
+        "the learning rate changes otherwise in one training than in the next, and nothing that was shown tells why: "
+        "if the records decide, it is a leak; fix its schedule beforehand"
+    ), None

@@ -21,6 +21,8 @@ MISSING = 0.2
 """Noise below this share of the claimed standard deviation is missing: what is left is the auditor's own."""
 NONE = 0.02
 """Noise of less is none."""
+ENOUGH = 0.9
+"""Noise of a single step that is less than this share of the claimed standard deviation is too little."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
 
@@ -56,7 +58,7 @@ def noise_scale(evidence: Evidence) -> Diagnosis:
         f"{overall:.4g} x the claimed standard deviation (layers and steps {low:.3g} to {high:.3g})",
         "1 x in every layer, step and trial",
         _scale_sentence(evidence, overall, _Scales(ratios[0], ratios[1], ratios[2], ratios[3], failing, uneven)),
-        weakens=below or uneven.p_value < part,
+        weakens=below or (uneven.p_value < part and (uneven.ratio < 1 or bool((ratios[3] < ENOUGH).any()))),
     )
 
 

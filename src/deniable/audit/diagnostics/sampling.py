@@ -42,10 +42,20 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
     p_value = any_of(
         binomial(sizes.sum(), (members * np.ones_like(sizes)).sum(), rate),
         normal((deviations - 1).sum() / spread),
+        _p_of_empty(sizes, members, rate),
     )
     smaller = sizes.mean() < (members * rate).mean() and not _fixed(sizes, members * rate)
     sentence = _size_sentence(sizes, members * rate, full)
+    if not full and not _fixed(sizes, members * rate) and _p_of_empty(sizes, members, rate) < evidence.level / 3:
+        sentence = f"batches are never empty, as some Poisson samples are, which tells of the records: {_SAMPLE}"
     return Diagnosis("batch sizes", p_value, observed, expected, sentence, weakens=not smaller)
+
+
+def _p_of_empty(sizes: Array, members: Array, rate: float) -> float:
+    """Of no batch being empty; 1 if one is. Every step has the chance of the largest data set, which is the least."""
+    if (sizes == 0).any():
+        return 1.0
+    return float((1 - (1 - rate) ** float(members.max())) ** sizes.size)
 
 
 def _fixed(sizes: Array, expected: Array) -> bool:

@@ -9,9 +9,12 @@ from scipy.special import chdtr
 
 from deniable.audit.diagnostics import gradient, noise
 from deniable.audit.diagnostics.evidence import Diagnosis, Evidence
+from deniable.audit.diagnostics.explanations import simplest
 from deniable.audit.twins import Probe
 
-__all__ = ["free_ratio", "unknown_sum"]
+__all__ = ["PROVOKED", "free_ratio", "provoked", "unknown_sum"]
+
+PROVOKED = "other records' shares"
 
 DEPENDS = 0.01
 """In clipping norms: what a record outside the batch, or another record, may change by rounding."""
@@ -48,6 +51,22 @@ def unknown_sum(evidence: Evidence, kept: Diagnosis, noises: list[Diagnosis]) ->
     if worse := _less_private(probe, ratio) or _later(evidence, ratio):
         return [replace(kept, sentence=worse, weakens=True)]
     return [_by_record(evidence, kept, ratio)]
+
+
+def provoked(evidence: Evidence) -> Diagnosis:
+    """On records with longer and shorter gradients than these, twins differ as claimed, too; no false alarm."""
+    twins = evidence.twins.provoked if evidence.twins is not None and evidence.gradient_fits else None
+    expected = "the difference of the claimed sums"
+    if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
+        return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
+    if twins.fits:
+        return Diagnosis(PROVOKED, 1.0, "the same", expected)
+    found, probe = simplest(replace(evidence, twins=twins), twins.exact), twins.probe()
+    worse = "" if probe is None else _less_private(probe, float("nan"))
+    judged = None if probe is None and not worse else bool(worse)
+    text, weakens = (found.sentence, found.weakens) if found is not None else (worse or UNKNOWN, judged)
+    about = "on records with longer or shorter gradients than these"
+    return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
 
 
 def _later(evidence: Evidence, ratio: float) -> str:

@@ -10,7 +10,7 @@ from deniable.bounds import classic_conversion, improved_conversion, rdp_epsilon
 from deniable.experiments.compare import Close, Known, Ordered, Printed
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, Run, Scale, Values
-from deniable.mechanisms import Gaussian, RandomizedResponse
+from deniable.mechanisms import Adjacency, Gaussian, RandomizedResponse
 
 __all__ = ["NOISES", "TABLE_1", "TABLE_2"]
 
@@ -116,9 +116,9 @@ def _accounted(data: str, noise: float) -> tuple[float, float]:
     """
     records, batch, epochs = SIZES[data]
     mechanism = Gaussian(noise).subsampled(batch / records).composed(epochs * records // batch)
-    curve = renyi_curve(mechanism)
+    curve = renyi_curve(mechanism, Adjacency.ADD_REMOVE)
     most = min(classic_conversion(order, curve(order), 1 / records) for order in ORDERS)
-    return rdp_epsilon(mechanism, 1 / records, conversion=improved_conversion), most
+    return rdp_epsilon(mechanism, 1 / records, Adjacency.ADD_REMOVE, conversion=improved_conversion), most
 
 
 def _central(run: Run) -> Values:

@@ -16,6 +16,8 @@ from deniable.experiments.compare import Claim, Comparison
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, legend, panels
 from deniable.experiments.games import available
 from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.results.compare_result import CompareResult, LevelResult
+from deniable.results.shared import Spread
 
 __all__ = ["Source", "figure"]
 
@@ -91,40 +93,40 @@ def _cores(run: Run) -> int:
     return run.size(1, os.cpu_count() or 1, os.cpu_count() or 1)
 
 
-def _kept(document: Values) -> Values:
-    levels = [_level(row) for row in document["levels"]]
-    given = document["input"]
+def _kept(result: CompareResult) -> Values:
+    levels = [_level(row) for row in result.levels]
+    given = result.input
     return {
-        "data": given["data"],
-        "classes": given["classes"],
-        "records": given["records"],
-        "repeats": given["repeats"],
-        "blind": document["blind"]["average_precision"]["mean"],
-        "chance": document["chance"]["stays_below"],
+        "data": given.data,
+        "classes": given.classes,
+        "records": given.records,
+        "repeats": given.repeats,
+        "blind": result.levels[0].blind_average_precision,
+        "chance": result.chance.stays_below,
         "original": levels[0],
         **{kind: [level for level in levels if level["kind"] == kind] for kind in KINDS},
     }
 
 
-def _level(row: Values) -> Values:
-    promised = row["epsilon"]
-    curve = row["precision_recall"]
-    thin = max(1, len(curve["recall"]) // CURVE_POINTS)
+def _level(row: LevelResult) -> Values:
+    promised, curve = row.epsilon, row.precision_recall
+    thin = max(1, len(curve.recall) // CURVE_POINTS)
+    lines = {"precision": curve.precision, "recall": curve.recall}
     return {
-        "kind": row["kind"],
-        "value": row["value"],
-        "epsilon": promised and promised["value"],
-        "record_epsilon": promised and promised.get("record", promised["value"]),
-        "phi": row["phi"],
-        "accuracy": _figures(row["test_accuracy"]),
-        "train_accuracy": row["train_accuracy"]["mean"],
-        "precision": _figures(row["average_precision"]),
-        "curve": {name: [round(value, 4) for value in values[::thin]] for name, values in curve.items()},
+        "kind": row.kind,
+        "value": row.value,
+        "epsilon": promised and promised.value,
+        "record_epsilon": promised and (promised.value if promised.record is None else promised.record),
+        "phi": row.phi,
+        "accuracy": _figures(row.test_accuracy),
+        "train_accuracy": row.train_accuracy.mean,
+        "precision": _figures(row.average_precision),
+        "curve": {name: [round(value, 4) for value in values[::thin]] for name, values in lines.items()},
     }
 
 
-def _figures(spread: Values) -> Values:
-    return {"mean": spread["mean"], "deviation": spread["deviation"]}
+def _figures(spread: Spread) -> Values:
+    return {"mean": spread.mean, "deviation": spread.deviation}
 
 
 def _compute(source: Source) -> Callable[[Run], Values]:

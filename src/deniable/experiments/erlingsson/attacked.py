@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
-from deniable.experiments.erlingsson.noise import ANALYSES, DELTA, NOISES, RATE, training
+from deniable.experiments.erlingsson.noise import ANALYSES, DELTA, NEIGHBOURS, NOISES, RATE, training
 from deniable.experiments.item import Run, Scale, Values
 from deniable.scores import privacy_loss
 
@@ -123,7 +123,7 @@ def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
 
     scored = [_scored(one) for one in repeats]
     tpr, tested = rates_at(scored)[f"{FPR:g}"], sum(len(one.members) for one in scored)
-    loss = privacy_loss(training(noise))
+    loss = privacy_loss(training(noise), NEIGHBOURS)
     return {
         "relative_accuracy": float(np.mean([one["train_accuracy"] for one in repeats])) / baseline,
         "tpr": tpr,

@@ -182,7 +182,7 @@ def _region(run: Run) -> Values:
         "noise": noises,
         **columns,
         "exact_epsilon": [limit.exact for limit in limits],
-        "rdp_epsilon": [limit.named["rdp"] for limit in limits],
+        "rdp_epsilon": [limit.named.rdp for limit in limits],
         "by_advantage": by_advantage,
         "advantage_less_3_errors": less,
     }

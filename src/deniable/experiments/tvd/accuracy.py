@@ -10,7 +10,7 @@ from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
 from deniable.experiments.item import Item, Run, Scale, Values
-from deniable.experiments.tvd.training import DELTA, sampled
+from deniable.experiments.tvd.training import DELTA, NEIGHBOURS, sampled
 from deniable.scores import privacy_loss
 
 __all__ = ["FIGURE_3"]
@@ -24,9 +24,9 @@ def _compute(run: Run) -> Values:
     return {
         "noise": noises,
         "batch_and_steps": [list(pair) for pair in PAIRS],
-        "dp": [[accuracy_from_dp(rdp_epsilon(one, DELTA), DELTA) for one in row] for row in releases],
-        "tvd": [[accuracy_from_tvd(kl_tvd(one)) for one in row] for row in releases],
-        "exact": [[float(privacy_loss(one).accuracy()) for one in row] for row in releases],
+        "dp": [[accuracy_from_dp(rdp_epsilon(one, DELTA, NEIGHBOURS), DELTA) for one in row] for row in releases],
+        "tvd": [[accuracy_from_tvd(kl_tvd(one, NEIGHBOURS)) for one in row] for row in releases],
+        "exact": [[float(privacy_loss(one, NEIGHBOURS).accuracy()) for one in row] for row in releases],
     }
 
 

@@ -14,11 +14,12 @@ from scipy.optimize import brentq
 
 from deniable.bounds import kl_tvd, rdp_epsilon
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
-from deniable.calibration import Accuracy, calibrate
+from deniable.calibration import calibrate
 from deniable.experiments.compare import Claim, Known, Ordered, Printed
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
 from deniable.experiments.item import Item, Run, Scale, Values
-from deniable.mechanisms import Gaussian, Mechanism
+from deniable.mechanisms import Adjacency, Gaussian, Mechanism
+from deniable.promises import Accuracy
 
 __all__ = ["DELTA", "FIGURE_4", "sampled"]
 
@@ -32,6 +33,9 @@ WAYS = {
     "exact": ("exact (ours)", GREEN, ":", 1.6),
 }
 """Thinner line upon thicker, since they may lie on each other."""
+
+
+NEIGHBOURS = Adjacency.ADD_REMOVE
 
 
 def sampled(noise: float, batch: int = BATCH, steps: int = STEPS) -> Mechanism:
@@ -51,11 +55,11 @@ def _up(noise: float) -> float:
 
 def _noises() -> dict[str, list[float]]:
     bounds: dict[str, Callable[[Mechanism], float]] = {
-        "dp": lambda release: accuracy_from_dp(rdp_epsilon(release, DELTA), DELTA),
-        "tvd": lambda release: accuracy_from_tvd(kl_tvd(release)),
+        "dp": lambda release: accuracy_from_dp(rdp_epsilon(release, DELTA, NEIGHBOURS), DELTA),
+        "tvd": lambda release: accuracy_from_tvd(kl_tvd(release, NEIGHBOURS)),
     }
     found = {name: [_least_noise(bound, target) for target in ACCURACIES] for name, bound in bounds.items()}
-    return {**found, "exact": [calibrate(sampled, Accuracy(target)).value for target in ACCURACIES]}
+    return {**found, "exact": [calibrate(sampled, Accuracy(target), NEIGHBOURS).value for target in ACCURACIES]}
 
 
 def _compute(run: Run) -> Values:
@@ -72,7 +76,9 @@ def _compute(run: Run) -> Values:
         "mia_accuracy": list(ACCURACIES),
         "least_noise": noises,
         "noise": rounded,
-        "printed_noise_keeps": [accuracy_from_tvd(kl_tvd(sampled(float(text)))) for text in PRINTED["noise"]["tvd"]],
+        "printed_noise_keeps": [
+            accuracy_from_tvd(kl_tvd(sampled(float(text)), NEIGHBOURS)) for text in PRINTED["noise"]["tvd"]
+        ],
         "training": _settings(run, 0.0),
         "course": {name: [course["train_accuracy"] for course in row] for name, row in histories.items()},
         "final": final,

@@ -159,7 +159,7 @@ function cell(tag, text, className = "") {
 
 function tiles(list, { figures, document: { input, scores } }) {
   const named = [
-    ["belief", scores.belief_failure >= 0.05 ? "How sure, but not always" : "How sure, at most"], ["accuracy", "Attack's right guesses"], ["advantage", "Attack's advantage"],
+    ["belief", scores.belief_delta >= 0.05 ? "How sure, but not always" : "How sure, at most"], ["accuracy", "Attack's right guesses"], ["advantage", "Attack's advantage"],
     ["noise", { laplace: "Laplace scale", "randomized-response": "Epsilon an answer" }[input.mechanism] ?? "Noise multiplier"],
     ["epsilon", "Epsilon"],
   ].filter(([name]) => name in figures);

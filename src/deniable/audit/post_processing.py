@@ -1,0 +1,115 @@
+"""What a training does to its noisy sum before it yields it, where that can be undone.
+
+A part that is left out (layers that are not trained, the mean of every row) is completed by what a training as claimed
+would have there: the clean sum and fresh noise of the auditor. Layers that are scaled are scaled back. If the result is
+as claimed, what was yielded is a function of it, so that it is as private (post-processing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from deniable.audit.recomputed import Recomputed, flat
+from deniable.audit.trainer import Seen
+
+__all__ = ["PostProcessing", "find_post_processing", "undo"]
+
+NOTHING, THERE = 1e-5, 1e-3
+"""The share of a vector below which a part of it is left out, and above which it is there."""
+PARTS = ("layer", "rows", "columns", "mean")
+"""What may be left out: the whole layer, the mean of each row, of each column, of all numbers."""
+_WORDS = {
+    "layer": "is zero",
+    "rows": "has rows of mean zero",
+    "columns": "has columns of mean zero",
+    "mean": "has mean zero",
+}
+
+
+@dataclass(frozen=True)
+class PostProcessing:
+    """Of each layer: the part that is left out ("" for none), and the factor of the rest."""
+
+    left_out: tuple[str, ...]
+    scales: tuple[float, ...]
+
+    def sentence(self, layers: tuple[str, ...]) -> str:
+        """What was done, in words."""
+        done = [
+            f"{layer} {_WORDS[part] if part else f'is scaled by {scale:.3g}'}"
+            for layer, part, scale in zip(layers, self.left_out, self.scales, strict=True)
+            if part or abs(scale - 1) > THERE
+        ]
+        about = f"the noisy gradient is changed after its noise ({', '.join(done[:6])})"
+        return f"{about}, which is safe (post-processing): yield it before that"
+
+
+def find_post_processing(pairs: list[tuple[Seen, Recomputed, Seen, Recomputed]]) -> PostProcessing | None:
+    """What was done to the sums of some pairs of twins; None if nothing that is known."""
+    if not pairs:
+        return None
+    first, found = pairs[0][:2]
+    clean = torch.split(found.clean, [s[0].numel() for s in first.sums], 1)
+    layers = [(s.double(), c.view_as(s).double()) for s, c in zip(first.sums, clean, strict=True)]
+    certain = {part for part in PARTS for s, c in layers if _is_out(s, part) and not _is_out(c, part, THERE)}
+    certain |= {"mean"} if certain & {"rows", "columns"} else set()
+    left_out = tuple(_left_out(s, c, certain) for s, c in layers)
+    if any(left_out):
+        return PostProcessing(left_out, (1.0,) * len(left_out))
+    scales = _scales(pairs)
+    return None if scales is None else PostProcessing(left_out, scales)
+
+
+def _left_out(shown: Tensor, clean: Tensor, certain: set[str]) -> str:
+    """The largest part that is left out; a whole layer only if its gradient is not zero by itself."""
+    fitting = [part for part in PARTS if part in certain and _is_out(shown, part)]
+    return next((part for part in fitting if part != "layer" or not _is_out(clean, part, THERE)), "")
+
+
+def _is_out(values: Tensor, part: str, most: float = NOTHING) -> bool:
+    """Whether a part of a layer (steps, ...) is zero; biases have no rows and columns."""
+    if part == "layer":
+        return not bool(values.any())
+    return (part == "mean" or values.dim() > 2) and bool(_component(values, part).norm() <= most * values.norm())
+
+
+def _component(values: Tensor, part: str) -> Tensor:
+    """(steps, ...) the part of a layer's values that may be left out."""
+    if part == "layer":
+        return values
+    if part == "mean":
+        every = tuple(range(1, values.dim()))
+        return values.mean(every, keepdim=True).expand_as(values)
+    axes = tuple(range(2, values.dim())) if part == "rows" else (1,)
+    return values.mean(axes, keepdim=True).expand_as(values)
+
+
+def _scales(pairs: list[tuple[Seen, Recomputed, Seen, Recomputed]]) -> tuple[float, ...] | None:
+    """The factor of each layer, if twins differ in each by one multiple of the claimed difference, not alike in all."""
+    sizes = [s[0].numel() for s in pairs[0][0].sums]
+    rows: list[list[Tensor]] = [[], []]
+    for one, mine, two, other in pairs:
+        steps = min(len(one), len(two))
+        rows[0].append((flat(one.sums)[:steps] - flat(two.sums)[:steps]).double())
+        rows[1].append((mine.clean[:steps] - other.clean[:steps]).double())
+    shown, claimed = (torch.split(torch.cat(each), sizes, 1) for each in rows)
+    scales = [float((s * c).sum() / c.square().sum().clamp(min=1e-300)) for s, c in zip(shown, claimed, strict=True)]
+    apart = max(scales) - min(scales) > THERE * max(scales)
+    fitting = all(bool((s - f * c).norm() <= THERE * s.norm()) for s, c, f in zip(shown, claimed, scales, strict=True))
+    return tuple(scales) if apart and fitting and min(scales) > THERE else None
+
+
+def undo(post: PostProcessing, seen: Seen, found: Recomputed, own: torch.Generator) -> Seen:
+    """The training as it would be without: `own` draws the noise of what was left out."""
+    sizes = [s[0].numel() for s in seen.sums]
+    drawn = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])
+    noise = drawn * found.sigma.unsqueeze(1)
+    whole = torch.split((found.clean + noise).float(), sizes, 1)
+    sums = [
+        s / scale + (_component(w.view_as(s), part) if part else 0.0)
+        for s, w, part, scale in zip(seen.sums, whole, post.left_out, post.scales, strict=True)
+    ]
+    return replace(seen, sums=sums, shown=seen.sums)

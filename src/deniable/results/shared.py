@@ -1,0 +1,152 @@
+"""Parts that results of several kinds have in common."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from deniable.results.base import Part
+
+__all__ = [
+    "Assumed",
+    "Claimed",
+    "Curve",
+    "Ends",
+    "EpsilonBound",
+    "Limits",
+    "PpvAt",
+    "Provenance",
+    "Scores",
+    "Spread",
+    "SuccessAt",
+    "TprAt",
+    "VerdictName",
+]
+
+VerdictName = Literal["violated", "other recipe", "consistent", "cannot judge"]
+
+
+class Limits(Part, frozen=True, kw_only=True):
+    """A measured value and the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Ends(Part, frozen=True, kw_only=True):
+    """The ends of an interval."""
+
+    low: float
+    high: float
+
+
+class Spread(Part, frozen=True, kw_only=True):
+    """The mean over repeats, limits of the mean, the deviation of one repeat (None of a single one), all values."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    deviation: float | None
+    values: tuple[float, ...]
+
+
+class TprAt(Part, frozen=True, kw_only=True):
+    """The largest true positive rate of any attack with this false positive rate."""
+
+    fpr: float
+    tpr: float
+
+
+class PpvAt(Part, frozen=True, kw_only=True):
+    """The largest share of members among those whom any attack with this false positive rate accuses."""
+
+    fpr: float
+    prior: float
+    ppv: float
+
+
+class SuccessAt(Part, frozen=True, kw_only=True):
+    """The largest success of an attack that succeeds with probability `baseline` without the release."""
+
+    baseline: float
+    success: float
+
+
+class Scores(Part, frozen=True, kw_only=True):
+    """What a mechanism allows at worst; epsilon is None where it is infinite."""
+
+    epsilon: float | None
+    delta: float
+    belief: float
+    belief_delta: float
+    """How often the belief may be exceeded."""
+    prior: float
+    advantage: float
+    accuracy: float
+    tpr: tuple[TprAt, ...] = ()
+    ppv: tuple[PpvAt, ...] = ()
+    success: tuple[SuccessAt, ...] = ()
+
+
+class Claimed(Part, frozen=True, kw_only=True):
+    """The promised scores; None where nothing is promised."""
+
+    belief: float | None
+    advantage: float | None
+    epsilon: float | None
+    delta: float
+
+
+class Assumed(Part, frozen=True, kw_only=True):
+    """What a bound rests on; `holds` is None where it is taken on trust, False where the scores speak against it."""
+
+    text: str
+    holds: bool | None
+    p_value: float | None
+
+
+class EpsilonBound(Part, frozen=True, kw_only=True):
+    """A lower bound on epsilon, and what it rests on; None stands for infinite or for nothing to say."""
+
+    name: str
+    method: str
+    rule: str | None
+    value: float | None
+    upper: float | None
+    """The most that this attack shows; no limit on the true epsilon."""
+    delta: float
+    mu: float | None
+    noise: float | None
+    confidence: float | None = None
+    credible: float | None = None
+    """In place of `confidence`, of a bound that makes no statement of confidence."""
+    kind: Literal["confidence", "credible"]
+    assumptions: tuple[Assumed, ...]
+    valid: bool
+    note: str | None = None
+
+
+class Curve(Part, frozen=True, kw_only=True):
+    """Points of a curve of precision over recall."""
+
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+
+
+class Provenance(Part, frozen=True, kw_only=True):
+    """Where a result comes from: the data as they were named, versions, and how to get the result again."""
+
+    versions: dict[str, str]
+    command: str | None = None
+    call: str | None = None
+    data: str | None = None
+    label: str | None = None
+    asked_classes: int | None = None
+    shape: tuple[int, ...] | None = None
+    classes: int | None = None
+    kind: str | None = None
+    weights: int | None = None
+    layers: tuple[str, ...] | None = None
+    usual_block: bool | None = None
+    usual_model: str | None = None
+    sha256: str | None = None

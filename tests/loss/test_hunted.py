@@ -1,0 +1,65 @@
+"""Calls that `make hunt` or an outsider found, each against another route."""
+
+from __future__ import annotations
+
+import pytest
+
+import deniable as dn
+from deniable.loss.grid import Grid
+
+G, PL = dn.Gaussian, dn.privacy_loss
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        dn.compose(dn.Laplace(10.0).composed(100), G(100.0).subsampled(0.01)),
+        dn.compose(dn.Pixelization(0.062026137063276414, 4, 4).composed(20), G(2.0549).subsampled(0.014363866)),
+        dn.compose(dn.ApproximateDP(0.1, 1e-6).composed(50), G(100.0).subsampled(0.5).composed(3)),
+    ],
+    ids=str,
+)
+def test_atoms_beside_a_faint_gaussian(release):
+    """Their moment function comes back beyond a line's end: .37749757 +- 4e-14 was .37748864 in the first one."""
+    found, proved = PL(release).advantage(), Grid(PL(release).pair.composition, 2**15).hockey_stick(0.0)
+    assert found >= proved.least
+    assert found.least <= proved
+
+
+def test_round_off_of_large_losses_is_no_privacy():
+    """K(1) came out as -.003 instead of 0, and Chernoff's bound on the advantage as .997."""
+    advantage = PL(G(0.001).subsampled(1 - 1e-16).composed(10**9), "replace").advantage()
+    assert advantage == 1
+    assert advantage.error < 1e-9
+
+
+def test_lines_that_cost_too_much_give_way_to_single_steps():
+    """Half of the steps have the person, and large losses tell: 1 - 1/4. The line alone took 5 s."""
+    accuracy = PL(G(0.001).subsampled(0.5).composed(2), "replace").accuracy(0.5)
+    assert accuracy == pytest.approx(0.875, rel=1e-9)
+    assert accuracy.error < 1e-9
+
+
+@pytest.mark.parametrize("step", [dn.RandomizedResponse(1.0, 100), dn.ApproximateDP(1e-15, 0.5), dn.Laplace(1e15)])
+def test_rates_that_underflow(step):
+    """Products of rates below the least number were NaN on the grid."""
+    advantage = PL(step.subsampled(1e-153).subsampled(1e-163).composed(2), "replace").advantage()
+    assert 0 <= advantage < 1e-9
+
+
+def test_a_bare_guarantee_beside_a_gaussian_far_out():
+    """ln 0 met an infinite round-off."""
+    assert PL(dn.compose(dn.TotalVariation(0.5), G(1.0))).delta(300.0) == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [lambda: G(1e-7), lambda: dn.Laplace(1e16), lambda: dn.GaussianDP(1e7)])
+def test_noise_beyond_all_use_is_refused(make):
+    with pytest.raises(ValueError, match="must be between"):
+        make()
+
+
+def test_tiny_losses_on_a_fine_grid():
+    """Round-off of a cell's masses hides where in the cell its losses are: 3.5117e-7 +- 4e-12 was 3.50514e-7."""
+    composition = PL(G(19.887001824458792).subsampled(1e-6).composed(157)).pair.composition
+    found = Grid(composition, 2**20).hockey_stick(-1.7829247864335618e-07)
+    assert found.least <= 3.505144782e-07 <= found

@@ -1,0 +1,77 @@
+"""Results: the same after JSON and back, refused with a place where they are not whole, and able to show themselves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from deniable.audit.scored import Asked, judge_scores
+from deniable.audit.scores_input import Scores
+from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result
+
+
+@pytest.fixture(scope="module")
+def verdict() -> VerdictResult:
+    generator = np.random.default_rng(0)
+    scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))
+    return judge_scores(scores, Asked(2.0, 1e-5, noise=2.0, rate=0.5, steps=3))
+
+
+def test_a_result_is_the_same_after_json_and_back(verdict: VerdictResult) -> None:
+    document = json.loads(verdict.to_json())
+    assert document["schema"] == "deniable/verdict/1"
+    assert read_result(document) == verdict
+    assert read_result(document).to_json() == verdict.to_json()
+
+
+def test_a_result_is_frozen(verdict: VerdictResult) -> None:
+    with pytest.raises(AttributeError):
+        verdict.verdict = "consistent"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda found: found.pop("input"), "input is missing"),
+        (lambda found: found["measured"].pop("auc"), "measured.auc is missing"),
+        (lambda found: found["measured"].update(trials="many"), "measured.trials must be a whole number, got a text"),
+        (lambda found: found["measured"].update(trials=True), "measured.trials must be a whole number, got true"),
+        (lambda found: found.update(verdict="fine"), "verdict: invalid enum value 'fine'"),
+        (lambda found: found.update(schema="deniable/verdict/2"), "of a newer version of deniable"),
+        (lambda found: found.update(schema="deniable/verdict/0"), "of an older version of deniable"),
+        (lambda found: found.update(schema="other/verdict/1"), "wanted is one of deniable/explain/2"),
+    ],
+)
+def test_what_is_not_whole_is_refused_with_its_place(verdict: VerdictResult, change: Any, said: str) -> None:
+    document = json.loads(verdict.to_json())
+    change(document)
+    with pytest.raises(UnreadableError) as refused:
+        read_result(document)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_kind_has_a_schema_from_its_fields(kind: str) -> None:
+    schema = json_schema(kind)
+    (name,) = {RESULTS[kind].__name__}
+    shown = schema["$defs"][name]["properties"]
+    assert set(shown) == {"schema", *(field.encode_name for field in msgspec.structs.fields(RESULTS[kind]))}
+    json.dumps(schema)
+
+
+def test_a_result_shows_itself(verdict: VerdictResult, tmp_path: Any) -> None:
+    assert verdict.verdict in verdict.summary().lower()
+    assert len(repr(verdict)) < 120
+    assert verdict.verdict_text in verdict.summary()
+    hostile = verdict.replace(verdict_text="<script>alert(1)</script>")
+    assert "<script" not in hostile._repr_html_()
+    assert verdict.pictures() == ("epsilon-estimators", "rates")
+    assert verdict.plot("rates").get_axes()
+    with pytest.raises(ValueError, match="name must be one of epsilon-estimators, rates"):
+        verdict.plot("roc")
+    assert verdict.verdict_text in verdict.report(tmp_path / "page.html").read_text()
+    assert read_result(json.loads(verdict.save(tmp_path / "verdict.json").read_text())) == verdict

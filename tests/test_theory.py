@@ -19,7 +19,8 @@ _CITED = re.compile(rf"\b({_NAME})(?:(?:, and|,| and) {_NAME})*(?: et al\.)?,? \
 _LEMMAS = re.compile(r"\bLemmas? ((?:[A-Z]\d+(?:, | and | to |, and )?)+)")
 _ERRATA = re.compile(r"\b[Ee]rrat(?:um|a) (\d+(?:(?:, | and )\d+)*)")
 _BARE = re.compile(r"(?<![\d.,\w#-])00[0-4](?=['’]s\b|[;:)]| (?:[A-Z(]|to 004))|ERRATA")
-_NO_SOURCE = {"Python", "Commission", "Seeded", "Copyright", "January", "December", "VLDB", "Census", "In", "NIST"}
+_MONTHS = "January February March April May June July August September October November December"
+_NO_SOURCE = {"Python", "Commission", "Copyright", "VLDB", "Census", "NIST", *_MONTHS.split()}
 
 
 def cited_keys(text: str) -> set[str]:

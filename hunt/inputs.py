@@ -222,7 +222,7 @@ def _described(draw: random.Random, command: str) -> list[str]:
             return ["no:where", "nowhere.npz"]
         case "report":
             return [draw.choice(("nowhere", ".", "/dev/null", "nowhere.json", "\0", "x" * 5000))]
-    return [draw.choice(("digits", "all", "tvd", "000"))]
+    return [draw.choice(("digits", "all", "tvd", "d53"))]
 
 
 def _number(draw: random.Random) -> str:

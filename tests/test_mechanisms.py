@@ -83,7 +83,7 @@ def test_unlike_mechanisms_with_the_same_number_differ():
 
 
 def test_retention_half_is_ln_3():
-    """seed_numbers.json, dbsec_local_epsilon; 003 Eq. 1."""
+    """seed_numbers.json, dbsec_local_epsilon; Bernau 2021b, Eq. 1."""
     assert dn.RandomizedResponse.from_retention(0.5).epsilon == pytest.approx(log(3), rel=1e-15)
 
 
@@ -95,7 +95,7 @@ def test_retention_gives_the_ratio_of_truth_to_lie(retention, categories):
 
 
 def test_pixelization_scale():
-    """003 Section 2.1 and ERRATA 17: 255 m / (b^2 eps)."""
+    """Bernau 2021b, Section 2.1 and erratum 17: 255 m / (b^2 eps)."""
     assert dn.Pixelization(epsilon=0.5, pixels=16, cell=4).scale == 255 * 16 / (16 * 0.5)
 
 

@@ -230,7 +230,7 @@ def test_ppv_is_bayes_of_the_rates():
 
 
 def test_belief_of_a_pure_guarantee():
-    """001 Theorem 2: e^eps / (1 + e^eps) at prior 1/2, never exceeded."""
+    """Bernau 2021, Theorem 2: e^eps / (1 + e^eps) at prior 1/2, never exceeded."""
     for epsilon in (0.1, 1.0, 5.0):
         assert dn.privacy_loss(dn.ApproximateDP(epsilon)).belief(0.0) == pytest.approx(1 / (1 + exp(-epsilon)))
         assert dn.privacy_loss(dn.RandomizedResponse(epsilon)).belief(1e-9) == pytest.approx(1 / (1 + exp(-epsilon)))

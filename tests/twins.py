@@ -69,7 +69,7 @@ def _sign_changes(gain: Density, marks: Sequence[float]) -> set[mpf]:
 
 
 def gaussian_stick(mu: float, k: float) -> mpf:
-    """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu), ERRATA 3."""
+    """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu), erratum 3."""
     with mp.workdps(DIGITS + 30):
         m, kk = mpf(mu), mpf(k)
         return mp.ncdf(m / 2 - kk / m) - mp.exp(kk) * mp.ncdf(-m / 2 - kk / m)

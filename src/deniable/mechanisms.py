@@ -115,7 +115,7 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def from_retention(cls, retention: float, categories: int = 2) -> RandomizedResponse:
-        """Keep the true value with probability `retention`, else draw uniformly (003 Eq. 1, two coins)."""
+        """Keep the true value with probability `retention`, else draw uniformly (Bernau 2021b, Eq. 1, two coins)."""
         probability("retention", retention, open_ends=True)
         whole("categories", categories, low=2)
         lie = (1 - retention) / categories
@@ -126,7 +126,7 @@ class RandomizedResponse(Mechanism):
 class Pixelization(Mechanism):
     """Averages cells of `cell` x `cell` pixels and adds Laplace noise of scale 255 pixels / (cell^2 epsilon).
 
-    Hides any change of up to `pixels` pixels of an image (003 Section 2.1, after Fan 2018; ERRATA 17).
+    Hides any change of up to `pixels` pixels of an image (Bernau 2021b, Section 2.1, after Fan 2018; erratum 17).
     """
 
     epsilon: float
@@ -158,7 +158,7 @@ class ApproximateDP(Mechanism):
 
 @dataclass(frozen=True)
 class TotalVariation(Mechanism):
-    """A bare alpha-TVD guarantee (002 Definition 3)."""
+    """A bare alpha-TVD guarantee (Jia 2023, Definition 3)."""
 
     alpha: float
 

@@ -33,7 +33,7 @@ def calibrate_by(
     """The least noise with which analysis `name` (one of `METHODS`) proves the promise.
 
     The analysis turns the release into a bare guarantee at `delta`, and the guarantee is scored like any release. For
-    a belief that would not do (ERRATA 4): there the analysis must bound the tail of the loss itself. The result keeps
+    a belief that would not do (erratum 4): there the analysis must bound the tail of the loss itself. The result keeps
     the promise and is at most 1e-6 of itself too large. Raises `InapplicableError` where the analysis has no form for
     the mechanism, or no noise up to 1e9 will do.
     """

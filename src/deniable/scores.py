@@ -39,7 +39,10 @@ def posterior(loss: float, prior: float = 0.5) -> float:
 
 
 def beliefs(loss: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
-    """The posterior belief after each loss, such as an observer's log-likelihood ratio (001 Lemma 1, for any prior)."""
+    """The posterior belief after each loss, such as an observer's log-likelihood ratio.
+
+    Bernau 2021, Lemma 1, for any prior.
+    """
     start = logit(probability("prior", prior, open_ends=True))
     return np.asarray(expit(start + np.asarray(loss, dtype=np.float64)))
 
@@ -110,7 +113,10 @@ class PrivacyLoss:
 
     @ends_in_time
     def advantage(self) -> Upper:
-        """Membership advantage of the strongest observer = total variation = TPR - FPR at best (002; ERRATA 11)."""
+        """Membership advantage of the strongest observer = total variation = TPR - FPR at best.
+
+        Jia 2023; erratum 11.
+        """
         return self.pair.hockey_stick(0.0)
 
     @ends_in_time
@@ -230,9 +236,9 @@ class PrivacyLoss:
 
     @ends_in_time
     def belief(self, delta: float, prior: float = 0.5) -> Upper:
-        """The posterior belief in membership that is exceeded with probability at most `delta` (ERRATA 4).
+        """The posterior belief in membership that is exceeded with probability at most `delta` (erratum 4).
 
-        Exact, from the quantile of the loss; 001 Theorem 2 instead reads the belief off (epsilon, delta).
+        Exact, from the quantile of the loss; Bernau 2021, Theorem 2 instead reads the belief off (epsilon, delta).
         """
         probability("delta", delta)
         probability("prior", prior)

@@ -1,4 +1,4 @@
-"""How well an attack does (precision and recall, rates, advantage), and what its defeat costs (003's phi).
+"""How well an attack does (precision and recall, rates, advantage), and what its defeat costs (Bernau 2021b's phi).
 
 Scores are higher for likelier members. Records with equal scores are accused together or not at all, so no curve has a
 point inside a tie and the order of the records never matters.
@@ -55,7 +55,7 @@ def precision_recall(scores: ArrayLike, member: ArrayLike) -> PrecisionRecall:
 
 
 def average_precision(scores: ArrayLike, member: ArrayLike) -> float:
-    """sum over thresholds of (recall gained) x precision, without interpolation (003 Section 3.1).
+    """sum over thresholds of (recall gained) x precision, without interpolation (Bernau 2021b, Section 3.1).
 
     Scores that say nothing (all equal) have the share of members: 0.5 on a balanced set.
     """
@@ -140,7 +140,8 @@ def phi(
     classes: int,
     baseline_precision: float = 0.5,
 ) -> float | None:
-    """003 Section 3.2: the relative gain in privacy over the relative loss in accuracy, from 0 to 2 (ERRATA 16).
+    """Bernau 2021b, Section 3.2: the relative gain in privacy over the relative loss in accuracy, from 0 to 2 (erratum
+    16).
 
     ``min(2, max(0, (AP_orig - AP)(ACC_orig - 1/C)) / max(0, (ACC_orig - ACC)(AP_orig - 0.5)))``. Above 1 more privacy
     is gained than accuracy lost. AP that does not fall gives 0, even if the accuracy rises; AP that falls while the

@@ -75,7 +75,7 @@ def test_every_kind_of_campaign_runs(settings: dict[str, Any]) -> None:
     assert np.isfinite(document.measured.advantage.value)
 
 
-# seed_numbers.json: advantage .2562 with RDP-calibrated noise at belief .9, delta .01 (ERRATA 6)
+# seed_numbers.json: advantage .2562 with RDP-calibrated noise at belief .9, delta .01 (erratum 6)
 def test_calibration_as_in_the_seeds() -> None:
     settings: dict[str, Any] = {**TINY, "steps": 30, "sensitivity": "local", "trials": 5}
     document = dn.audit("digits", belief=0.9, delta=0.01, calibration="rdp", processes=1, **settings)

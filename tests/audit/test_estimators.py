@@ -82,7 +82,7 @@ def test_fixed_threshold_by_hand() -> None:
     assert estimate(Advantage(DELTA), scores, Fixed()).value < estimate(Region(DELTA), scores, Fixed()).value
 
 
-# 004 Table 2 and ERRATA 15: the rate form is much tighter on the same counts
+# Erlingsson 2019, Table 2 and erratum 15: the rate form is much tighter on the same counts
 def test_the_seeds_own_attack() -> None:
     errors = Errors(500, 10000, 9400, 10000)
     weak, strong = (read(reading(1e-5), Limits.of(errors, 0.95)).value for reading in (Advantage, Region))

@@ -22,7 +22,7 @@ def phi(x: float) -> float:
 
 
 def naive_gaussian_epsilon(mu: float, delta: float) -> float:
-    """ERRATA 3's formula, solved."""
+    """erratum 3's formula, solved."""
 
     def excess(epsilon: float) -> float:
         return phi(mu / 2 - epsilon / mu) - exp(epsilon) * phi(-mu / 2 - epsilon / mu) - delta

@@ -73,7 +73,10 @@ def test_rates_on_the_trade_off_curve_give_epsilon_back(epsilon, delta, fpr):
 
 
 def test_erlingsson_table_2_by_the_advantage_form():
-    """004 Table 2 from Table 1's TPRs at 5 % FPR; the rate form finds more on the same counts (ERRATA 15)."""
+    """Erlingsson 2019, Table 2 from Table 1's TPRs at 5 % FPR; the rate form finds more on the same counts.
+
+    Erratum 15.
+    """
     for tpr, printed in ((0.053, 0.003), (0.056, 0.006), (0.089, 0.04)):
         assert least_epsilon_erlingsson(tpr - 0.05, 1e-5) == pytest.approx(
             printed, abs=0.0005 if printed < 0.01 else 0.005

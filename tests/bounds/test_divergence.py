@@ -29,7 +29,7 @@ def test_the_smaller_of_two_inequalities(divergence):
 
 
 def test_the_change_comes_before_two():
-    """002 changes at KL = 2; the curves cross at 1.594, and between the rule costs something (ERRATA 14)."""
+    """Jia 2023 changes at KL = 2; the curves cross at 1.594, and between the rule costs something (erratum 14)."""
     assert kl_to_tvd(1.8) < sqrt(1.8 / 2)
 
 

@@ -70,7 +70,7 @@ def test_theorem_3_by_hand():
     assert epsilon_to_advantage(2.2, 0.01) == pytest.approx(
         2 * ndtr(2.2 / (2 * sqrt(2 * log(125)))) - 1, rel=1e-13, abs=0
     )
-    assert epsilon_to_advantage(log(9), 0.01) == pytest.approx(0.2763, abs=5e-5)  # ERRATA 6
+    assert epsilon_to_advantage(log(9), 0.01) == pytest.approx(0.2763, abs=5e-5)  # erratum 6
     assert epsilon_to_advantage(0.0, 0.01) == 0
     assert advantage_to_epsilon(0.0, 0.01) == 0
 

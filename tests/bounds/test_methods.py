@@ -98,7 +98,7 @@ def test_loss_bounds_hold_in_the_tail(noise, steps, log10_failure):
 
 
 def test_an_epsilon_at_delta_is_not_yet_a_loss_bound():
-    """ERRATA 4: the improved conversion's epsilon is exceeded more often than delta by a Gaussian's loss."""
+    """erratum 4: the improved conversion's epsilon is exceeded more often than delta by a Gaussian's loss."""
     mu = 1.0
     epsilon = gaussian_epsilon(1e-2, mu)
     assert ndtr(mu / 2 - epsilon / mu) > 1e-2

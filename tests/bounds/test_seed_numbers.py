@@ -25,7 +25,7 @@ def sgd(noise, rate, steps):
     return Gaussian(noise).subsampled(rate).composed(steps)
 
 
-# vldb_table_3: 001 Table 3 (MNIST; Purchase-100 and Adult have the same row).
+# vldb_table_3: Bernau 2021, Table 3 (MNIST; Purchase-100 and Adult have the same row).
 @pytest.mark.parametrize(
     ("delta", "beliefs", "epsilons", "advantages"),
     [
@@ -40,7 +40,8 @@ def test_vldb_table_3(delta, beliefs, epsilons, advantages):
         assert epsilon_to_advantage(exact, delta) == pytest.approx(advantage, abs=0.0051)
 
 
-# d53_advantage_under_rdp: 000 Section 5.2 prints .2562; .2168 at delta .001 is the same formula, for regression.
+# d53_advantage_under_rdp: Bernau 2020, Section 5.2 prints .2562; .2168 at delta .001 is the same formula, for
+# regression.
 @pytest.mark.parametrize(("delta", "advantage"), [(0.01, 0.2562), (0.001, 0.2168)])
 @pytest.mark.parametrize("steps", [1, 30, 10_000])
 def test_d53_advantage_under_rdp(delta, advantage, steps):
@@ -51,7 +52,7 @@ def test_d53_advantage_under_rdp(delta, advantage, steps):
     assert by_search == pytest.approx(log(9), rel=1e-8, abs=0)
 
 
-# tvd_experiment_2: 002 Section 3. Laplace scale 1; Gaussian of variance 2 (ERRATA 13).
+# tvd_experiment_2: Jia 2023, Section 3. Laplace scale 1; Gaussian of variance 2 (erratum 13).
 def test_tvd_experiment_2():
     assert accuracy_from_tvd(laplace_tvd(1.0)) == pytest.approx(0.697, abs=5e-4)
     assert accuracy_from_tvd(gaussian_tvd(sqrt(2))) == pytest.approx(0.639, abs=1e-3)  # exactly .6382
@@ -65,7 +66,7 @@ def up_to_one_decimal(noise):
     return ceil(round(noise * 10, 9)) / 10
 
 
-# tvd_figure_4: 002 Figure 4, DP column; 60,000 records, batch 300, 6000 steps, delta 1e-5, improved conversion.
+# tvd_figure_4: Jia 2023, Figure 4, DP column; 60,000 records, batch 300, 6000 steps, delta 1e-5, improved conversion.
 @pytest.mark.parametrize(("accuracy", "noise"), [(0.8, 1.4), (0.7, 2.0), (0.6, 3.7), (0.55, 7.0)])
 def test_tvd_figure_4_from_dp(accuracy, noise):
     def excess(z):
@@ -74,8 +75,8 @@ def test_tvd_figure_4_from_dp(accuracy, noise):
     assert up_to_one_decimal(brentq(excess, 0.5, 20, xtol=1e-6)) == noise
 
 
-# tvd_figure_4: TVD column. The bound of 002's own formula (and of its authors' published code) is met by 1.2 and 2.1
-# where the figure prints 1.4 and 2.4: those noises keep the promise but are not the least that do.
+# tvd_figure_4: TVD column. The bound of Jia 2023's own formula (and of its authors' published code) is met by 1.2 and
+# 2.1 where the figure prints 1.4 and 2.4: those noises keep the promise but are not the least that do.
 @pytest.mark.parametrize(
     ("accuracy", "printed", "least"), [(0.8, 0.7, 0.7), (0.7, 0.8, 0.8), (0.6, 1.4, 1.2), (0.55, 2.4, 2.1)]
 )
@@ -87,7 +88,7 @@ def test_tvd_figure_4_from_kl(accuracy, printed, least):
     assert up_to_one_decimal(brentq(excess, 0.5, 20, xtol=1e-6)) == least
 
 
-# exact_subsampled_gaussian: kl_pinsker_bound_on_the_first_two (ERRATA 14), beside the exact total variation.
+# exact_subsampled_gaussian: kl_pinsker_bound_on_the_first_two (erratum 14), beside the exact total variation.
 @pytest.mark.parametrize(("noise", "bound", "exact"), [(0.7, 0.4828, 0.364698), (2.4, 0.0843, 0.067146)])
 def test_kl_pinsker_bound(noise, bound, exact):
     found = kl_tvd(sgd(noise, 0.005, 6000), adjacency="add-remove")
@@ -95,8 +96,8 @@ def test_kl_pinsker_bound(noise, bound, exact):
     assert found > exact
 
 
-# erlingsson_table_1: 004 Table 1; rate .02, 5000 steps, delta 1e-5. The noise is printed to two decimals, so a printed
-# epsilon must lie between those of the noise rounded up and down (and be rounded itself).
+# erlingsson_table_1: Erlingsson 2019, Table 1; rate .02, 5000 steps, delta 1e-5. The noise is printed to two decimals,
+# so a printed epsilon must lie between those of the noise rounded up and down (and be rounded itself).
 TABLE_1 = [
     (136.67, None, 0.31, 0.05),
     (13.76, 51.2, 4.23, 0.5),
@@ -140,8 +141,8 @@ def test_erlingsson_table_1_first_naive_value_is_a_misprint():
     assert found == pytest.approx(4.27, abs=0.005)
 
 
-# dbsec_table_2_central_epsilon: 003 Table 2; 8000 records, batch 128, 200 epochs, delta 1/8000, an older accountant:
-# within 10 % of the interval that the printed decimal stands for.
+# dbsec_table_2_central_epsilon: Bernau 2021b, Table 2; 8000 records, batch 128, 200 epochs, delta 1/8000, an older
+# accountant: within 10 % of the interval that the printed decimal stands for.
 @pytest.mark.parametrize(("noise", "epsilon"), [(0.5, 88.1), (2, 4.1), (4, 1.8), (6, 1.2), (16, 0.4)])
 def test_dbsec_table_2(noise, epsilon):
     found = rdp_epsilon(sgd(noise, 128 / 8000, 200 * 8000 // 128), 1 / 8000, adjacency="add-remove")

@@ -73,7 +73,7 @@ def renyi_by_binomial(order, noise, rate):
 
 
 def gaussian_delta(epsilon, mu):
-    """ERRATA 3's exact delta(epsilon) of a Gaussian with mu = sensitivity / sigma."""
+    """erratum 3's exact delta(epsilon) of a Gaussian with mu = sensitivity / sigma."""
     return ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
 
 
@@ -85,7 +85,7 @@ def gaussian_epsilon(delta, mu):
 
 
 def theorem_18_delta(alpha, steps, i):
-    """delta_i of 002 Theorem 18 as printed, with (1 + e^eps)^k (ERRATA 12), in 60 digits."""
+    """delta_i of Jia 2023, Theorem 18 as printed, with (1 + e^eps)^k (erratum 12), in 60 digits."""
     with mp.workdps(60):
         eps = mp.log((1 + mp.mpf(alpha)) / (1 - mp.mpf(alpha)))
         total = mp.fsum(
@@ -96,7 +96,7 @@ def theorem_18_delta(alpha, steps, i):
 
 
 def binomial_tvd(alpha, steps):
-    """Half the L1 distance of the two binomials of 002 Theorem 18, in 60 digits."""
+    """Half the L1 distance of the two binomials of Jia 2023, Theorem 18, in 60 digits."""
     with mp.workdps(60):
         p, s = (1 + mp.mpf(alpha)) / 2, (1 - mp.mpf(alpha)) / 2
         return float(

@@ -103,7 +103,7 @@ def test_bounds_are_the_named_analyses_and_never_below_the_exact_value(run: Run)
 
 
 def test_the_exact_belief_is_not_the_one_read_off_epsilon_and_delta(run: Run) -> None:
-    """ERRATA 4: the loss exceeds epsilon(delta) with probability above delta."""
+    """erratum 4: the loss exceeds epsilon(delta) with probability above delta."""
     document = run("explain", "--noise", 1, "--rate", 0.01, "--steps", 1000, "--json").document
     read_off = document["bounds"]["theorem_2"]["belief"]
     assert read_off == pytest.approx(dn.posterior(document["scores"]["epsilon"]), rel=1e-12)
@@ -208,7 +208,8 @@ def test_an_analysis_that_cannot_keep_a_promise_says_why(run: Run) -> None:
     assert methods["kl"]["noise"] > methods["exact"]["noise"]
 
 
-# 002 Figure 4 (seed_numbers.json, tvd_figure_4): noise rounded up to one decimal, 6000 steps at rate .005, delta 1e-5.
+# Jia 2023, Figure 4 (seed_numbers.json, tvd_figure_4): noise rounded up to one decimal, 6000 steps at rate .005, delta
+# 1e-5.
 @pytest.mark.parametrize(
     ("accuracy", "dp", "kl"), [(0.8, 1.4, 0.7), (0.7, 2.0, 0.8), (0.6, 3.7, 1.4), (0.55, 7.0, 2.4)]
 )
@@ -219,7 +220,7 @@ def test_choose_reproduces_figure_4_of_002(run: Run, accuracy: float, dp: float,
     assert noises["exact"] < noises["kl"] <= kl
 
 
-# 001 Table 3 (seed_numbers.json, vldb_table_3): epsilon and the belief that Theorem 2 reads off it.
+# Bernau 2021, Table 3 (seed_numbers.json, vldb_table_3): epsilon and the belief that Theorem 2 reads off it.
 @pytest.mark.parametrize(("epsilon", "belief"), [(0.08, 0.52), (1.1, 0.75), (2.2, 0.9), (4.6, 0.99)])
 def test_explain_reproduces_table_3_of_001(run: Run, epsilon: float, belief: float) -> None:
     document = run("explain", "--epsilon", epsilon, "--delta", 0.01, "--json").document

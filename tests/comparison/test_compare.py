@@ -115,7 +115,7 @@ def test_too_many_records_are_refused() -> None:
 
 
 def test_on_skewed_purchases_the_blind_attack_explains_everything() -> None:
-    """Section 7: the result says that the average precision measures the shift (003 Figure 5 did not)."""
+    """Section 7: the result says that the average precision measures the shift (Bernau 2021b, Figure 5 did not)."""
     settings = SMALL | {"records": 200, "repeats": 2}
     found = compare("skewed-purchases", processes=1, **settings)
     assert found.blind.differs
@@ -128,7 +128,7 @@ def test_on_skewed_purchases_the_blind_attack_explains_everything() -> None:
 
 
 def test_the_region_of_privacy_is_ordered() -> None:
-    """004 Table 2: naive and advanced above RDP, RDP above the exact value; the least noise first."""
+    """Erlingsson 2019, Table 2: naive and advanced above RDP, RDP above the exact value; the least noise first."""
     steps = ((noise, Gaussian(noise).subsampled(0.01).composed(1000), 0.01) for noise in (4.0, 1.0))
     found = region(steps, 1e-5)
     assert [row.noise for row in found] == [1.0, 4.0]
@@ -184,7 +184,7 @@ def test_location_leaks_and_noise_cures_it(real_data: Path) -> None:
 
 
 def test_identifiability_beats_membership_on_adult(real_data: Path) -> None:
-    """001 Figure 9d: A_DI above A_MI at every epsilon, both below the exact bound (within their limits)."""
+    """Bernau 2021, Figure 9d: A_DI above A_MI at every epsilon, both below the exact bound (within their limits)."""
     found = observers("adult", [2.2, 4.6], trials=300, attacked=40, records=40, learning_rate=0.05, delta=0.001)
     for row in found:
         assert row.identifiability.value > row.membership.high

@@ -85,7 +85,7 @@ def test_real_faces_match_003(real_data: Path) -> None:
     data = load("lfw")
     assert data.features.shape == (3023, 62, 47)
     assert data.classes == 62
-    # 003 Section 4: the topmost 20 and 50 people have 1906 and 2773 records
+    # Bernau 2021b, Section 4: the topmost 20 and 50 people have 1906 and 2773 records
     for people, images in ((20, 1906), (50, 2773)):
         assert len(load(f"lfw{people}")) == images
         assert load(f"lfw{people}").sha256 == data.most_common(people).sha256

@@ -1,4 +1,4 @@
-"""Digits and the purchases generators against what 003 Section 4 says of them."""
+"""Digits and the purchases generators against what Bernau 2021b, Section 4 says of them."""
 
 from __future__ import annotations
 

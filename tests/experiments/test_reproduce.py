@@ -223,10 +223,9 @@ def test_shared_work_is_expected_of_the_first_only() -> None:
     assert expected(both, Scale.TEST) == [11.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["002", "tvd"])
-def test_papers_by_number_and_name(name: str) -> None:
-    assert {paper.name for paper, _ in find(name)} == {"tvd"}
-    ((_, only),) = find(name, "figure-8")
+def test_papers_by_name() -> None:
+    assert {paper.name for paper, _ in find("tvd")} == {"tvd"}
+    ((_, only),) = find("tvd", "figure-8")
     assert only.name == "figure-8"
 
 
@@ -247,11 +246,11 @@ def test_command_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_command_runs_an_item(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("002", "section-3", "--scale", "full", "--out", str(tmp_path)) == 0
+    assert command("tvd", "section-3", "--scale", "full", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr()
     assert "1 table or figure at scale full" in shown.err
     assert "All hold" in shown.out
-    assert command("002", "section-3", "--scale", "full", "--out", str(tmp_path), "--json") == 0
+    assert command("tvd", "section-3", "--scale", "full", "--out", str(tmp_path), "--json") == 0
     shown = capsys.readouterr()
     assert "1 of them finished" in shown.err
     assert json.loads(shown.out)["items"][0]["values"]["accuracy"]["Laplace"] == pytest.approx(0.697, abs=5e-4)

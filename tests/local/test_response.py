@@ -117,7 +117,7 @@ def test_below_is_uniform_and_redraws_the_incomplete_top() -> None:
 
 def test_retention_is_003s_two_coins() -> None:
     assert BinaryResponse.from_retention(0.5).epsilon == pytest.approx(log(3))
-    for epsilon, retention in ((0.1, 0.05), (3.0, 0.905)):  # 003 Section 5: 5 % to 90 %
+    for epsilon, retention in ((0.1, 0.05), (3.0, 0.905)):  # Bernau 2021b, Section 5: 5 % to 90 %
         assert BinaryResponse.from_retention(retention).epsilon == pytest.approx(epsilon, abs=0.01)
     kept = CategoricalResponse.from_retention((0.2, 0.7), categories=4)
     assert kept.epsilon == tuple(log((r + (1 - r) / 4) / ((1 - r) / 4)) for r in (0.2, 0.7))

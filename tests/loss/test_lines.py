@@ -49,7 +49,7 @@ def test_earlier_questions_do_not_change_an_answer(name: str, asked: list[tuple[
 @pytest.mark.parametrize("name", COMPOSITIONS)
 def test_one_line_serves_many_questions(name: str) -> None:
     """Between the losses' means a few lines are enough for all three functionals at twenty thresholds."""
-    law = Law(Composition(COMPOSITIONS[name]), TINY, patience=0)
+    law = Law(Composition(COMPOSITIONS[name]), TINY)
     low, high = law.composition.null_mean, law.composition.mean
     for place in range(20):
         for weight in (STICK, TAIL, NULL_TAIL):
@@ -62,7 +62,7 @@ def test_one_line_serves_many_questions(name: str) -> None:
 @given(widths=st.floats(-9.0, 9.0), weight=st.sampled_from([STICK, TAIL, NULL_TAIL]))
 def test_what_is_known_without_a_line_holds_the_value(name: str, widths: float, weight: Weight) -> None:
     """Chernoff's bounds answer where no line can be drawn; a wrong side of them would be an unsafe answer."""
-    law = Law(Composition(COMPOSITIONS[name]), TINY, patience=0)
+    law = Law(Composition(COMPOSITIONS[name]), TINY)
     k = widths * law.composition.scale
     bound, error = law.known(k, weight)
     try:

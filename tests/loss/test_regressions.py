@@ -59,7 +59,7 @@ def test_true_positive_rate_of_the_seed(fpr, tpr, rounding):
 
 
 def test_accuracy_of_laplace_and_gaussian_in_the_seed():
-    """seed_numbers.json, tvd_experiment_2 (002 Section 3; the variance is 2, ERRATA 13)."""
+    """seed_numbers.json, tvd_experiment_2 (Jia 2023, Section 3; the variance is 2, erratum 13)."""
     assert dn.privacy_loss(dn.Laplace(1.0)).accuracy() == pytest.approx(0.697, abs=5e-4)
     assert dn.privacy_loss(dn.Gaussian(2**0.5)).accuracy() == pytest.approx(0.639, abs=9e-4)
 
@@ -67,7 +67,7 @@ def test_accuracy_of_laplace_and_gaussian_in_the_seed():
 @pytest.mark.parametrize("per_feature", [0.1, 0.5, 1, 2, 3])
 @pytest.mark.parametrize("features", [6382, 600, 62500])
 def test_local_epsilon_of_a_record_is_that_of_its_features_added(per_feature, features):
-    """seed_numbers.json, dbsec_local_epsilon (003 Eq. 1 and Table 1)."""
+    """seed_numbers.json, dbsec_local_epsilon (Bernau 2021b, Eq. 1 and Table 1)."""
     record = dn.privacy_loss(dn.RandomizedResponse(per_feature).composed(features))
     assert record.epsilon(0.0) == pytest.approx(features * per_feature, rel=1e-14)
     assert record.epsilon(1e-5) <= record.epsilon(0.0)
@@ -220,7 +220,7 @@ def test_two_unlike_steps_against_quadrature():
 
 
 def test_belief_of_the_gaussian_by_its_quantile():
-    """ERRATA 4: sigmoid(logit(prior) + q), q the (1-p)-quantile of N(mu^2/2, mu^2)."""
+    """erratum 4: sigmoid(logit(prior) + q), q the (1-p)-quantile of N(mu^2/2, mu^2)."""
     mu, failure, prior = 0.5, 1e-3, 0.3
     q = mu * mu / 2 + mu * mp.findroot(lambda z: mp.ncdf(-z) - mp.mpf(failure), 3)
     truth = 1 / (1 + exp(-float(q)) * (1 - prior) / prior)

@@ -166,7 +166,7 @@ def test_gaussians_merge_and_order_does_not_matter():
 
 
 def test_bare_guarantees_compose_as_in_theorem_6():
-    """002 Theorem 6 (ERRATA 12): the worst that k releases of alpha-TVD allow is 1 - (1 - alpha)^k."""
+    """Jia 2023, Theorem 6 (erratum 12): the worst that k releases of alpha-TVD allow is 1 - (1 - alpha)^k."""
     assert dn.privacy_loss(dn.TotalVariation(0.1).composed(5)).advantage() == pytest.approx(1 - 0.9**5, rel=1e-14)
     mixed = dn.compose(dn.TotalVariation(0.1), dn.Gaussian(1.0))
     truth = 0.1 + 0.9 * float(gaussian_stick(1.0, 0.0))

@@ -157,7 +157,7 @@ def test_atoms(step, p, q):
 
 
 def test_guarantee_advantage_is_kairouz():
-    """(e^eps - 1 + 2 delta)/(e^eps + 1): ERRATA 11; 002 Eq. 1."""
+    """(e^eps - 1 + 2 delta)/(e^eps + 1): erratum 11; Jia 2023, Eq. 1."""
     for epsilon, delta in ((0.0, 0.2), (0.1, 0.0), (1.0, 1e-5), (3.0, 0.3)):
         truth = (exp(epsilon) - 1 + 2 * delta) / (exp(epsilon) + 1)
         assert dn.privacy_loss(dn.ApproximateDP(epsilon, delta)).advantage() == pytest.approx(truth, rel=1e-14)

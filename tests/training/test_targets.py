@@ -123,7 +123,8 @@ def test_the_qualities_are_those_of_the_returned_model() -> None:
 
 @pytest.mark.parametrize(("noise", "printed"), [(0.5, 88.1), (2, 4.1), (4, 1.8), (6, 1.2), (16, 0.4)])
 def test_epochs_and_steps_are_003s(noise: float, printed: float) -> None:
-    """003 Table 2, Purchases: 8000 records, batch 128, 200 epochs; its epsilons by RDP are above the exact ones."""
+    """Bernau 2021b, Table 2, Purchases: 8000 records, batch 128, 200 epochs; its epsilons by RDP are above the exact
+    ones."""
     settings = TargetSettings("purchase100", noise)
     assert settings.steps(8000) == 12_500
     mechanism = settings.mechanism(8000)

@@ -1,4 +1,7 @@
-"""The attack that never looks at the model: what members and non-members give away by themselves (004 Section 5.4)."""
+"""The attack that never looks at the model: what members and non-members give away by themselves.
+
+Erlingsson 2019, Section 5.4.
+"""
 
 from __future__ import annotations
 

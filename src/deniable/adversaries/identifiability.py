@@ -1,7 +1,7 @@
 """A_DI: the observer that differential privacy assumes, who knows D, D', the model, the noise, and sees every step.
 
-001 Algorithm 1. The training engine keeps the observer's running log-likelihood ratio ``ln p(seen | D) / p(seen |
-D')`` while it trains; here it becomes beliefs and decisions. Its naive twin stands in tests/adversaries.
+Bernau 2021, Algorithm 1. The training engine keeps the observer's running log-likelihood ratio ``ln p(seen | D) /
+p(seen | D')`` while it trains; here it becomes beliefs and decisions. Its naive twin stands in tests/adversaries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def decisions(log_likelihood_ratio: ArrayLike, prior: float = 0.5) -> NDArray[np
 
 @dataclass(frozen=True)
 class Identifiability:
-    """A_DI as the upper reference of membership attacks: by 001 Proposition 1 none of them does better.
+    """A_DI as the upper reference of membership attacks: by Bernau 2021 (Proposition 1) none of them does better.
 
     Its "records" are trainings: a member is a training on D, a non-member one on D', and the score is the observer's
     log-likelihood ratio after the last step. The threshold is Algorithm 1's, a belief above 1/2.

@@ -1,9 +1,9 @@
 """Membership inference: members, non-members and a trained model in, a score for every tested record out.
 
-An attacker knows one half of the members and of the non-members, and is tested on the other (003 Section 3). The
-halves depend on the seed alone, so all attacks of a repeat are tested on the very same records, in equal numbers.
+An attacker knows one half of the members and of the non-members, and is tested on the other (Bernau 2021b, Section 3).
+The halves depend on the seed alone, so all attacks of a repeat are tested on the very same records, in equal numbers.
 Whatever an attack chooses (weights, a threshold) it chooses on the known half. Attackers see original records even
-where the model was trained on perturbed ones (003 Section 3.1).
+where the model was trained on perturbed ones (Bernau 2021b, Section 3.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The black-box attack of Shokri, Stronati, Song and Shmatikov: learn from models of one's own."""
+"""The black-box attack of Shokri, Stronati, Song and Shmatikov 2017: learn from models of one's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The loss threshold of Yeom, Giacomelli, Fredrikson and Jha (001 Section 5.3, 004 Section 4): A_MI."""
+"""A_MI: the loss threshold of Yeom, Giacomelli, Fredrikson and Jha 2018.
+
+Bernau 2021, Section 5.3; Erlingsson 2019, Section 4.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class LossThreshold:
 
     The `average` rule calls members those with at most the average training loss, as Yeom does; the average is that of
     the known members, so that the tested ones have no part in it. The `free` rule takes the threshold with the largest
-    advantage on the known half, which 004 Section 5.4 takes on the tested records themselves.
+    advantage on the known half, which Erlingsson 2019 (Section 5.4) takes on the tested records themselves.
     """
 
     rule: Rule = "average"

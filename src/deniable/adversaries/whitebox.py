@@ -1,4 +1,4 @@
-"""The white-box attack of Nasr, Shokri and Houmansadr, as 003 Section 3 uses it."""
+"""The white-box attack of Nasr, Shokri and Houmansadr 2019, as Bernau 2021b (Section 3) uses it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Membership advantage (TPR - FPR): upper bounds from a guarantee, and lower bounds on epsilon from an attack.
 
-From loosest to tightest for (epsilon, delta)-DP: Yeom, Erlingsson, Kairouz (ERRATA 11).
+From loosest to tightest for (epsilon, delta)-DP: Yeom, Erlingsson, Kairouz (erratum 11).
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ __all__ = [
 
 
 def yeom_advantage(epsilon: float) -> float:
-    """min(1, e^epsilon - 1) for epsilon-DP (Yeom et al. 2018, Theorem 1; 001 Proposition 2)."""
+    """min(1, e^epsilon - 1) for epsilon-DP (Yeom et al. 2018, Theorem 1; Bernau 2021, Proposition 2)."""
     return expm1(min(positive("epsilon", epsilon, zero=True), log(2)))
 
 
 def erlingsson_advantage(epsilon: float, delta: float = 0.0) -> float:
-    """1 - e^-epsilon (1 - delta) (004 Proposition 2)."""
+    """1 - e^-epsilon (1 - delta) (Erlingsson 2019, Proposition 2)."""
     epsilon, delta = _guarantee(epsilon, delta)
     return delta * exp(-epsilon) - expm1(-epsilon)
 
 
 def kairouz_advantage(epsilon: float, delta: float = 0.0) -> float:
-    """(e^epsilon - 1 + 2 delta) / (e^epsilon + 1), the exact worst case (Kairouz et al. 2015; equals 002 Eq. 1)."""
+    """(e^epsilon - 1 + 2 delta) / (e^epsilon + 1), the exact worst case.
+
+    Kairouz et al. 2015; equals Jia 2023, Eq. 1.
+    """
     epsilon, delta = _guarantee(epsilon, delta)
     return delta + (1 - delta) * tanh(epsilon / 2)
 
@@ -43,7 +46,7 @@ def kairouz_advantage(epsilon: float, delta: float = 0.0) -> float:
 def least_fnr(epsilon: float, delta: float, fpr: float) -> float:
     """max(0, 1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr)): the trade-off curve of (epsilon, delta)-DP.
 
-    002 Theorem 3, and f in Theorems 14 and 16.
+    Jia 2023, Theorem 3, and f in Theorems 14 and 16.
     """
     epsilon, delta = _guarantee(epsilon, delta)
     probability("fpr", fpr)
@@ -52,12 +55,12 @@ def least_fnr(epsilon: float, delta: float, fpr: float) -> float:
 
 
 def advantage_at_fpr(epsilon: float, delta: float, fpr: float) -> float:
-    """002 Theorem 14: 1 - f(fpr) - fpr for (epsilon, delta)-DP at a fixed false positive rate."""
+    """Jia 2023, Theorem 14: 1 - f(fpr) - fpr for (epsilon, delta)-DP at a fixed false positive rate."""
     return 1 - least_fnr(epsilon, delta, fpr) - fpr
 
 
 def advantage_at_fpr_from_tvd(alpha: float, fpr: float) -> float:
-    """002 Theorem 15: min(1 - fpr, alpha) for alpha-TVD privacy at a fixed false positive rate."""
+    """Jia 2023, Theorem 15: min(1 - fpr, alpha) for alpha-TVD privacy at a fixed false positive rate."""
     return min(1 - probability("fpr", fpr), probability("alpha", alpha))
 
 
@@ -67,17 +70,18 @@ def least_epsilon_yeom(advantage: float) -> float:
 
 
 def least_epsilon_erlingsson(advantage: float, delta: float = 0.0) -> float:
-    """ln((1 - delta) / (1 - advantage)), at least 0 (004 Proposition 3); infinite at advantage 1 with delta < 1."""
+    """ln((1 - delta) / (1 - advantage)), at least 0 (Erlingsson 2019, Proposition 3); infinite at advantage 1 with
+    delta < 1."""
     return _log_ratio(1 - probability("delta", delta), 1 - _advantage(advantage))
 
 
 def least_epsilon_kairouz(advantage: float, delta: float = 0.0) -> float:
-    """ln((1 + advantage - 2 delta) / (1 - advantage)), at least 0; never below Erlingsson's (ERRATA 11)."""
+    """ln((1 + advantage - 2 delta) / (1 - advantage)), at least 0; never below Erlingsson's (erratum 11)."""
     return _log_ratio(1 + _advantage(advantage) - 2 * probability("delta", delta), 1 - advantage)
 
 
 def least_epsilon_from_rates(fpr: float, fnr: float, delta: float = 0.0) -> float:
-    """max(ln((1-delta-fnr)/fpr), ln((1-delta-fpr)/fnr)), at least 0: the tightest from one test (ERRATA 11, 15).
+    """max(ln((1-delta-fnr)/fpr), ln((1-delta-fpr)/fnr)), at least 0: the tightest from one test (errata 11, 15).
 
     The rates must be true ones; for counted ones put in their confidence limits. Infinite where no epsilon is enough.
     """

@@ -1,4 +1,4 @@
-"""Epsilon as the largest posterior belief of an observer, and back (001 Theorem 2 and Eq. 5)."""
+"""Epsilon as the largest posterior belief of an observer, and back (Bernau 2021, Theorem 2 and Eq. 5)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SHARES_OF_FAILURE = (0.9, 0.75, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001, 1e-9)
 def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
     """sigmoid(logit(prior) + epsilon): the most that an observer can believe who started at `prior`.
 
-    001 Theorem 2, there for prior 1/2. It holds always for epsilon-DP. For (epsilon, delta)-DP it is exceeded with
-    probability at most delta only if delta bounds Pr[privacy loss > epsilon]. The classic Renyi and zCDP conversions
-    bound that; an exact delta(epsilon) does not (ERRATA 4). `methods.loss_bound` gives such an epsilon for each
-    named analysis.
+    Bernau 2021, Theorem 2, there for prior 1/2. It holds always for epsilon-DP. For (epsilon, delta)-DP it is exceeded
+    with probability at most delta only if delta bounds Pr[privacy loss > epsilon]. The classic Renyi and zCDP
+    conversions bound that; an exact delta(epsilon) does not (erratum 4). `methods.loss_bound` gives such an epsilon for
+    each named analysis.
     """
     positive("epsilon", epsilon, zero=True)
     odds = _logit("prior", prior) + epsilon
@@ -42,7 +42,7 @@ def any_release_belief(epsilon: Callable[[float], float], failure: float, prior:
 
 
 def belief_to_epsilon(belief: float, prior: float = 0.5) -> float:
-    """logit(belief) - logit(prior), 001 Eq. 5 (with the logarithm that Section 5.3 drops: ERRATA 2)."""
+    """logit(belief) - logit(prior), Bernau 2021, Eq. 5 (with the logarithm that Section 5.3 drops: erratum 2)."""
     epsilon = _logit("belief", belief) - _logit("prior", prior)
     if not 0 < epsilon < inf:
         raise ValueError(f"belief must be above the prior {prior!r}, got {belief!r}: nobody can be made to know less")

@@ -24,7 +24,10 @@ GaussianStep = Callable[[float, float], float]
 
 
 def naive_composition(parts: Iterable[Part]) -> ApproximateDP:
-    """Epsilons add and deltas add, over (guarantee, number of runs) pairs that may be unlike (001 Theorem 2)."""
+    """Epsilons add and deltas add, over (guarantee, number of runs) pairs that may be unlike.
+
+    Bernau 2021, Theorem 2.
+    """
     parts = tuple(parts)
     epsilon = sum(steps * part.epsilon for part, steps in parts)
     return ApproximateDP(epsilon, min(1.0, sum(steps * part.delta for part, steps in parts)))
@@ -33,8 +36,9 @@ def naive_composition(parts: Iterable[Part]) -> ApproximateDP:
 def advanced_composition(parts: Iterable[Part], slack: float) -> ApproximateDP:
     """sqrt(2 ln(1/slack) sum eps^2) + sum eps (e^eps - 1), at delta = slack + sum delta.
 
-    Dwork, Rothblum and Vadhan 2010, Theorem III.3, which 004 calls advanced; its martingale argument (Azuma) allows
-    unlike parts. Far above the naive sum where the single epsilons are large, as 004 Table 1 shows.
+    Dwork, Rothblum and Vadhan 2010, Theorem III.3, which Erlingsson 2019 calls advanced; its martingale argument
+    (Azuma) allows unlike parts. Far above the naive sum where the single epsilons are large, as Erlingsson 2019, Table
+    1 shows.
     """
     parts = tuple(parts)
     probability("slack", slack, open_ends=True)
@@ -59,9 +63,10 @@ def naive_epsilon(
 ) -> float:
     """Epsilon at delta: each Gaussian step at delta_0 = delta / (rate steps), amplified by sampling, times steps.
 
-    004 Table 1's naive column, with `gaussian_step=classic_epsilon`; that formula is not proved for the column's last
-    two rows (step epsilon 5 and 13), so the default replaces it where it is not. Guarantee, with the default: the
-    release is (result, delta)-DP. Supports every mechanism; a bare (epsilon, delta) part spends its own delta.
+    Erlingsson 2019, Table 1's naive column, with `gaussian_step=classic_epsilon`; that formula is not proved for the
+    column's last two rows (step epsilon 5 and 13), so the default replaces it where it is not. Guarantee, with the
+    default: the release is (result, delta)-DP. Supports every mechanism; a bare (epsilon, delta) part spends its own
+    delta.
     """
     release = _Release(mechanism, delta, adjacency, gaussian_step)
     return sum(steps * epsilon for epsilon, steps in release.epsilons(release.budget))
@@ -76,8 +81,8 @@ def advanced_epsilon(
 ) -> float:
     """Epsilon at delta by `advanced_composition`, delta split between the steps and the slack in the best proportion.
 
-    004 Table 1's advanced column, with `gaussian_step=classic_epsilon`. Halves would give its first two rows but
-    44,179 and 5.4e8 in the last two; the best split gives all five within the rounding of the printed noise.
+    Erlingsson 2019, Table 1's advanced column, with `gaussian_step=classic_epsilon`. Halves would give its first two
+    rows but 44,179 and 5.4e8 in the last two; the best split gives all five within the rounding of the printed noise.
     Guarantee and support as for `naive_epsilon`.
     """
     release = _Release(mechanism, delta, adjacency, gaussian_step)

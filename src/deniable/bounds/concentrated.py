@@ -1,7 +1,7 @@
 """Zero-concentrated DP: rho bounds the Renyi divergence of every order by rho * order.
 
-For Gaussian steps rho = steps / (2 noise^2). It knows nothing of sampling (004 Section 4: "weaker bounds that ignore
-how sampling affects the privacy bounds"), which is why it is far from the truth for DP-SGD.
+For Gaussian steps rho = steps / (2 noise^2). It knows nothing of sampling (Erlingsson 2019, Section 4: "weaker bounds
+that ignore how sampling affects the privacy bounds"), which is why it is far from the truth for DP-SGD.
 """
 
 from __future__ import annotations

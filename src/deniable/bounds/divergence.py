@@ -1,4 +1,7 @@
-"""Kullback-Leibler divergence: it adds under composition and bounds total variation (002 Section 2.4, Theorem 7)."""
+"""Kullback-Leibler divergence: it adds under composition and bounds total variation.
+
+Jia 2023, Section 2.4, Theorem 7.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,19 @@ __all__ = ["kl_divergence", "kl_to_tvd", "kl_tvd"]
 def kl_to_tvd(divergence: float) -> float:
     """min(sqrt(KL/2), sqrt(1 - e^-KL)): Pinsker's and Bretagnolle-Huber's bounds on total variation.
 
-    002 Theorem 7 changes from one to the other at KL = 2; the smaller of the two is always valid (ERRATA 14).
+    Jia 2023 (Theorem 7) changes from one to the other at KL = 2; the smaller of the two is always valid (erratum 14).
     """
     positive("divergence", divergence, zero=True)
     return min(sqrt(divergence / 2), sqrt(-expm1(-divergence)))
 
 
 def kl_tvd(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
-    """002 Theorem 7: total variation (membership advantage) of the release is at most this."""
+    """Jia 2023, Theorem 7: total variation (membership advantage) of the release is at most this."""
     return kl_to_tvd(kl_divergence(mechanism, adjacency))
 
 
 def kl_divergence(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
-    """Sum over the runs of the larger KL divergence of the two directions (002 Definition 4)."""
+    """Sum over the runs of the larger KL divergence of the two directions (Jia 2023, Definition 4)."""
     kind = named_adjacency(mechanism, adjacency)
     return sum(steps * _step_kl(part, kind) for part, steps in runs_between(mechanism, kind))
 

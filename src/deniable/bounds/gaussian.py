@@ -29,7 +29,7 @@ __all__ = [
 
 
 def classic_noise(epsilon: float, delta: float) -> float:
-    """sqrt(2 ln(1.25/delta)) / epsilon (002 Theorem 2); a guarantee only where `classic_is_proved(epsilon)`."""
+    """sqrt(2 ln(1.25/delta)) / epsilon (Jia 2023, Theorem 2); a guarantee only where `classic_is_proved(epsilon)`."""
     return _classic_factor(delta) / positive("epsilon", epsilon)
 
 
@@ -39,7 +39,7 @@ def classic_epsilon(noise: float, delta: float) -> float:
 
 
 def classic_is_proved(epsilon: float) -> bool:
-    """Whether the classic formula is proved at this epsilon: it is up to 1, and is false for large ones (ERRATA 3)."""
+    """Whether the classic formula is proved at this epsilon: it is up to 1, and is false for large ones (erratum 3)."""
     return positive("epsilon", epsilon, zero=True) <= 1
 
 
@@ -60,16 +60,17 @@ def least_classic_delta(noise: float) -> float:
 
 
 def epsilon_to_advantage(epsilon: float, delta: float) -> float:
-    """001 Theorem 3: advantage 2 Phi(eps / (2 sqrt(2 ln(1.25/delta)))) - 1 of the classically calibrated Gaussian.
+    """Bernau 2021, Theorem 3: advantage 2 Phi(eps / (2 sqrt(2 ln(1.25/delta)))) - 1 of the classically calibrated
+    Gaussian.
 
     It is exact for the noise `classic_noise(epsilon, delta)`; noise chosen in another way has another advantage
-    (ERRATA 6).
+    (erratum 6).
     """
     return shift_tvd(positive("epsilon", epsilon, zero=True) / _classic_factor(delta))
 
 
 def advantage_to_epsilon(advantage: float, delta: float) -> float:
-    """Inverse of Theorem 3, with the factor 2 that 001 Eq. 6 lacks (ERRATA 1)."""
+    """Inverse of Theorem 3, with the factor 2 that Bernau 2021 (Eq. 6) lacks (erratum 1)."""
     if probability("advantage", advantage) == 1:
         raise ValueError("advantage must be below 1, got 1: no finite epsilon of a Gaussian gives it")
     return 2 * _classic_factor(delta) * sqrt(2) * float(erfinv(advantage))
@@ -78,7 +79,8 @@ def advantage_to_epsilon(advantage: float, delta: float) -> float:
 def renyi_to_advantage(order: float, divergence: float) -> float:
     """2 Phi(sqrt(divergence / (2 order))) - 1: the exact advantage of Gaussian steps with this total Renyi divergence.
 
-    001 Section 4.4, where the Gaussian's divergence is order k / (2 noise^2), so the result is free of the order.
+    Bernau 2021, Section 4.4, where the Gaussian's divergence is order k / (2 noise^2), so the result is free of the
+    order.
     """
     return shift_tvd(sqrt(2 * positive("divergence", divergence, zero=True) / positive("order", order)))
 
@@ -86,8 +88,9 @@ def renyi_to_advantage(order: float, divergence: float) -> float:
 def noise_for_belief(belief: float, delta: float, steps: int = 1, prior: float = 0.5) -> float:
     """Noise of each of `steps` Gaussian steps that Renyi DP with the classic conversion demands for a belief bound.
 
-    The way 000 Section 5 and 001 Section 5 calibrate (Eq. 5, then RDP), converting once (ERRATA 5): minimised over
-    the order, rho + 2 sqrt(rho ln(1/delta)) = epsilon with rho = steps / (2 noise^2), which has a closed inverse.
+    The way Bernau 2020, Section 5 and Bernau 2021, Section 5 calibrate (Eq. 5, then RDP), converting once (erratum 5):
+    minimised over the order, rho + 2 sqrt(rho ln(1/delta)) = epsilon with rho = steps / (2 noise^2), which has a closed
+    inverse.
     """
     rho = epsilon_to_rho(belief_to_epsilon(belief, prior), delta)
     return sqrt(whole("steps", steps) / (2 * rho))

@@ -2,12 +2,12 @@
 
 | name | gives | supports | known for |
 |---|---|---|---|
-| naive | (epsilon, delta) | everything | 004 |
-| advanced | (epsilon, delta) | everything | 004 |
-| zcdp | (epsilon, delta) | Gaussian, GaussianDP, pure DP; ignores sampling | 004 |
-| rdp | (epsilon, delta) | Gaussian, GaussianDP, pure DP, sampled too | 001, 003, 004 |
-| kl | total variation | as rdp | 002 Theorem 7 |
-| classic | (epsilon, delta) | Gaussian steps without sampling; proved up to epsilon 1 | 001 |
+| naive | (epsilon, delta) | everything | Erlingsson 2019 |
+| advanced | (epsilon, delta) | everything | Erlingsson 2019 |
+| zcdp | (epsilon, delta) | Gaussian, GaussianDP, pure DP; ignores sampling | Erlingsson 2019 |
+| rdp | (epsilon, delta) | Gaussian, GaussianDP, pure DP, sampled too | Bernau 2021, Bernau 2021b, Erlingsson 2019 |
+| kl | total variation | as rdp | Jia 2023, Theorem 7 |
+| classic | (epsilon, delta) | Gaussian steps without sampling; proved up to epsilon 1 | Bernau 2021 |
 
 Sampling under `replace` is supported for Gaussian and Laplace noise (zcdp ignores sampling, so it takes any).
 Anything else raises `InapplicableError`, a ValueError.
@@ -103,11 +103,11 @@ def loss_bound(
 ) -> float:
     """A value that the privacy loss exceeds with probability at most `failure`, by analysis `name`.
 
-    `epsilon_to_belief(loss_bound(...), prior)` is then a belief bound in the strict sense of ERRATA 4, which an
-    (epsilon, delta) guarantee read by 001 Theorem 2 is not. The classic conversions of rdp and zcdp bound the tail
-    themselves (Markov), and so does the classic formula. For the rest, (epsilon, delta)-DP gives
-    Pr[loss > t] <= delta / (1 - e^(epsilon - t)), so t = epsilon - ln(1 - delta/failure) for any delta < failure;
-    the best of some is taken. `tuning` as for `guarantee`.
+    `epsilon_to_belief(loss_bound(...), prior)` is then a belief bound in the strict sense of erratum 4, which an
+    (epsilon, delta) guarantee read by Bernau 2021 (Theorem 2) is not. The classic conversions of rdp and zcdp bound the
+    tail themselves (Markov), and so does the classic formula. For the rest, (epsilon, delta)-DP gives Pr[loss > t] <=
+    delta / (1 - e^(epsilon - t)), so t = epsilon - ln(1 - delta/failure) for any delta < failure; the best of some is
+    taken. `tuning` as for `guarantee`.
     """
     kind, tuning = named_adjacency(mechanism, adjacency), tuning or Tuning()
     match name:

@@ -30,7 +30,7 @@ Conversion = Callable[[float, float, float], float]
 
 
 def classic_conversion(order: float, divergence: float, delta: float) -> float:
-    """divergence + ln(1/delta) / (order - 1) (Mironov 2017, Proposition 3; 001 Section 4.4)."""
+    """divergence + ln(1/delta) / (order - 1) (Mironov 2017, Proposition 3; Bernau 2021, Section 4.4)."""
     return divergence - log(delta) / (order - 1)
 
 

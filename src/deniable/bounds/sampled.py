@@ -57,7 +57,7 @@ def sampled_gaussian_renyi(order: float, noise: float, rate: float, adjacency: A
 
 
 def sampled_gaussian_kl(noise: float, rate: float, adjacency: Adjacency) -> tuple[float, float]:
-    """(KL(P||Q), KL(Q||P)) of one step, to about 1e-12 relative, rounded up (002 Section 5.1)."""
+    """(KL(P||Q), KL(Q||P)) of one step, to about 1e-12 relative, rounded up (Jia 2023, Section 5.1)."""
     if _nodes_needed(noise, 2) > _MOST_NODES:
         return rate * gaussian_rho(noise), rate * gaussian_rho(noise)
     nodes = _nodes(noise, rate, 2.0, adjacency)

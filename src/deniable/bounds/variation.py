@@ -1,7 +1,7 @@
-"""Total variation distance (TVD) privacy: the theorems of 002 Sections 4.3 to 4.5 and 6.1.
+"""Total variation distance (TVD) privacy: the theorems of Jia 2023, Sections 4.3 to 4.5 and 6.1.
 
 A release is alpha-TVD private if no event is more than alpha likelier on one data set than on its neighbour
-(002 Definition 3). Alpha is also the largest membership advantage.
+(Jia 2023, Definition 3). Alpha is also the largest membership advantage.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def naive_tvd(alphas: Iterable[float]) -> float:
-    """002 Theorem 6: releases with these alphas are together 1 - prod(1 - alpha_i)-TVD private.
+    """Jia 2023, Theorem 6: releases with these alphas are together 1 - prod(1 - alpha_i)-TVD private.
 
     Couple each release with its neighbour's so that both agree with probability 1 - alpha_i; independent releases all
     agree with the product of these.
@@ -42,7 +42,10 @@ def naive_tvd(alphas: Iterable[float]) -> float:
 
 
 def worst_composition_tvd(alpha: float, steps: int) -> float:
-    """1 - (1 - alpha)^steps, attained by releases that reveal all with probability alpha (002 Theorem 6; ERRATA 12)."""
+    """1 - (1 - alpha)^steps, attained by releases that reveal all with probability alpha.
+
+    Jia 2023, Theorem 6; erratum 12.
+    """
     probability("alpha", alpha)
     whole("steps", steps, low=0)
     if alpha == 1:
@@ -51,17 +54,18 @@ def worst_composition_tvd(alpha: float, steps: int) -> float:
 
 
 def parallel_tvd(alphas: Iterable[float]) -> float:
-    """002 Theorem 8: releases of disjoint parts of the data are max(alpha_i)-TVD private: a record is in one."""
+    """Jia 2023, Theorem 8: releases of disjoint parts of the data are max(alpha_i)-TVD private: a record is in one."""
     return max((probability("alpha", alpha) for alpha in alphas), default=0.0)
 
 
 def chained_tvd(alphas: Iterable[float]) -> float:
-    """002 Theorem 9: a release of a release (each sees only the one before) is prod(alpha_i)-TVD private."""
+    """Jia 2023, Theorem 9: a release of a release (each sees only the one before) is prod(alpha_i)-TVD private."""
     return prod(probability("alpha", alpha) for alpha in alphas)
 
 
 def group_tvd(alpha: float, records: int) -> float:
-    """min(1, records alpha): TVD privacy of a group (002 Definition 5, which names it and leaves the amount open).
+    """min(1, records alpha): TVD privacy of a group (Jia 2023, Definition 5, which names it and leaves the amount
+    open).
 
     Proof: change the records one at a time; each change is between neighbours and moves the probability of an event
     by at most alpha, so by the triangle inequality all of them move it by at most records alpha.
@@ -70,17 +74,18 @@ def group_tvd(alpha: float, records: int) -> float:
 
 
 def amplified_tvd(alpha: float, rate: float) -> float:
-    """002 Theorem 10: an alpha-TVD release of a Poisson sample is (rate alpha)-TVD private (add-remove)."""
+    """Jia 2023, Theorem 10: an alpha-TVD release of a Poisson sample is (rate alpha)-TVD private (add-remove)."""
     return probability("rate", rate) * probability("alpha", alpha)
 
 
 def laplace_tvd(scale: float) -> float:
-    """002 Theorem 11: 1 - e^(-1/(2 scale)), scale relative to the sensitivity; exact."""
+    """Jia 2023, Theorem 11: 1 - e^(-1/(2 scale)), scale relative to the sensitivity; exact."""
     return -expm1(-0.5 / positive("scale", scale))
 
 
 def gaussian_tvd(noise: float) -> float:
-    """002 Theorems 12 and 13: 2 Phi(1/(2 noise)) - 1 in any dimension, noise relative to the L2 sensitivity; exact."""
+    """Jia 2023, Theorems 12 and 13: 2 Phi(1/(2 noise)) - 1 in any dimension, noise relative to the L2 sensitivity;
+    exact."""
     return shift_tvd(1 / positive("noise", noise))
 
 
@@ -90,20 +95,21 @@ def shift_tvd(mu: float) -> float:
 
 
 def best_composition_tvd(alpha: float, steps: int) -> float:
-    """002 Theorem 18: TVD of Binomial(steps, (1+alpha)/2) from Binomial(steps, (1-alpha)/2).
+    """Jia 2023, Theorem 18: TVD of Binomial(steps, (1+alpha)/2) from Binomial(steps, (1-alpha)/2).
 
-    The least that `steps` releases of TVD alpha each can add up to; randomized response attains it (ERRATA 12).
+    The least that `steps` releases of TVD alpha each can add up to; randomized response attains it (erratum 12).
     A lower limit for comparison, no guarantee for other mechanisms.
     """
     return best_composition_delta(alpha, steps, 0.0)
 
 
 def best_composition_deltas(alpha: float, steps: int) -> list[tuple[float, float]]:
-    """All pairs ((steps - 2i) eps, delta_i), i = 0 .. steps // 2, of 002 Theorem 18 with eps = ln((1+alpha)/(1-alpha)).
+    """All pairs ((steps - 2i) eps, delta_i), i = 0 .. steps // 2, of Jia 2023 (Theorem 18) with eps =
+    ln((1+alpha)/(1-alpha)).
 
-    delta_i = sum_{l<i} C(k,l) (e^((k-l) eps) - e^((k-2i+l) eps)) / (1 + e^eps)^k; 002 prints (1 + eps)^k (ERRATA 12).
-    With p_l the binomial probabilities and W_i = sum_{l<i} p_l e^(-2(i-l) eps), delta_{i+1} - delta_i equals
-    (1 - e^(-2 eps)) (W_i + p_i): one pass of positive terms, nothing cancels.
+    delta_i = sum_{l<i} C(k,l) (e^((k-l) eps) - e^((k-2i+l) eps)) / (1 + e^eps)^k; Jia 2023 prints (1 + eps)^k (erratum
+    12). With p_l the binomial probabilities and W_i = sum_{l<i} p_l e^(-2(i-l) eps), delta_{i+1} - delta_i equals (1 -
+    e^(-2 eps)) (W_i + p_i): one pass of positive terms, nothing cancels.
     """
     probability("alpha", alpha, open_ends=True)
     losses, log_p = _binomial_losses(alpha, whole("steps", steps, low=0))

@@ -49,7 +49,8 @@ class Plan:
 
     @classmethod
     def on(cls, ground: Ground, trials: int, measure: str | None = None, progress: Progress | None = None) -> Plan:
-        """The campaign with the most dissimilar neighbour (001 Section 5.1); `progress` hears of the search for it."""
+        """The campaign with the most dissimilar neighbour (Bernau 2021, Section 5.1); `progress` hears of the search
+        for it."""
         whole("trials", trials)
         training = ground.training
         neighbours, origin = choose_neighbours(ground.parts, ground.seed, training.adjacency, measure, progress)

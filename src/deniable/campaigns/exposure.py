@@ -1,11 +1,11 @@
 """Who is exposed: every record's own clipped gradient along a training, and what the noise leaves of its privacy.
 
 Add-remove: what record i changes at step t is its clipped gradient, of norm n_it, so an observer who knows everything
-else sees a Gaussian of mu_i = sqrt(sum_t (n_it / sigma)^2), exactly (001 Eq. 10; ERRATA 7). Replace: the change is the
-distance to the other record's clipped gradient; against any record at all it is at most n_it + C. Poisson batches:
-subsampled Gaussians of every step's own norm have no closed form; every step is taken at the record's largest norm,
-which is an upper bound, and the smaller of that and the full-batch figure is reported. Figures are about the weights
-that this training passed through; they depend on the data, so they are no guarantee and must not be published.
+else sees a Gaussian of mu_i = sqrt(sum_t (n_it / sigma)^2), exactly (Bernau 2021, Eq. 10; erratum 7). Replace: the
+change is the distance to the other record's clipped gradient; against any record at all it is at most n_it + C. Poisson
+batches: subsampled Gaussians of every step's own norm have no closed form; every step is taken at the record's largest
+norm, which is an upper bound, and the smaller of that and the full-batch figure is reported. Figures are about the
+weights that this training passed through; they depend on the data, so they are no guarantee and must not be published.
 """
 
 from __future__ import annotations
@@ -226,8 +226,9 @@ def _sampled(settings: TrainingSettings, largest: Array, delta: float) -> tuple[
 def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[str, float | None]:
     """Spearman's correlation of exposure with each dissimilarity, averaged over records of D: is the heuristic right?
 
-    None where a measure is undefined for the data, or does not vary. 001 Section 5.1 assumes that unlike records are
-    the exposed ones; here it is tested. Where clipping exposes many alike, their gradients before it rank them.
+    None where a measure is undefined for the data, or does not vary. Bernau 2021 (Section 5.1) assumes that unlike
+    records are the exposed ones; here it is tested. Where clipping exposes many alike, their gradients before it rank
+    them.
     """
     chosen = np.random.default_rng(seed).permutation(len(data))[: max(8, min(COMPARED, PAIRS // len(data)))]
     ranks = exposed.ranks()

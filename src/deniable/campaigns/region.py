@@ -1,4 +1,4 @@
-"""The region of privacy (004 Section 5.3): the truth lies between the best analysis and the best attack."""
+"""The region of privacy (Erlingsson 2019, Section 5.3): the truth lies between best analysis and best attack."""
 
 from __future__ import annotations
 

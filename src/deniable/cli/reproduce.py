@@ -82,7 +82,7 @@ def _listed(chosen: list[Selected]) -> Document:
         "schema": SCHEMA,
         "items": [
             {
-                "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
+                "paper": {"key": paper.key, "name": paper.name, "title": paper.title},
                 "item": item.name,
                 "title": item.title,
                 "seconds": {scale: item.expected(Scale(scale)) for scale in LISTED},

@@ -1,4 +1,4 @@
-"""Local against central privacy: what an attacker achieves and what accuracy is left (003).
+"""Local against central privacy: what an attacker achieves and what accuracy is left (Bernau 2021b).
 
 Rooms: plan (data, levels, attack) | play (train, attack, keep on disk) | results (means, spread, bounds) |
 recommendation (words) | record (the JSON document, and `compare`).

@@ -1,4 +1,4 @@
-"""A_DI against A_MI on the very same trainings (001 Section 6.3, Figures 7d-9d)."""
+"""A_DI against A_MI on the very same trainings (Bernau 2021, Section 6.3, Figures 7d-9d)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def observers(
     """Play A_DI in `trials` trainings for each epsilon, and A_MI against the models of the first `attacked` of them.
 
     `settings` are those of `campaigns.audit.planned`; by default the noise is scaled to the local sensitivity, as
-    in 001, an instrument without a privacy guarantee (ERRATA 8), so that A_DI reaches its bound.
+    in Bernau 2021, an instrument without a privacy guarantee (erratum 8), so that A_DI reaches its bound.
     """
     known = {"sensitivity": "local", "delta": 1 / records, **settings}
     outside = non_members_of(load(data), records, seed)

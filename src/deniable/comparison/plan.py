@@ -24,7 +24,7 @@ AttackName = Literal["whitebox", "shadow", "threshold"]
 CENTRAL = (0.5, 2.0, 4.0, 6.0, 16.0)
 LOCAL = (3.0, 2.0, 1.0, 0.5, 0.1)
 LOCAL_IMAGES = (10_000.0, 1_000.0, 100.0, 10.0, 1.0)
-"""003 Section 5, from little protection to much; for images 003 Figure 4."""
+"""Bernau 2021b, Section 5, from little protection to much; for images Bernau 2021b, Figure 4."""
 RECORDS = 1000
 CLASSES = 20
 """Generated purchases: so few records of so many classes that an unprotected network leaks and still generalises."""
@@ -91,9 +91,9 @@ class Plan:
     ) -> Plan:
         """Load the data, check the levels and order them from little protection to much.
 
-        `local` is by default 003's for such data. `records` members and as many non-members are drawn for each repeat
-        (default 1000, or a third of what there is).
-        `epochs` replaces 003 Table 2's; `patience` None never stops early.
+        `local` is by default Bernau 2021b's for such data. `records` members and as many non-members are drawn for each
+        repeat (default 1000, or a third of what there is). `epochs` replaces Bernau 2021b, Table 2's; `patience` None
+        never stops early.
         """
         if attack not in get_args(AttackName):
             raise ValueError(f"attack must be one of {', '.join(get_args(AttackName))}, got {attack!r}")
@@ -127,7 +127,7 @@ class Plan:
         return Division(members, self.shifted.take(elsewhere[:n]), self.shifted.take(elsewhere[n : 2 * n]), others)
 
     def training(self, level: Level) -> TargetSettings:
-        """003 Table 2's settings for this level."""
+        """Bernau 2021b, Table 2's settings for this level."""
         noise = level.value if level.kind == "central" and level.value is not None else 0.0
         settings = replace(reference_settings(self.data, noise), patience=self.patience)
         return settings if self.epochs is None else replace(settings, epochs=self.epochs)

@@ -107,7 +107,7 @@ class Trainer:
         return cls(plan.training(level), suited(plan.data, level.value) if local else None, validation)  # type: ignore[arg-type]
 
     def fit(self, records: Dataset, seed: int) -> Fitted:
-        """At a local level the model sees perturbed records, as attacks never do (003 Section 3.1)."""
+        """At a local level the model sees perturbed records, as attacks never do (Bernau 2021b, Section 3.1)."""
         given = records if self.randomizer is None else perturbed(records, self.randomizer, seed)
         return fit(self.settings, given, self.validation, seed)
 

@@ -62,7 +62,7 @@ def compare(
     confidence: float = 0.95,
     **settings: Any,
 ) -> CompareResult:
-    """Compare local and central privacy by what an attacker achieves and what accuracy is left (003).
+    """Compare local and central privacy by what an attacker achieves and what accuracy is left (Bernau 2021b).
 
     ``compare("location30", central=[2, 16], local=[1], attack="threshold")``; `settings` are those of `Plan.of`. With
     `out`, every finished training is kept in that directory, and `resume` goes on there. Workers are spawned: a script
@@ -151,7 +151,7 @@ def _epsilon(plan: Plan, level: Level, steps: int, delta: float) -> LevelEpsilon
     """What the level promises; None without protection.
 
     Central: of the steps really taken (the most of all repeats) and of all planned ones. Local: for each value, their
-    sum over the record (003 Table 1), and the exact one of the composed release at the same delta.
+    sum over the record (Bernau 2021b, Table 1), and the exact one of the composed release at the same delta.
     """
     if level.kind == "local" and level.value is not None:
         cost = suited(plan.data, level.value).cost(plan.data.features.shape[1:])

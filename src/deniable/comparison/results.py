@@ -98,7 +98,7 @@ def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bo
 
 
 def curve(scored: Sequence[Scored]) -> Curve:
-    """Precision and recall over all repeats' records (003 Section 5), at most `CURVE_POINTS` points.
+    """Precision and recall over all repeats' records (Bernau 2021b, Section 5), at most `CURVE_POINTS` points.
 
     Scores of different repeats come from different attack models; each repeat's ranks stand for them.
     """
@@ -115,7 +115,7 @@ def _ranks(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[t
 
 @dataclass(frozen=True)
 class Shift:
-    """Whether members and non-members differ by themselves (004 Section 5.4)."""
+    """Whether members and non-members differ by themselves (Erlingsson 2019, Section 5.4)."""
 
     precision: Spread
     chance: float

@@ -1,4 +1,4 @@
-"""Data sets, how unlike two records are, and the choice of the neighbour D' (001 Section 5.1)."""
+"""Data sets, how unlike two records are, and the choice of the neighbour D' (Bernau 2021, Section 5.1)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def read_location30(path: Path) -> Dataset:
 def purchase(classes: int = PURCHASE_CLASSES) -> Dataset:
     """Purchase-100: 197,324 carts, 600 bits (products bought), 100 classes; or its most common classes.
 
-    003 Section 4 has variants with 10, 20 and 50 classes, of which the smallest has 38,551 records.
+    Bernau 2021b (Section 4) has variants with 10, 20 and 50 classes, of which the smallest has 38,551 records.
     """
     files = _files("purchase100", "dataset_purchase.tgz", "dataset_purchase")
     dataset = read_purchase(locate("purchase100", *files))
@@ -69,8 +69,8 @@ def read_purchase(path: Path) -> Dataset:
 def texas(classes: int = 100) -> Dataset:
     """Texas hospital stays of the 100, 150, 200 or 300 most common procedures, which are the classes.
 
-    67,330 records of 6,170 bits with 100 procedures, up to 89,815 of 6,382 with 300 (003 Section 4); each of the four
-    has features of its own, so none is made from another.
+    67,330 records of 6,170 bits with 100 procedures, up to 89,815 of 6,382 with 300 (Bernau 2021b, Section 4); each of
+    the four has features of its own, so none is made from another.
     """
     name = f"texas{classes}"
     return read_texas(locate(name, *_files(name, "dataset_texas.tgz", f"texas/{classes}/feats")), classes)

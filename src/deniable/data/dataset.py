@@ -69,9 +69,10 @@ class Dataset:
         return replace(self, features=self.features[records], labels=self.labels[records])
 
     def most_common(self, classes: int) -> Dataset:
-        """The records of the most common classes, relabelled: 0 is the most common (003 Section 4; ties: lower label).
+        """The records of the most common classes, relabelled: 0 is the most common (Bernau 2021b, Section 4; ties:
+        lower label).
 
-        003 makes its variants this way: Purchases with 10, 20, 50, 100 groups and LFW with 20, 50, 100 people.
+        Bernau 2021b makes its variants this way: Purchases with 10, 20, 50, 100 groups and LFW with 20, 50, 100 people.
         """
         sizes = np.bincount(self.labels, minlength=self.classes)
         if whole("classes", classes) > np.count_nonzero(sizes):

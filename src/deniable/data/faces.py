@@ -40,8 +40,8 @@ SIZE = (47, 62)
 def lfw(people: int | None = None) -> Dataset:
     """Labeled Faces in the Wild: grey images of 62 x 47 pixels, the `people` with the most images.
 
-    Without a number: the 62 people with 20 images or more, 3023 images. 003 Section 4 has 20, 50 and 100 people with
-    1906, 2773 and 3651 images; 100 need the archive, from which faces are cut out and halved.
+    Without a number: the 62 people with 20 images or more, 3023 images. Bernau 2021b (Section 4) has 20, 50 and 100
+    people with 1906, 2773 and 3651 images; 100 need the archive, from which faces are cut out and halved.
     """
     files = (PREPARED, FUNNELED, ORIGINAL) if (people or 0) <= PREPARED_PEOPLE else (FUNNELED, ORIGINAL)
     return read_lfw(locate(f"lfw{people or ''}", *files), people)

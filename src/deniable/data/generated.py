@@ -27,11 +27,12 @@ def digits() -> Dataset:
 
 
 def purchases(classes: int = 50, records: int = 20_000, seed: int = 0) -> Dataset:
-    """The generator of 003 Section 4 without the skew: every record has its noise bits set with probability 0.2.
+    """The generator of Bernau 2021b (Section 4) without the skew: every record has its noise bits set with probability
+    0.2.
 
     The default of 50 classes, 12 indicator bits each, is where membership shows: `LEAKING_RECORDS` of them are learned
-    by heart by 003's 600-128-50 network (accuracy 1.00 in training, about 0.74 in test), and noise cures it. With 10 or
-    20 classes everything is learned, with 100 almost nothing that lasts.
+    by heart by Bernau 2021b's 600-128-50 network (accuracy 1.00 in training, about 0.74 in test), and noise cures it.
+    With 10 or 20 classes everything is learned, with 100 almost nothing that lasts.
     """
     labels = _balanced(classes, records)
     features = _carts(labels, classes, NOISE_TRAIN, np.random.default_rng(seed))
@@ -39,11 +40,11 @@ def purchases(classes: int = 50, records: int = 20_000, seed: int = 0) -> Datase
 
 
 def skewed_purchases(classes: int = 100, records: int = 200_000, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """Skewed Purchases (003 Section 4): (training part, test part), half of the records each.
+    """Skewed Purchases (Bernau 2021b, Section 4): (training part, test part), half of the records each.
 
-    Indicator bits are set with probability 0.8, noise bits with 0.2 in the training and 0.5 in the test part. 003 says
-    neither how its 200,000 records divide nor which positions indicate a class; here they divide evenly and class c
-    owns the c-th run of 600 / classes positions.
+    Indicator bits are set with probability 0.8, noise bits with 0.2 in the training and 0.5 in the test part. Bernau
+    2021b says neither how its 200,000 records divide nor which positions indicate a class; here they divide evenly and
+    class c owns the c-th run of 600 / classes positions.
     """
     generator = np.random.default_rng(seed)
     training = _balanced(classes, (whole("records", records, low=2) + 1) // 2)

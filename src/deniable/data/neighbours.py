@@ -1,4 +1,4 @@
-"""The choice of the neighbouring data set D' by dataset sensitivity (001 Definition 6, Eq. 9 and 11)."""
+"""The choice of the neighbouring data set D' by dataset sensitivity (Bernau 2021, Definition 6, Eq. 9 and 11)."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def most_dissimilar(
     so every one is another D'; a record may occur in several. `add-remove` and `zero-out`: the records x of D with the
     largest sum of d(x, y) over the other y in D, Eq. 9; `outside` is not used.
 
-    The measure, if none is named, is the one that 001 Section 6.1 found best: ssim for images, hamming for bits,
-    manhattan for tables. The result is that of comparing pair by pair in double precision; of equals, the one that
-    comes first in D, then in U \\ D, is taken. It does not depend on `workers` (threads, default one a core). Memory
-    beyond the data: at most 128 MB, and about 64 MB a worker.
+    The measure, if none is named, is the one that Bernau 2021 (Section 6.1) found best: ssim for images, hamming for
+    bits, manhattan for tables. The result is that of comparing pair by pair in double precision; of equals, the one
+    that comes first in D, then in U \\ D, is taken. It does not depend on `workers` (threads, default one a core).
+    Memory beyond the data: at most 128 MB, and about 64 MB a worker.
     """
     return _search(inside, outside, adjacency, measure=measure, count=count, workers=workers, progress=progress, sign=1)
 

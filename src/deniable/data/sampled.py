@@ -1,8 +1,8 @@
 """A very dissimilar neighbour among too many pairs to compare: a search by sample.
 
-001 Section 5.1 takes the most dissimilar neighbour as the likeliest to be told apart, a heuristic to begin with. With
-60,000 images it costs an hour to be sure of it; the sample finds it or one much like it within a minute. What it finds
-is a neighbour of D all the same, so every statement of an audit about it holds.
+Bernau 2021 (Section 5.1) takes the most dissimilar neighbour as the likeliest to be told apart, a heuristic to begin
+with. With 60,000 images it costs an hour to be sure of it; the sample finds it or one much like it within a minute.
+What it finds is a neighbour of D all the same, so every statement of an audit about it holds.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@
 
 An *estimator* reads a number off limits on the error rates; a *rule* (deniable.evidence.thresholds) makes the limits.
 Any estimator goes with any rule. All estimators that read the same `Limits` are right together: they follow from one
-event, so reading several costs no confidence.
+event, so reading several costs no confidence (Lemma E3).
 
 | estimator | assumes | reads |
 |---|---|---|
-| `Region` | nothing | the (epsilon, delta) region of tests, both directions (ERRATA 11) |
+| `Region` | nothing | the (epsilon, delta) region of tests, both directions (erratum 11) |
 | `GaussianCurve` | the release is Gaussian, no sampling | mu, then epsilon at delta |
 | `MechanismCurve` | sampling rate and steps are as claimed | the noise, then epsilon at delta |
-| `Advantage` | nothing | 004 Proposition 3 on FPR + FNR; never more than `Region` |
+| `Advantage` | nothing | Erlingsson 2019, Proposition 3 on FPR + FNR; never more than `Region` |
 
 `credible` is Bayesian and stands apart. deniable.evidence.likelihood holds the estimators for log-likelihood ratios,
 deniable.evidence.one_run those for one run with many canaries.
@@ -87,7 +87,8 @@ class Region:
 
 @dataclass(frozen=True)
 class Advantage:
-    """ln((1 - delta) / (1 - advantage)), 004 Proposition 3: the weaker form, of which 004's Table 2 is made."""
+    """ln((1 - delta) / (1 - advantage)), Erlingsson 2019, Proposition 3: the weaker form, of which Erlingsson 2019,
+    Table 2 is made."""
 
     delta: float
     name = "advantage"

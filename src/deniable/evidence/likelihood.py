@@ -1,6 +1,7 @@
 """Estimators for A_DI, whose score is a log-likelihood ratio: they use the whole score instead of a threshold.
 
-A Gaussian release that shifts by mu gives scores N(mu^2 / 2, mu^2) for b = 1 and N(-mu^2 / 2, mu^2) for b = 0.
+A Gaussian release that shifts by mu gives scores N(mu^2 / 2, mu^2) for b = 1 and N(-mu^2 / 2, mu^2) for b = 0 (Lemma
+E8).
 
 - `separation`: d' = (mean_1 - mean_0) / sd is mu, whatever noise was really added, since a wrong guess of the noise
   rescales all scores alike. Its limit is that of the noncentral t distribution, exact for Gaussian scores of equal

@@ -1,4 +1,4 @@
-"""Confidence limits of rates from counts (Clopper and Pearson 1934): exact, so never too narrow.
+"""Confidence limits of rates from counts (Clopper and Pearson 1934; Lemma E1): exact, so never too narrow.
 
 Two rates of independent counts are limited together by `joint_tails`: both at their worst at once is far less likely
 than either, so the pairs of rates that the counts leave possible are no rectangle, and less of them need be feared.
@@ -67,11 +67,11 @@ def joint_tails(risk: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Guarantee: with probability at least 1 - `risk` there is a corner i with both rates within their one-sided limits at
     confidence 1 - u_i and 1 - v_i. So what falls in both rates is at least its least value over the corners.
 
-    Why: with U = Pr[at most as many events | true rate], and V for the other rate, a rate is within its limit at 1 - u
-    where U >= u. U and V are independent and no less than uniform, and corners are a staircase from (u small, v large)
-    to (u large, v small), whose part of the unit square, sum of (1 - v_i) (u_{i+1} - u_i) with 1 at the end, is
-    1 - `risk`. Both have tails that grow by one factor, from EDGE * risk on (in the spirit of Fisher 1932, whose set is
-    u v >= constant; cut off at the edges, for bounds that rest on one of the rates alone).
+    Why (Lemma E2): with U = Pr[at most as many events | true rate], and V for the other rate, a rate is within its
+    limit at 1 - u where U >= u. U and V are independent and no less than uniform, and corners are a staircase from (u
+    small, v large) to (u large, v small), whose part of the unit square, sum of (1 - v_i) (u_{i+1} - u_i) with 1 at the
+    end, is 1 - `risk`. Both have tails that grow by one factor, from EDGE * risk on (in the spirit of Fisher 1932,
+    whose set is u v >= constant; cut off at the edges, for bounds that rest on one of the rates alone).
     """
     exponents = np.arange(CORNERS)
 

@@ -56,11 +56,12 @@ class Measured:
     epsilon_from_sensitivity: float | None
     """Exact loss of the noise really added, relative to the local sensitivities: see `epsilon_from_sensitivity`."""
     epsilon_from_belief: float | None
-    """ln(b / (1 - b)) of the largest belief b (001 Eq. 5; ERRATA 2): no statement of confidence."""
+    """ln(b / (1 - b)) of the largest belief b (Bernau 2021, Eq. 5; erratum 2): no statement of confidence."""
     epsilon_from_advantage: float | None
     """Of the Gaussian release with the measured advantage: an estimate, no statement of confidence."""
     epsilon_by_theorem_3: float | None
-    """Inverse of 001 Theorem 3 with the factor 2 it lacks (ERRATA 1): an estimate under the classic calibration."""
+    """Inverse of Bernau 2021 (Theorem 3) with the factor 2 it lacks (erratum 1): an estimate under the classic
+    calibration."""
     epsilon_lower_bound: float
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
     estimators: tuple[Bound, ...] = ()
@@ -157,7 +158,7 @@ def _loss_of_truth(trials: Trials) -> NDArray[np.float64]:
 
 
 def epsilon_lower_bound(errors: Errors, delta: float, confidence: float) -> float:
-    """A sound lower bound on epsilon at `delta`, from both error rates (ERRATA 11 and 15).
+    """A sound lower bound on epsilon at `delta`, from both error rates (errata 11 and 15).
 
     (epsilon, delta)-DP demands 1 - delta - FNR <= e^epsilon FPR, and the same with the rates exchanged. Both rates are
     replaced by Clopper and Pearson's upper limits, which hold together with `confidence` (`joint_tails`). The

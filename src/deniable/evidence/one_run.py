@@ -5,9 +5,9 @@ the rest: m canaries, r guesses, v of them right. How many guesses are made must
 `one_run` tries several numbers that depend on m alone, and shares 1 - confidence among them.
 
 - `right_guesses_p` bounds how likely v or more right guesses are under (epsilon, delta)-DP (Steinke, Nasr, Jagielski
-  2023, Theorem 5.2): guesses dominate randomized response, and each of m canaries may fail with delta.
+  2023, Theorem 5.2; Lemma E6): guesses dominate randomized response, and each of m canaries may fail with delta.
 - `refutes_curve` does the same for a whole trade-off curve (Mahloujifar, Melis, Chaudhuri 2024, Theorem 9 and
-  Algorithm 3), which is far sharper where the curve is known, such as the Gaussian one.
+  Algorithm 3; Lemma E7), which is far sharper where the curve is known, such as the Gaussian one.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ each of the classes into which the seen values cut the line.
 Few values (hard labels, rounded scores): one Clopper-Pearson limit a cut, sharing the risk. Many values: the better of
 the band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990), narrow in the middle, and of Clopper-Pearson limits at
 order statistics whose ranks grow geometrically from either end, narrow at the ends; half of the risk each. All of them
-hold for any distribution: ties only make them wider than need be.
+hold for any distribution: ties only make them wider than need be (Lemma E5).
 """
 
 from __future__ import annotations

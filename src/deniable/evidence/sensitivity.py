@@ -1,4 +1,7 @@
-"""Epsilon of the noise that was really added, relative to the local sensitivities (001 Section 5.3, first way)."""
+"""Epsilon of the noise that was really added, relative to the local sensitivities.
+
+Bernau 2021, Section 5.3, first way.
+"""
 
 from __future__ import annotations
 

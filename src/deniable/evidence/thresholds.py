@@ -1,7 +1,7 @@
 """Threshold rules: from scores to limits on the error rates that hold together, however the threshold was found.
 
 Every rule ends in `Limits`. All estimators that read error rates (estimators) are monotone functions of
-them, so the error of a rule is the error of every estimator that is read off it.
+them, so the error of a rule is the error of every estimator that is read off it (Lemma E4).
 
 | rule | the threshold | why it is sound |
 |---|---|---|

@@ -1,9 +1,9 @@
 """The verdict: whether the trials contradict the claim, and if not, what the observer showed. In words.
 
-Error. *Violated* is wrong with probability at most 1 - confidence. For an audit's own trials it rests on all
-estimators that read the two error rates at one threshold fixed in advance: they follow from one event, so that using
-several costs nothing. For scores from elsewhere it rests on one estimator and rule, named before the scores are seen.
-All others are shown and decide nothing.
+Error (Lemma E10). *Violated* is wrong with probability at most 1 - confidence. For an audit's own trials it rests on
+all estimators that read the two error rates at one threshold fixed in advance: they follow from one event, so that
+using several costs nothing. For scores from elsewhere it rests on one estimator and rule, named before the scores are
+seen. All others are shown and decide nothing.
 
 Closeness is a statement about one quantity, the advantage of an audit's own observer at belief = prior: *loose* if its
 interval ends below what the noise allows, *tight* if it reaches that and begins above half of it; either is wrong with

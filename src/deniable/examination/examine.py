@@ -98,7 +98,7 @@ class Examination:
         return self.model().eval()
 
     def on_d(self, number: int) -> bool:
-        """The trial's bit, drawn at random (ERRATA 10)."""
+        """The trial's bit, drawn at random (erratum 10)."""
         return bool(SeededSource(self.seed, number, stream=3).uniform(1) < 0.5)
 
     def training_seed(self, number: int) -> int:
@@ -241,7 +241,7 @@ def examine(
     claimed as a composition of several such mechanisms.
 
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
-    001 Algorithm 1 under the claimed noise, and tests what is left over for being that noise.
+    Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise.
 
     `progress` is called with (trials done, trials in all); without it, a bar is shown where standard error is a
     terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;

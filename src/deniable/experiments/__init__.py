@@ -29,8 +29,8 @@ EVERYTHING = "all"
 
 
 def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:
-    """The items meant by a paper's number or name ("all" for every paper) and, if given, an item's name."""
-    papers = [one for one in PAPERS if paper in (EVERYTHING, one.number, one.name)]
+    """The items meant by a paper's name ("all" for every paper) and, if given, an item's name."""
+    papers = [one for one in PAPERS if paper in (EVERYTHING, one.name)]
     if not papers:
         names = ", ".join(one.name for one in PAPERS)
         raise ValueError(f"PAPER must be one of {names}, or {EVERYTHING}, got {paper!r}")

@@ -1,4 +1,5 @@
-"""The identifiability games that 000 Chapter 5 and 001 Section 6 share: campaigns, each described here, measured once.
+"""The identifiability games that Bernau 2020, Chapter 5 and Bernau 2021, Section 6 share: campaigns, each described
+here, measured once.
 
 A campaign is one data set, kind of neighbours, sensitivity and belief. What its trials say is kept in the run's
 directory, where all tables and figures that need it find it.
@@ -42,7 +43,7 @@ MNIST, ADULT, PURCHASE, STAND_IN = "mnist", "adult", "purchase100", "location30"
 NAMES = {MNIST: "MNIST", ADULT: "Adult", PURCHASE: "Purchase-100", STAND_IN: "Location-30"}
 RECORDS = {MNIST: 100, STAND_IN: 1000, PURCHASE: 1000, ADULT: 1000}
 DELTA = {MNIST: 0.01}
-"""001 Section 6 and Table 3; all other data sets have delta 0.001."""
+"""Bernau 2021, Section 6 and Table 3; all other data sets have delta 0.001."""
 
 SMOKE_BELIEFS = (0.75, 0.9, 0.99)
 SECONDS = {MNIST: (12.0, 180.0, 240.0), STAND_IN: (4.0, 50.0, 170.0), ADULT: (1.0, 12.0, 20.0)}
@@ -57,12 +58,13 @@ CASES: tuple[Case, ...] = (
     ("GS bounded", "global", "replace"),
     ("GS unbounded", "global", "add-remove"),
 )
-"""The four ways to scale noise, in the order of 001 Table 2."""
+"""The four ways to scale noise, in the order of Bernau 2021, Table 2."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """One campaign with 001's settings: 30 full-batch steps, clipping norm 3, learning rate 0.005, noise by Renyi DP.
+    """One campaign with Bernau 2021's settings: 30 full-batch steps, clipping norm 3, learning rate 0.005, noise by
+    Renyi DP.
 
     A_MI attacks, and the accuracy is measured on, the first `attacked` trainings. `rank` says which neighbour D' is: 0,
     1, 2 are the most dissimilar ones, -1, -2, -3 the least dissimilar ones.
@@ -172,7 +174,7 @@ def available(data: str) -> bool:
 
 
 def three_sets() -> dict[str, str]:
-    """001's three data sets by the paper's names; Location-30 stands where the file of Purchase-100 is not present."""
+    """Bernau 2021's three data sets by their names there; Location-30 stands where Purchase-100 is not present."""
     return {"MNIST": MNIST, "Purchase-100": PURCHASE if available(PURCHASE) else STAND_IN, "Adult": ADULT}
 
 

@@ -1,6 +1,8 @@
-"""Figures that 000 and 001 share: the observer before two normal densities, and its two scores over epsilon.
+"""Figures that Bernau 2020 and Bernau 2021 share: the observer before two normal densities, and its two scores over
+epsilon.
 
-f(D) = 0 and f(D') = 1 are released with the classic Gaussian mechanism (000 Figures 3.2, 4.1, 4.2; 001 Figures 1-3).
+f(D) = 0 and f(D') = 1 are released with the classic Gaussian mechanism (Bernau 2020, Figures 3.2, 4.1, 4.2; Bernau
+2021, Figures 1-3).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def decision(name: str, source: str) -> Item:
         printed={},
         notes=(
             "Epsilons 6 and 3 at delta 1e-6 are those of the next figure; the paper does not print them for this one.",
-            "The classic formula is used as the paper does, though it is proved up to epsilon 1 only (ERRATA 3).",
+            "The classic formula is used as the paper does, though it is proved up to epsilon 1 only (erratum 3).",
         ),
     )
 
@@ -65,7 +67,7 @@ def errors(name: str, source: str) -> Item:
         comparisons=comparisons,
         seconds=QUICK,
         printed={},
-        notes=("The classic formula is used as the paper does, though it is proved up to epsilon 1 only (ERRATA 3).",),
+        notes=("The classic formula is used as the paper does, though it is proved up to epsilon 1 only (erratum 3).",),
     )
 
 
@@ -91,9 +93,9 @@ def scores(name: str, source: str) -> Item:
         seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
         printed={},
         notes=(
-            "The inverse of Theorem 3 has the factor 2 that the paper's lacks (ERRATA 1).",
+            "The inverse of Theorem 3 has the factor 2 that the paper's lacks (erratum 1).",
             "Grey: the belief that the classic noise allows, except with probability delta; above epsilon 5.8 it "
-            "is above Theorem 2's bound, since the classic formula is proved up to 1 only (ERRATA 3, 4).",
+            "is above Theorem 2's bound, since the classic formula is proved up to 1 only (errata 3, 4).",
         ),
     )
 

@@ -104,7 +104,7 @@ class Item:
     needs: tuple[str, ...] = ()
     """Published data sets that must be here or be fetched."""
     notes: tuple[str, ...] = ()
-    """What the paper leaves open or gets wrong, and what was done about it (ERRATA number)."""
+    """What the paper leaves open or gets wrong, and what was done about it (docs/theory/errata.md)."""
 
     def expected(self, scale: Scale, done: Container[str] = ()) -> float:
         """About how many seconds it takes where the shared work that `done` names is done.
@@ -130,8 +130,8 @@ def expected(items: Iterable[Item], scale: Scale) -> list[float]:
 class Paper:
     """One of the five documents."""
 
-    number: str
-    """000 to 004."""
+    key: str
+    """Of docs/theory/references.md: first author and year."""
     name: str
     title: str
     items: tuple[Item, ...]

@@ -45,7 +45,7 @@ from deniable.training.targets import quality
 __all__ = ["Played", "planned", "play", "summary"]
 
 EXTREMES = 3
-"""Neighbours from either end that 001 Figure 4 looks at."""
+"""Neighbours from either end that Bernau 2021 (Figure 4) looks at."""
 TESTED = 500
 """Records that the accuracy is measured on."""
 WORTH_A_WORKER = 20
@@ -84,7 +84,8 @@ class Played:
 
 
 def planned(game: Game) -> Plan:
-    """The campaign as `deniable.audit` plans it; noise by Renyi DP (001 Section 5), as `noise_for_belief` has it."""
+    """The campaign as `deniable.audit` plans it; noise by Renyi DP (Bernau 2021, Section 5), as `noise_for_belief` has
+    it."""
     kind = Adjacency(game.adjacency)
     promise = Belief(game.belief, game.delta)
     drawn = Drawn(game.data, game.universe, game.records, game.seed)
@@ -236,7 +237,7 @@ def _advantages(trials: Trials, sure: NDArray[np.float64]) -> Values:
 
 
 def _epsilons(trials: Trials, game: Game) -> Values:
-    """001 Section 5.3's three ways; by sensitivity both with the paper's accountant (RDP) and exactly."""
+    """Bernau 2021, Section 5.3's three ways; by sensitivity both with the paper's accountant (RDP) and exactly."""
     shift = largest_shift(trials)
     errors = Errors.of(trials)
     won = 1 - 2 * (errors.false_positives + errors.false_negatives) / len(trials)

@@ -19,52 +19,44 @@ HINDSIGHT = " *Settled with data in sight.*"
 STAND_IN = re.compile(r"in place of|stands? in\b|cannot be had here")
 """Words by which an item says that its data are not the paper's."""
 SOURCES = {
-    "000": ("Bernau (ed.) 2021", "MOSAICrOWN, D5.3: Final Report on Privacy Metrics, Risks, and Utility", ""),
-    "001": (
+    "Bernau 2020": ("Bernau (ed.) 2020", "MOSAICrOWN, D5.3: Final Report on Privacy Metrics, Risks, and Utility", ""),
+    "Bernau 2021": (
         "Bernau, Eibl, Grassal, Keller and Kerschbaum 2021",
         "Quantifying identifiability to choose and audit epsilon in differentially private deep learning. VLDB",
         "arXiv:2103.02913",
     ),
-    "002": (
+    "Jia 2023": (
         "Jia, Tan, Liu, Li, Liu, Lv and Dong 2023",
         "Total variation distance privacy: Accurately measuring inference attacks and improving utility",
-        "",
+        "doi:10.1016/j.ins.2023.01.037",
     ),
-    "003": (
+    "Bernau 2021b": (
         "Bernau, Robl, Grassal, Schneider and Kerschbaum 2021",
         "Comparing Local and Central Differential Privacy Using Membership Inference Attacks. DBSec",
         "doi:10.1007/978-3-030-81242-3_2",
     ),
-    "004": ("Erlingsson, Mironov, Raghunathan and Song 2019", "That which we call private", "arXiv:1908.03566"),
+    "Erlingsson 2019": (
+        "Erlingsson, Mironov, Raghunathan and Song 2019",
+        "That which we call private",
+        "arXiv:1908.03566",
+    ),
 }
-"""Authors and year, title, and where to find it, by the number that the code has for a paper."""
+"""Authors and year, title, and where to find it, by the paper's key (docs/theory/references.md)."""
 SHORT = {
-    "000": "Bernau 2021 (D5.3)",
-    "001": "Bernau et al. 2021 (VLDB)",
-    "002": "Jia et al. 2023",
-    "003": "Bernau et al. 2021 (DBSec)",
-    "004": "Erlingsson et al. 2019",
+    "Bernau 2020": "Bernau 2020 (D5.3)",
+    "Bernau 2021": "Bernau et al. 2021 (VLDB)",
+    "Jia 2023": "Jia et al. 2023",
+    "Bernau 2021b": "Bernau et al. 2021 (DBSec)",
+    "Erlingsson 2019": "Erlingsson et al. 2019",
 }
 FAVOURABLE = 1.0
 
 
 def results(documents: list[Document]) -> str:
     """The page, from the items' own records."""
-    documents = [_public(document) for document in documents]
     often = Counter(note for document in documents for note in document["notes"])
     common = dict(zip((note for note, times in often.items() if times >= OFTEN), ascii_uppercase, strict=False))
     return "\n".join((*_glance(documents), *_common(common), *_sections(documents, common))) + "\n"
-
-
-def _public(found: Any) -> Any:
-    """With the papers' authors in place of our numbers for them, and without references to our own notes."""
-    if isinstance(found, str):
-        plain = re.sub(r"[;,]? ?\(?ERRATA [\d, ]*\d(?: for KL)?\)?", "", found)
-        return re.sub(r"(?<![\d.,])00[0-4]\b(?!\.\d)", lambda number: SHORT[number[0]], plain)
-    if isinstance(found, Mapping):
-        kept = ("number", "name", "item", "values", "printed", "paper")
-        return {key: value if key in kept else _public(value) for key, value in found.items()}
-    return [_public(one) for one in found] if isinstance(found, list) else found
 
 
 def _stands_in(document: Document) -> bool:
@@ -91,14 +83,15 @@ def _glance(documents: list[Document]) -> Iterator[str]:
         "settled with data in sight, and say so in their line. Every picture links to its SVG; the record beside it "
         "has all values, versions and the seed. Scale `hours` is what two cores finish in a few hours, `full` the "
         "paper's own size. Data: **stand-in** marks items whose data or network could not be had here, so that others "
-        "take their place; what holds of them need not hold of the paper's."
+        "take their place; what holds of them need not hold of the paper's. An erratum is a "
+        "misprint of the paper, numbered in [errata](../theory/errata.md)."
     )
     yield from ("", "| paper | item | what | data | scale | outcome |", "|---|---|---|---|---|---|")
     for document in documents:
         unbroken = _named(document).replace(" ", "\N{NO-BREAK SPACE}")
         link = f"[{unbroken}](#{_anchor(document)})"
         data = "**stand-in**" if _stands_in(document) else ""
-        paper = SHORT.get(document["paper"]["number"], document["paper"]["name"])
+        paper = SHORT.get(document["paper"]["key"], document["paper"]["name"])
         yield _row(paper, link, document["title"], data, document["scale"], outcome(document))
 
 
@@ -110,11 +103,11 @@ def _common(common: Mapping[str, str]) -> Iterator[str]:
 
 
 def _sections(documents: list[Document], common: Mapping[str, str]) -> Iterator[str]:
-    for _, group in groupby(documents, key=lambda document: document["paper"]["number"]):
+    for _, group in groupby(documents, key=lambda document: document["paper"]["key"]):
         items = list(group)
         paper = items[0]["paper"]
-        authors, title, where = SOURCES.get(paper["number"], ("", paper["title"], ""))
-        yield from ("", f"## {SHORT.get(paper['number'], paper['name'])}", "")
+        authors, title, where = SOURCES.get(paper["key"], ("", paper["title"], ""))
+        yield from ("", f"## {SHORT.get(paper['key'], paper['name'])}", "")
         yield ". ".join(filter(None, (authors, title, where))) + f". (`deniable reproduce {paper['name']}`)"
         for document in items:
             yield from _section(document, common)

@@ -136,7 +136,7 @@ def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Pr
 def _described(paper: Paper, item: Item, seed: int) -> Document:
     return {
         "schema": SCHEMA,
-        "paper": {"number": paper.number, "name": paper.name, "title": paper.title},
+        "paper": {"key": paper.key, "name": paper.name, "title": paper.title},
         "item": item.name,
         "title": item.title,
         "caption": item.caption,

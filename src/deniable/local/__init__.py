@@ -1,4 +1,4 @@
-"""Local differential privacy: every record is perturbed before anybody sees it (003 Section 2.2).
+"""Local differential privacy: every record is perturbed before anybody sees it (Bernau 2021b, Section 2.2).
 
     randomizer = BinaryResponse(epsilon=1.0)          # or BinaryResponse.from_retention(0.5)
     noisy = randomizer.perturb(bits)                   # entropy of the operating system; a seed is for audits only
@@ -7,7 +7,8 @@
     perturbed(dataset, suited(dataset, 1.0))           # the same for a `Dataset`
 
 Guarantee: whatever two records an observer wants to tell apart, the perturbed record's privacy loss is dominated by
-`cost(...).mechanism`. Labels are not perturbed (003 perturbs the features only), so a label is as public as it was.
+`cost(...).mechanism`. Labels are not perturbed (Bernau 2021b perturbs the features only), so a label is as public as it
+was.
 
 Floating-point attacks (Mironov 2012) read the value off the low bits of noise that was computed in floating point.
 Nothing here is: answers are drawn by comparing random integers with integer thresholds (`coins`), and Laplace noise is

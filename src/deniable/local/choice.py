@@ -18,11 +18,12 @@ __all__ = ["perturbed", "suited"]
 
 
 def suited(dataset: Dataset, epsilon: float) -> Randomizer:
-    """The randomizer that 003 uses for such data, with `epsilon` for each value.
+    """The randomizer that Bernau 2021b uses for such data, with `epsilon` for each value.
 
     Bits: randomized response. Grey images: pixelization with cells of one pixel and the neighbourhood
-    m = sqrt(height x width) (003 Section 4). Tables: randomized response on every one-hot category, Laplace noise on
-    every number, which must lie between 0 and 1 (`adult` is scaled by its training part's range, taken as public).
+    m = sqrt(height x width) (Bernau 2021b, Section 4). Tables: randomized response on every one-hot category, Laplace
+    noise on every number, which must lie between 0 and 1 (`adult` is scaled by its training part's range, taken as
+    public).
     """
     if dataset.kind == "binary":
         return BinaryResponse(epsilon)

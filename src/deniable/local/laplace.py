@@ -64,8 +64,9 @@ class BoundedLaplace(Randomizer):
     `low` and `high` must be known without looking at the data; numbers outside are clipped first. All three are one
     number for all features, or one for each (a tuple).
 
-    Guarantee: pure epsilon-local DP a number, the sum over all features a record (003 Definition 6); to 2^-65 in total
-    variation a number, see `rounded_laplace`. Numbers and noise lie on a grid of 65,536 steps from low to high.
+    Guarantee: pure epsilon-local DP a number, the sum over all features a record (Bernau 2021b, Definition 6); to 2^-65
+    in total variation a number, see `rounded_laplace`. Numbers and noise lie on a grid of 65,536 steps from low to
+    high.
     """
 
     epsilon: float | tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Differentially private pixelization of grey images (Fan 2018; 003 Section 2.2; ERRATA 17)."""
+"""Differentially private pixelization of grey images (Fan 2018; Bernau 2021b, Section 2.2; erratum 17)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ImagePixelization(Randomizer):
     Cells cut by the border average the pixels they have, with the noise of a whole cell on their sum.
 
     Guarantee: pure epsilon-local DP for images that differ in at most m pixels (`neighbourhood`), hence
-    epsilon height width / m for any two images (`cost`); to 2^-65 in total variation a cell (`rounded_laplace`). 003
-    Table 1 counts height x width x epsilon instead, m times more than the mechanism can lose.
+    epsilon height width / m for any two images (`cost`); to 2^-65 in total variation a cell (`rounded_laplace`). Bernau
+    2021b (Table 1) counts height x width x epsilon instead, m times more than the mechanism can lose.
     """
 
     epsilon: float

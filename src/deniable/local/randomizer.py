@@ -22,7 +22,8 @@ class LocalCost:
     features: int
     """How many values of the record are perturbed, each with its own noise."""
     epsilon: float
-    """The sum of the values' epsilons, F x epsilon where all are equal (003 Table 1): the largest possible loss."""
+    """The sum of the values' epsilons, F x epsilon where all are equal (Bernau 2021b, Table 1): the largest possible
+    loss."""
     mechanism: Mechanism
     """The whole record's release: one run for each value."""
 

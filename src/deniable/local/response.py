@@ -1,4 +1,4 @@
-"""Randomized response: each value is answered truthfully or by a lie (Warner; 003 Eq. 1)."""
+"""Randomized response: each value is answered truthfully or by a lie (Warner 1965; Bernau 2021b, Eq. 1)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class CategoricalResponse(Randomizer):
     The truth is e^epsilon times as likely as each other value. `epsilon` and `categories` are one number for all
     features, or one for each (a tuple).
 
-    Guarantee: pure epsilon-local DP a feature, the sum over all features a record (003 Definition 5). The chance of a
-    lie is rounded up to a multiple of 2^-72, so a feature's loss is never above epsilon.
+    Guarantee: pure epsilon-local DP a feature, the sum over all features a record (Bernau 2021b, Definition 5). The
+    chance of a lie is rounded up to a multiple of 2^-72, so a feature's loss is never above epsilon.
     """
 
     epsilon: PerFeature
@@ -45,7 +45,10 @@ class CategoricalResponse(Randomizer):
 
     @classmethod
     def from_retention(cls, retention: PerFeature, categories: int = 2) -> CategoricalResponse:
-        """Keep each value with probability `retention`, else draw one of all uniformly (003 Eq. 1, two coins)."""
+        """Keep each value with probability `retention`, else draw one of all uniformly.
+
+        Bernau 2021b, Eq. 1, two coins.
+        """
         epsilons = tuple(RandomizedResponse.from_retention(rho, categories).epsilon for rho in _each(retention))
         return cls(epsilons if isinstance(retention, tuple) else epsilons[0], categories)
 
@@ -95,7 +98,7 @@ class CategoricalResponse(Randomizer):
 class BinaryResponse(CategoricalResponse):
     """Flips each bit with probability 1 / (1 + e^epsilon), the fastest randomized response.
 
-    Guarantee: pure epsilon-local DP a bit, F x epsilon a record of F bits (003 Section 2.2, Table 1).
+    Guarantee: pure epsilon-local DP a bit, F x epsilon a record of F bits (Bernau 2021b, Section 2.2, Table 1).
     """
 
     def __post_init__(self) -> None:

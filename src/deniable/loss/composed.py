@@ -87,7 +87,7 @@ class ComposedPair(Pair):
         return self.bracket_by_steps(k, stick, null) if k >= 0 and self.stands_apart else None
 
     def bracket_by_steps(self, k: float, stick: bool, null: bool) -> Upper:
-        """A bracket of the divergence or of a tail at k >= 0 from single steps.
+        """A bracket of the divergence or of a tail at k >= 0 from single steps (Lemma J2).
 
         A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
         step's loss is above t bounds the divergence, and so P(L > k), from below.

@@ -6,10 +6,11 @@ For any real k, with K = log M of the whole composition (a plain sum over its st
 
 and moving c past a pole only adds its residue, so three families of lines give the divergence, its complement
 1 - H, or the reversed divergence, each with full *relative* accuracy where it is small. Tails of L under P and Q
-have the same form with one pole. Cost does not depend on the number of steps.
+have the same form with one pole (Lemma C1). Cost does not depend on the number of steps.
 
 Where rare large losses stand apart from many small ones no single line serves: there the composition is taken apart by
-its largest jump (loss.bands) and each part has a line of its own. The errors are explained in loss.laws.
+its largest jump (loss.bands) and each part has a line of its own. The errors are explained in loss.laws and proved,
+where they are, in docs/theory/contour.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from functools import cached_property, wraps
 from math import exp, expm1, inf, log, sqrt
 
 import numpy as np
-from scipy.special import ndtr
 
 from deniable.loss.bands import bands
 from deniable.loss.composed import ComposedPair
@@ -30,7 +30,6 @@ from deniable.loss.laws import GOOD, LOOKS, NULL_TAIL, STICK, TAIL, Law
 from deniable.loss.pair import PRECISION, Pair
 from deniable.loss.roots import falls_to
 from deniable.loss.saddle import EPS, TINY, Composition, Saddle, Weight
-from deniable.loss.sampled import FARTHEST
 from deniable.loss.steps import GaussianStep, Step
 from deniable.loss.values import Upper, upper
 
@@ -39,7 +38,6 @@ __all__ = ["ANY", "Contour", "Range"]
 _NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
 _WORTH_ONE_LINE = 1e-25  # ... and below this what one line tells, be it no more than a bound
 _BESIDE = 1e-10  # or below this share of a level that is searched for
-_PATIENCE = 4  # costly lines through one law
 _APART = 100.0  # standard deviations
 _OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling
 _LOG_MUS = -20.0, 4.0
@@ -132,7 +130,7 @@ class Contour(ComposedPair):
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
         negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
-        for way in (self._at_once, self._by_bands, self._patiently):
+        for way in (self._at_once, self._by_bands):
             try:
                 found = way(k, weight)
             except UnresolvedError:
@@ -179,29 +177,14 @@ class Contour(ComposedPair):
 
     @cached_property
     def _whole(self) -> Law:
-        return Law(self.composition, TINY, patience=0)
-
-    @cached_property
-    def _patient(self) -> Law:
-        return Law(self.composition, TINY, patience=_PATIENCE)
+        return Law(self.composition, TINY)
 
     @cached_property
     def _bands(self) -> list[Law]:
-        found = bands(self.composition)
-        bulk, jumps = found[:1], found[1:]
-        return [Law(band, _FAINT, 0) for band in bulk] + [Law(band, _FAINT, _PATIENCE) for band in jumps]
+        return [Law(band, _FAINT) for band in bands(self.composition)]
 
     def _at_once(self, k: float, weight: Weight) -> tuple[float, float]:
-        value, error = self._whole.value(k, weight, enough=_NEGLIGIBLE)
-        return value, error + self._left_out
-
-    def _patiently(self, k: float, weight: Weight) -> tuple[float, float]:
-        """At once, at any cost, where there are no bands."""
-        still_affordable()
-        if self._bands:
-            raise UnresolvedError("the bands have said all there is to say")
-        value, error = self._patient.value(k, weight)
-        return value, error + self._left_out
+        return self._whole.value(k, weight, enough=_NEGLIGIBLE)
 
     def _by_bands(self, k: float, weight: Weight) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.
@@ -219,7 +202,7 @@ class Contour(ComposedPair):
             enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
             doubtful = [p for p, (_, error) in enumerate(found) if error > enough and looks[p] < len(LOOKS)]
             if not doubtful:
-                return sum(value for value, _ in found), self._left_out + sum(error for _, error in found)
+                return sum(value for value, _ in found), sum(error for _, error in found)
             place = max(doubtful, key=lambda p: found[p][1])
             found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, weight), enough)
             looks[place] += 1
@@ -233,11 +216,6 @@ class Contour(ComposedPair):
         at = np.array([k])
         functional = {STICK: "sticks", TAIL: "tails", NULL_TAIL: "null_tails"}[weight]
         return max(float(getattr(step, functional)(at)[0]) for step, _ in self.composition.parts)
-
-    @cached_property
-    def _left_out(self) -> float:
-        """Bound on the mass of noise that is left out of all moments."""
-        return 2 * self.composition.steps * float(ndtr(-FARTHEST))
 
     def _outside(self, k: float, below: float) -> Upper:
         """Where k is not between the least and the largest loss, there is nothing to integrate."""

@@ -1,6 +1,6 @@
 """Tails of the privacy loss at many points at once, to be looked at: quick, and right to about a pixel.
 
-Compositions that a Gaussian smooths are inverted by Gil-Pelaez's formula (1951) from their characteristic functions,
+Compositions that a Gaussian smooths are inverted by the formula of Gil-Pelaez 1951 from their characteristic functions,
 
     P(L > t) = 1/2 + 1/pi * integral over w > 0 of Im(e^{-i w t} E[e^{i w L}]) / w dw,
 

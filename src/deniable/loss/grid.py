@@ -3,20 +3,22 @@
 Guarantee. Each step's loss L is moved at random to one of the two ends of its cell, so that a cell's mass keeps both
 its P- and its Q-mass (E_Q[e^xi | cell] = 1 for the move xi).
 
-- Upper ends. The hockey-stick divergence, convex in e^k, is thereby replaced by its chord ("connect the dots",
-  Doroshenko et al. 2022): the pair (e^loss Q_grid, Q_grid) dominates the true one, and dominance survives composition.
-  A move that goes up a little too often, as round-off is granted here, only adds to it.
-- Lower ends. The move is a channel: it may be applied to both sides of the true pair, and no channel raises a
-  divergence. So P'(loss > k) - e^k Q_grid(loss > k), where P' is the true P-law of the moved loss, is at most H(k).
+- Upper ends (Lemma G1). The hockey-stick divergence, convex in e^k, is thereby replaced by its chord ("connect the
+  dots", Doroshenko et al. 2022): the pair (e^loss Q_grid, Q_grid) dominates the true one, and dominance survives
+  composition. A move that goes up a little too often, as round-off is granted here, only adds to it.
+- Lower ends (Lemma G2). The move is a channel: it may be applied to both sides of the true pair, and no channel raises
+  a divergence. So P'(loss > k) - e^k Q_grid(loss > k), where P' is the true P-law of the moved loss, is at most H(k).
   Both ends are second order in the spacing.
-- Tails. The moves of unlike steps are independent and bounded by the spacing; Bernstein's inequality bounds their sum
-  by some a except with probability eta, hence P(L > t) <= P'(loss > t - a) + eta, and likewise from below and under Q.
-  Since H is convex in e^k with slope -Q(L > k), its own two ends bound the tail, too; the better bound is taken.
+- Tails (Lemmas G3, G4). The moves of unlike steps are independent and bounded by the spacing; Bernstein's inequality
+  bounds their sum by some a except with probability eta, hence P(L > t) <= P'(loss > t - a) + eta, and likewise from
+  below and under Q. Since H is convex in e^k with slope -Q(L > k), its own two ends bound the tail, too; the better
+  bound is taken.
 
-Mass above the grid is counted as P-mass at infinity, mass below it is rounded up. The composition is tilted by e^{cL}
-before the transform, so that round-off is relative to the tail that is asked for; all sums run over losses above k and
-are relative to e^{K(c) - (c - 1) k}, so that no loss is too large. Wrap-around of the FFT is bounded by Chernoff's
-inequality for the law on the grid. Atoms that lie on the grid do not move at all: there the result is exact.
+Mass above the grid is counted as P-mass at infinity, mass below it is rounded up (Lemma G6). The composition is tilted
+by e^{cL} before the transform, so that round-off is relative to the tail that is asked for; all sums run over losses
+above k and are relative to e^{K(c) - (c - 1) k}, so that no loss is too large. Wrap-around of the FFT is bounded by
+Chernoff's inequality for the law on the grid (Lemma G5). Atoms that lie on the grid do not move at all: there the
+result is exact.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ def _cells(step: Step, spacing: float, low: float, high: float) -> _Cells:
         below, unit = float(np.log(back.tails(-cuts[:1]) - back.escape)[0]), max(float(edges[0]), 0.0)
     logs[0] = np.logaddexp(logs[0], below + unit)
     log_true[0] = np.logaddexp(log_true[0], float(back.log_null_tails(-cuts[:1])[0]) - float(edges[0]) + unit)
-    moved = _variance(masses, spacing)
+    moved = 2 * _variance(masses, spacing)  # the move's own variance, and the loss's within its cell (Lemma G3)
     return _Cells(first, logs, log_true, float(step.tails(cuts[-1:])[0]), moved, drift + shift)
 
 
@@ -161,9 +163,12 @@ def _null_share(rise: Floats, spacing: float) -> Floats:
 
 
 def _variance(masses: _Masses, spacing: float) -> float:
-    """Of the move, the larger of both under P and Q: P weighs a cell's upper end up to e^spacing times as much."""
+    """Of the move, the larger of both under P and Q: P weighs a cell's upper end up to e^spacing times as much.
+
+    Where the spacing is above 1, a loss may vary in its cell under P by another such factor (Lemma G3).
+    """
     top = _null_share(_rises(masses, spacing)[1], spacing)
-    variance = top * (1 - top) * spacing**2 * exp(min(spacing, 600.0))
+    variance = top * (1 - top) * spacing**2 * exp(min(spacing if spacing <= 1 else 2 * spacing, 600.0))
     return max(float((masses.p * variance).sum()), float((masses.q * variance).sum()))
 
 

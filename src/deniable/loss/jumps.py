@@ -2,7 +2,7 @@
 
 A record that is sampled with a small rate moves the release by a tiny loss nearly always and by a large one, a *jump*,
 hardly ever. Moments E[e^{cL}] magnify the jumps and hide everything else, so compositions are taken apart by their
-largest jump (loss.bands): the factor e^{-(decay * jump)^8} takes jumps above 1/decay out of a law and leaves the small
+largest jump (loss.bands, Lemma J1): e^{-(decay * jump)^8} takes jumps above 1/decay out of a law and leaves the small
 ones; being analytic, it leaves the moments of both parts as easy to have as those of the whole.
 """
 
@@ -51,6 +51,9 @@ class NoiseLaw:
 
     def tilted(self, c: Floats) -> Floats:
         return self._rule.tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self._rule.envelope(c, omega, share)
 
     @cached_property
     def _rule(self) -> Rule:

@@ -1,10 +1,11 @@
 """Two-valued losses, composed: randomized response, bare guarantees, and either on a Poisson sample.
 
-Guarantee. If j of n runs speak for P, the loss is L = j * high - (n - j) * low, and j is binomial: every answer is one
-sum of binomial probabilities times 1 or 1 - e^{k-L} (002 Theorem 18; ERRATA 12). Each probability is computed from its
-deviance (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that its relative error grows
-with the distance from the mean only, not with n; what lies more than a window away from the mode, or from the first
-term, is less than e^-40 of the sum (Bernstein's inequality; the probabilities are log-concave) and is in the error.
+Guarantee (Lemma B1). If j of n runs speak for P, the loss is L = j * high - (n - j) * low, and j is binomial: every
+answer is one sum of binomial probabilities times 1 or 1 - e^{k-L} (Jia 2023, Theorem 18; erratum 12). Each probability
+is computed from its deviance (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that its
+relative error grows with the distance from the mean only, not with n; what lies more than a window away from the mode,
+or from the first term, is less than e^-40 of the sum (Lemma B2: Bernstein's inequality; the probabilities are
+log-concave) and is in the error.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def sum_rule(first: int, last: int, widest: int) -> tuple[Floats, Floats]:
     The first `_SINGLY` by themselves, so that what is unsure at the first ones is seen; then blocks that double in
     size, up to `widest`, each with sixteen places. Exact for polynomials of degree 31 on every block: with blocks of
     half a standard deviation, or no longer than their distance from the first term, e^{-z} falls by at most e^7 from a
-    block's middle, and the error is below 1e-17 of its largest term (Trefethen 2013, Theorem 19.3).
+    block's middle, and the error is below 1e-17 of its largest term (Lemma B4).
     """
     places: list[Floats] = [np.arange(first, min(first + _SINGLY, last + 1), dtype=np.float64)]
     weights: list[Floats] = [np.ones(places[0].size)]
@@ -230,7 +231,7 @@ def sum_rule(first: int, last: int, widest: int) -> tuple[Floats, Floats]:
 def _gauss_sum(size: int) -> tuple[Floats, Floats]:
     """Gauss's rule for the sum over 0, 1, ..., size - 1, from the recurrence of the discrete Chebyshev polynomials.
 
-    By Golub and Welsch's method (1969); the recurrence is in Gautschi (2004), Table 1.2.
+    By the method of Golub and Welsch 1969; the recurrence is in Gautschi 2004, Table 1.2.
     """
     if size <= _PLACES:
         return np.arange(size, dtype=np.float64), np.ones(size)

@@ -1,19 +1,21 @@
 """Line integrals of e^{K(s)} through a saddle point, with errors that are known: the engine of loss.contour.
 
-Error, added on the safe side:
-- aliasing of the trapezoidal rule: exactly the functional at k + m * period; bounded by Chernoff's inequality
-  (where panels are used instead, what their highest Legendre coefficients still contribute);
-- truncation: the modulus of e^K at the last frequency and at wider probes, times the weight's tail; where e^K does not
-  die out within reach, the line is tapered: away from the losses' centre, where sharp structure is, the functional is
+Error, added on the safe side (docs/theory/contour.md):
+- aliasing of the trapezoidal rule: exactly the functional at k + m * period, which Chernoff's inequality bounds (Lemmas
+  C2, C3);
+- truncation: a bound on |e^K| from the last frequency on, times the weight's tail (Lemma C4). Where e^K does not die
+  out within reach, the line is tapered: away from the losses' centre, where sharp structure is, the functional is
   smooth on the scale of the distance d from it, and frequencies far above 1/d contribute nothing but cancelling waves.
-  The error is the difference to a taper of half the width (validated, not proved);
-- round-off: of the sum, and of K times the number of steps.
+  The error is then the difference to a taper of half the width, and what the highest Legendre coefficients of the
+  panels still contribute (validated, not proved);
+- the moments' own error (Lemmas C5, C8) and round-off: of the sum, and of K times the number of steps (Lemma C7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import exp, inf, isnan, pi, sqrt
 
 import numpy as np
@@ -21,7 +23,8 @@ from scipy.special import erfc
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.effort import UnresolvedError, spend, still_affordable
-from deniable.loss.panels import graded, growing_panels, unresolved, unresolved_where_smooth
+from deniable.loss.panels import growing_panels, unresolved_where_smooth
+from deniable.loss.quadrature import seen_from
 from deniable.loss.saddle import EPS, TINY, Composition, Region, Saddle, Weight
 
 __all__ = ["GOOD", "LOOKS", "NULL_TAIL", "STICK", "TAIL", "Law"]
@@ -41,7 +44,8 @@ _TAPER_SPAN = _TAPER_RADIANS * (1 + _TAPER_END / _TAPER_EDGE)  # radians over wh
 _ROUNDOFF = 1e-9  # more than that of K on the real axis
 _ALIKE = 0.01  # of the losses' spread, or of the distance from their centre, by which questions may differ
 _NEAREST = 1e-300  # distance of k from the centre
-_BEYOND = 3  # half-octaves beyond the last frequency at which e^K is looked at
+_MOST_HALF_OCTAVES = 12  # beyond the first guess at the last frequency, up to which a proved bound is asked
+_DENSE = 192  # frequencies, a third of the first guess apart, at which |e^K| is looked at where none is proved
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
 _NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST = 1e5  # frequencies, in units of the saddle's own
@@ -72,9 +76,8 @@ class Line:
     rivals: tuple[Floats, Floats]  # real points c' of the same region and K(c'), for Chernoff bounds
     period: float  # 2 pi / spacing, or inf where panels took the place of the trapezoidal rule
     drawn_for: tuple[float, Weight]  # the question whose integrand the points were chosen for
-    beyond: float  # largest |e^{K(c + i omega) - K(c)}| seen from the last frequency on
+    beyond: float  # bound on (omega / last) |e^{K(c + i omega) - K(c)}| from the last frequency on
     noises: Floats  # relative round-off of e^K at every point
-    panels: float = 0.0  # error of the panels for that question
     panel_weights: Floats | None = None  # without the taper, where growing panels were used
     narrower: Floats | None = None  # share of each weight that a taper of half the width would leave; None: no taper
     integrands: dict[Weight, _Integrand] = field(default_factory=dict)
@@ -89,15 +92,10 @@ class Line:
         terms = integrand.terms * np.exp(-1j * k * self.frequencies)
         roundoff = integrand.roundoff + integrand.size * EPS * abs(top)
         height = exp(top) / pi
-        panels = self._panel_error(terms, (k, weight))
+        panels = 0.0 if self.panel_weights is None else unresolved_where_smooth(terms, self.panel_weights)
         cut = self._truncation(weight) if self.narrower is None else abs(float(terms.real @ (1 - self.narrower)))
         error = height * (roundoff + panels + cut) + self._aliases(k, integrand)
         return height * float(terms.real.sum()), error
-
-    def _panel_error(self, terms: Complexes, asked: tuple[float, Weight]) -> float:
-        if self.panel_weights is not None:
-            return unresolved_where_smooth(terms, self.panel_weights)
-        return unresolved(terms, self.weights) if self.period == inf and self.drawn_for != asked else self.panels
 
     def _integrand(self, weight: Weight) -> _Integrand:
         if weight not in self.integrands:
@@ -113,12 +111,14 @@ class Line:
         if self.period == inf:
             return 0.0
         logs = (float((a - b * k).min()) if a.size else inf for a, b in integrand.sides)
-        return 2 * sum(exp(min(log, 700.0)) if log < inf else inf for log in logs)
+        return sum(exp(min(log, 700.0)) if log < inf else inf for log in logs)
 
     def _sides(self, weight: Weight) -> tuple[tuple[Floats, Floats], ...]:
         others, cumulants = self._on_this_side(weight)
         apart = others - self.saddle.c
-        at_zero, slopes = cumulants - np.abs(apart) * self.period, others - weight.shift
+        turns = np.abs(apart) * self.period
+        # sum over m >= 1 of e^{-m turns} is 1 / (e^turns - 1) (Lemma C3)
+        at_zero, slopes = cumulants - turns - np.log(-np.expm1(-turns)), others - weight.shift
         return tuple((at_zero[side], slopes[side]) for side in (apart > 0, apart < 0))
 
     def _on_this_side(self, weight: Weight) -> tuple[Floats, Floats]:
@@ -130,7 +130,8 @@ class Line:
         return others[near], cumulants[near]
 
     def _truncation(self, weight: Weight) -> float:
-        return self.beyond * (1 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
+        """Beyond the last frequency |e^K| falls at least like 1 / omega (Lemma C4)."""
+        return self.beyond * (0.5 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
 
 
 @dataclass
@@ -140,8 +141,6 @@ class Law:
     composition: Composition
     tiny: float
     """Lines end, and repeat, where less than e^-tiny of their height is left."""
-    patience: int
-    """How many costly lines may be drawn, where there is no other way."""
     lines: dict[float, Line] = field(default_factory=dict)
 
     def mass_bound(self, weight: Weight) -> Known:
@@ -150,7 +149,7 @@ class Law:
         return mass / 2, mass / 2
 
     def known(self, k: float, weight: Weight) -> tuple[float, float]:
-        """The functional and its error as far as Chernoff's bounds tell: nearly nothing, or nearly all there is."""
+        """The functional and its error as far as Chernoff's bounds tell (Lemma C6): nearly nothing, or nearly all."""
         above = exp(min(self.composition.chernoff(k, weight.shift, right=True), 0.0))
         below = exp(min(self.composition.chernoff(k, weight.shift, right=False), 0.0))
         if above <= below:
@@ -168,7 +167,7 @@ class Law:
                 return value, error
         saddle = self.composition.search(k, weight, self._region(k, weight))
         if saddle.c > max(weight.poles):
-            most = exp(min(saddle.value - k * (saddle.c - weight.shift), 0.0))  # Chernoff
+            most = exp(min(self.composition.height(saddle) - k * (saddle.c - weight.shift), 0.0))  # Lemma C2
             if most <= 2 * enough:
                 return most / 2, most / 2
         return self._along(self._through_saddle(k, weight, close), k, weight)
@@ -186,7 +185,7 @@ class Law:
         return value + residue, error + roundoff
 
     def _residue(self, k: float, weight: Weight, c: float) -> tuple[float, float]:
-        """The masses of P and Q, where the line at c has passed their poles, and their round-off: they may cancel."""
+        """The masses of P and Q, where the line at c has passed their poles (Lemma C1), and their round-off."""
         signs = {1.0: 1.0, 0.0: 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))}
         passed = [signs[pole] * self.composition.mass(pole) for pole in weight.poles if c < pole]
         return sum(passed), self.composition.mass_noise * sum(abs(mass) for mass in passed)
@@ -231,15 +230,12 @@ class Law:
         if _MANY_POINTS < count < inf and self._distances(k):
             return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
-            if not (self.patience and 8 <= count < inf):
-                raise UnresolvedError(f"{count:.0f} points needed")
-            self.patience -= 1
-            return self._panelled(k, weight, saddle, (2 * pi / period, last, beyond))
+            raise UnresolvedError(f"{count:.0f} points needed")
         frequencies = 2 * pi / period * np.arange(int(count))
         weights = np.full(frequencies.size, 2 * pi / period)
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
-        noises = self._noises(saddle, frequencies)
+        noises = self._noises(saddle, frequencies, cumulants)
         return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
 
     def _distances(self, k: float) -> list[float]:
@@ -280,45 +276,48 @@ class Law:
             taper, half = (0.5 * erfc(_TAPER_EDGE * (points / size - 1)) for size in (width, width / 2))
             half, beyond = half / np.maximum(taper, 1e-300), 0.0
         cumulants, none = self.composition.cumulant(saddle.c + 1j * points), (np.zeros(0), np.zeros(0))
-        noises, tapered = self._noises(saddle, points), weights * taper
-        return Line(saddle, points, tapered, cumulants, none, inf, asked, beyond, noises, 0.0, weights, half)
+        noises, tapered = self._noises(saddle, points, cumulants), weights * taper
+        return Line(saddle, points, tapered, cumulants, none, inf, asked, beyond, noises, weights, half)
 
-    def _panelled(self, k: float, weight: Weight, saddle: Saddle, extent: tuple[float, float, float]) -> Line:
-        """A rare large loss beside many tiny ones: narrow structure near the axis, slow decay far from it."""
-        first, last, beyond = extent
-        panels = graded(
-            lambda omega: self.composition.cumulant(saddle.c + 1j * omega),
-            lambda omega, found: np.exp(found - saddle.value - 1j * k * omega) * weight(saddle.c + 1j * omega),
-            first,
-            last,
-        )
-        noises, none = self._noises(saddle, panels.points), (np.zeros(0), np.zeros(0))
-        asked, found = (k, weight), (panels.points, panels.weights, panels.values)
-        return Line(saddle, *found, none, inf, asked, beyond, noises, panels.error)
+    def _noises(self, saddle: Saddle, frequencies: Floats, cumulants: Complexes) -> Floats:
+        """Relative round-off of e^K at these points of a line.
 
-    def _noises(self, saddle: Saddle, frequencies: Floats) -> Floats:
-        """Round-off of e^K."""
-        return np.asarray(self.composition.roundoff(saddle, frequencies) + self.composition.schedule_error)
+        A moment's error is relative to its value on the real axis: it counts the more the smaller the moment has become
+        (Lemma C7).
+        """
+        fall = np.maximum(saddle.value - cumulants.real, 0.0)
+        grown = sum(runs * np.exp(np.minimum(fall / count, 100.0)) for count, runs in self.composition.runs.items())
+        return np.asarray(self.composition.roundoff(saddle, frequencies, grown) + self.composition.schedule_error)
 
     def _last_frequency(self, saddle: Saddle, find_farthest: Callable[[], float]) -> tuple[float, float]:
-        """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and |e^K|'s largest value beyond.
+        """Where |e^K| / |s| has fallen to e^-tiny of its height, or the farthest; and what bounds |e^K| beyond.
 
-        Half-octave by half-octave, so that few of the exponentials are needed (loss.turns).
+        By a proved bound (Lemma C4) where it falls so far within a few octaves; else by what is seen of |e^K| at dense
+        frequencies, at which it may come back, and then at sparse ones (validated, not proved).
         """
         if saddle.bend <= _NO_SPREAD:
             raise UnresolvedError("one loss hides all others")
-        first, ahead, farthest = sqrt(2 * self.tiny / saddle.bend), 2, inf
-        pole = max(abs(saddle.c), abs(saddle.c - 1))
+        law, first, farthest = self.composition, sqrt(2 * self.tiny / saddle.bend), inf
+        octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
+        dense, see = first * (1 + np.arange(_DENSE) / 3), partial(seen_from, law.cumulant)
+        for lasts, log_height in ((octaves[:2], law.log_height), (octaves[2:], law.log_height), (dense, see)):
+            found = self._fallen(saddle, lasts, log_height(saddle.c, lasts), farthest)
+            if found is not None:
+                return found
+            farthest = find_farthest()
         while True:
-            still_affordable()
-            halves = np.arange(ahead + _BEYOND)
-            lasts = first * np.ldexp(np.where(halves % 2, sqrt(2), 1.0), halves // 2)
-            falls = self.composition.log_height(saddle.c, lasts) - saddle.value
-            enough = (falls <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
-            if enough[:ahead].any():
-                found = int(enough.argmax())
-                return float(lasts[found]), exp(min(float(falls[found : found + _BEYOND + 1].max()), 700.0))
-            first, ahead, farthest = 2 ** (ahead / 2) * first, 10, find_farthest()
+            lasts = float(lasts[-1]) * 2.0 ** (np.arange(1, 11) / 2)
+            found = self._fallen(saddle, lasts, see(saddle.c, lasts), farthest)
+            if found is not None:
+                return found
+
+    def _fallen(self, saddle: Saddle, lasts: Floats, heights: Floats, farthest: float) -> tuple[float, float] | None:
+        """The first of these frequencies that is far enough out, and the height there beside that of the saddle."""
+        still_affordable()
+        pole, falls = max(abs(saddle.c), abs(saddle.c - 1)), heights - saddle.value
+        enough = (falls <= np.maximum(0.0, np.log(lasts / pole)) - self.tiny) | (lasts >= farthest)
+        place = int(enough.argmax())
+        return (float(lasts[place]), exp(min(float(falls[place]), 0.0))) if enough.any() else None
 
 
 def _by_chernoff(known: Known, law: Law, asked: Asked, enough: float) -> Known:

@@ -1,9 +1,9 @@
 """Two-valued losses beside one other release: a sum over the lattice of what the other one alone would give.
 
-Guarantee. Given the lattice's loss l, what remains is the other release: H(k) = E_P[H_other(k - L_lattice)], and the
-same of both tails. Every term is a closed form, taken at both ends of the round-off of its loss, so the result is as
-accurate as the terms, however faint the other release's noise is beside the lattice. Lattice losses less likely than
-e^-700 are left out.
+Guarantee (Lemma B3). Given the lattice's loss l, what remains is the other release: H(k) = E_P[H_other(k - L_lattice)],
+and the same of both tails. Every term is a closed form, taken at both ends of the round-off of its loss, so the result
+is as accurate as the terms, however faint the other release's noise is beside the lattice. Lattice losses less likely
+than e^-700 are left out.
 """
 
 from __future__ import annotations

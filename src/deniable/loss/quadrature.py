@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, log, log2
+from math import ceil, inf, log, log2, pi
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,11 @@ __all__ = [
     "Rule",
     "UnresolvedError",
     "log1p",
+    "log_fall",
     "log_mixture",
     "log_moments",
     "panel_rule",
+    "seen_from",
     "tilted_moments",
 ]
 
@@ -37,13 +39,19 @@ class Nodes(NamedTuple):
     """What the weights' sum lacks to 1; None where it is nowhere near 1."""
 
 
-_NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing
+_NEGLIGIBLE = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing (Lemma C8)
 _BULK = 30.0  # moments up to about e^30 are summed as a difference from 1
 _SUNK = 10.0  # moments below about e^-10 are not
 _MOST_FIXED = 2**13
 _FINEST = 2**14
-_VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
+_VANISHED = 2.0**-52  # a moment that has cancelled to nothing
+_STRIP_NATS = 37.0  # the trapezoidal rule errs by at most e^-37 = 8.5e-17 of a moment (Lemma C5)
+_HEIGHTS_LIFTS = np.array([1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 7 / 4])  # of lines above the axis
+_STRIPS = ((0.75, 4, 8), (0.5, 5, 7))  # half-width in lifts around the line at one lift, places of both edges
+_LOWER_LINES = 7  # the lowest lines, on which sums of moduli are exact to about 1e-13
+_SMALLEST = 1e-300
+_MODULI_SLACK = 1e-12  # nats granted to them (Lemma C4)
 _PANEL_NODES, _PANEL_WEIGHTS = leggauss(64)
 _PANEL_WIDTH = 8.0  # in base losses, where a mixture's loss is singular no nearer than pi from the real axis
 _PANEL_PHASE = 64.0  # radians over one panel: 64 nodes are exact to double precision well beyond
@@ -68,7 +76,9 @@ def log1p(x: Numbers) -> Numbers:
     if not np.iscomplexobj(x):
         return np.log1p(x)
     squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
-    return 0.5 * np.log1p(np.maximum(squared, _VANISHED - 1)) + 1j * np.arctan2(x.imag, 1 + x.real)
+    small = squared < -0.5  # there 1 + x itself has more digits
+    size = np.log(np.maximum(np.hypot(1 + x.real, x.imag), _VANISHED))
+    return np.where(small, size, 0.5 * np.log1p(np.where(small, 0.0, squared))) + 1j * np.arctan2(x.imag, 1 + x.real)
 
 
 def _log(x: Complexes) -> Complexes:
@@ -151,13 +161,35 @@ def _inside(heights: Numbers, tops: Numbers) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(tops) & (ends <= tops - _NEGLIGIBLE + 2))
 
 
+def log_fall(turned: Floats, share: float) -> Floats:
+    """ln of the largest t^share e^{-t turned} over all t >= 1 (Lemma C4)."""
+    if share == 0:
+        return -turned
+    turned = np.maximum(turned, _SMALLEST)
+    return np.where(turned >= share, -turned, share * (np.log(share / turned) - 1))
+
+
+def seen_from(cumulant: Callable[[Complexes], Complexes], c: float, omega: Floats) -> Floats:
+    """The largest ln |e^K| at these ascending frequencies, from each on, and at three half-octaves beyond the last."""
+    farther = np.append(omega, omega[-1] * 2 ** (np.arange(1, 4) / 2))
+    seen = cumulant(c + 1j * farther).real
+    return np.asarray(np.maximum.accumulate(seen[::-1])[::-1][: omega.size])
+
+
+def _log_sums(logs: Floats) -> Floats:
+    """Logarithms of the sums of e^logs over the last axis."""
+    tops = logs.max(axis=-1, keepdims=True)
+    return np.asarray(tops[..., 0] + np.log(np.exp(logs - tops).sum(axis=-1)))
+
+
 @dataclass
 class Rule:
     """Nodes for the moments E[e^{sL(X)}], X having an analytic density on `reach`, `missing` of whose mass is missing.
 
-    A trapezoidal rule, which converges exponentially here. Off the real axis of s the nodes are lifted by i * `lift`:
-    the integral is the same, but there e^{i omega L} decays where L is steep instead of oscillating, so a few hundred
-    nodes serve any frequency.
+    A trapezoidal rule, which converges exponentially here: its spacing follows from the integrand's size on both edges
+    of a strip (Lemma C5), not from trials. Off the real axis of s the nodes are lifted by i * `lift`: the integral is
+    the same, but there e^{i omega L} decays where L is steep instead of oscillating, so a few hundred nodes serve every
+    frequency.
     """
 
     loss: Function
@@ -171,11 +203,18 @@ class Rule:
         """For points on one vertical line; those found last serve the same line up to the same frequency."""
         c, fastest = float(s[0].real), float(s.imag.max())
         if self._latest is None or self._latest[0] != c or not 0 < fastest <= self._latest[1]:
-            self._latest = c, fastest, self._settled(c, fastest)
+            self._latest = c, *self._nodes_at(c, fastest)
         return self._latest[2]
 
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """ln of a bound on (|Im s| / omega)^share |E[e^{sL}]| for Re s = c and all |Im s| >= omega (Lemma C4)."""
+        real, imag, logs = (part[:_LOWER_LINES] for part in self._above_axis)
+        spend(omega.size * logs.size // 2)  # real ones
+        falls = log_fall(np.multiply.outer(omega, imag), share)
+        return np.asarray(_log_sums(logs + c * real + falls).min(axis=-1) + _MODULI_SLACK)
+
     def tilted(self, c: Floats) -> Floats:
-        """K, K' and K'' at every real c, by fixed nodes where every second one of them gives the same."""
+        """K, K' and K'' at every real c, by fixed nodes (Lemma C5) where every second one of them gives the same."""
         nodes = self._axis
         spend(c.size * nodes.losses.size)
         peaks = nodes.log_weights + np.multiply.outer(c, nodes.losses)
@@ -205,17 +244,49 @@ class Rule:
 
     @property
     def _axis_count(self) -> int:
-        """Intervals between fixed nodes on the real axis, of which half resolve what the lift leaves room for."""
+        """Intervals between fixed nodes on the real axis: five a lift."""
         low, high = self.reach
         return min(2 * ceil((high - low) / (0.4 * self.lift)), _MOST_FIXED)
+
+    @property
+    def _axis_spacing(self) -> float:
+        return (self.reach[1] - self.reach[0]) / self._axis_count
+
+    @cached_property
+    def _above_axis(self) -> tuple[Floats, Floats, Floats]:
+        """Losses (real and imaginary parts) and logarithms of |weights| on lines above the axis, one row a line."""
+        spend(8 * _HEIGHTS_LIFTS.size * self._axis_count)
+        x = np.linspace(*self.reach, 1 + self._axis_count) + 1j * self.lift * _HEIGHTS_LIFTS[:, None]
+        losses = self.loss(x)
+        return losses.real, losses.imag, self.log_density(x).real + log(self._axis_spacing)
 
     def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
         spend(8 * count)
         x = low + (high - low) / count * np.arange(count + 1) + lift
         return Nodes(self.loss(x), self.log_density(x) + np.log((high - low) / count), self.missing)
 
+    def _nodes_at(self, c: float, fastest: float) -> tuple[float, Nodes]:
+        """Up to which frequency, and lifted nodes for Re s = c: any (Lemma C5) unless that takes too many."""
+        low, high, peak = self._range(c)
+        spacing = self._spacing(c, peak)
+        if self._near_one(peak):  # then the mass itself is summed, too
+            spacing = min(spacing, self._spacing(0.0, float(self._axis.log_weights.max())))
+        count = max(32, ceil((high - low) / spacing))
+        if count > _FINEST:
+            return fastest, self._settled(c, fastest)
+        return inf, self._between(low, high, count, 1j * self.lift)
+
+    def _spacing(self, c: float, peak: float) -> float:
+        """The widest at which the rule errs by at most e^-37 of a moment that is at least e^peak (Lemma C5)."""
+        real, _, logs = self._above_axis
+        sizes = _log_sums(logs + c * real)
+        if sizes[_LOWER_LINES - 1] > peak + _BULK:
+            raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
+        nats = [_STRIP_NATS + max(float(np.logaddexp(sizes[low], sizes[high])) - peak, 0.0) for _, low, high in _STRIPS]
+        return max(2 * pi * self.lift * width / needed for (width, _, _), needed in zip(_STRIPS, nats, strict=True))
+
     def _settled(self, c: float, fastest: float) -> Nodes:
-        """The number of nodes is doubled until the moments at a few points of the line no longer move."""
+        """Nodes doubled in number until the moments at a few points of the line stand still: validated, not proved."""
         low, high, peak = self._range(c)
         probes = c + 1j * fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.array([c])
         if self._near_one(peak):
@@ -248,8 +319,8 @@ class Rule:
         if self._near_one(peak):
             height = np.maximum(height, log_density)
         kept = np.flatnonzero(height >= height.max() - _NEGLIGIBLE)
-        low, spacing = self.reach[0], (self.reach[1] - self.reach[0]) / self._axis_count
-        return low + spacing * float(kept[0]) - 0.5, low + spacing * float(kept[-1]) + 0.5, peak
+        low = self.reach[0]
+        return low + self._axis_spacing * float(kept[0]) - 0.5, low + self._axis_spacing * float(kept[-1]) + 0.5, peak
 
 
 def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:

@@ -6,8 +6,9 @@ K of a composition is the sum of its steps' K, so no cost here grows with the nu
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
 from operator import attrgetter
@@ -18,12 +19,13 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.effort import UnresolvedError, still_affordable
 from deniable.loss.roots import falls_to
 from deniable.loss.schedules import Schedule, together
-from deniable.loss.steps import Moments, Step
+from deniable.loss.steps import Step
 
-__all__ = ["EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
+__all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Region", "Saddle", "Weight"]
 
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 EPS = 2.2e-16
+AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis, beside round-off, where it bounds something (Lemma C2)
 Region = tuple[float, float]
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _HIDDEN = 1e-12  # share of the variance under P or Q below which the one half-way tells nothing
@@ -88,6 +90,12 @@ class Composition:
         return sum(count for _, count in self.parts)
 
     @cached_property
+    def runs(self) -> dict[int, int]:
+        """How many steps belong to parts that run so often."""
+        counts = Counter(count for _, count in self.parts)
+        return {count: count * parts for count, parts in counts.items()}
+
+    @cached_property
     def escape(self) -> float:
         """P(L = inf)."""
         return -float(np.expm1(sum(count * log1p(-step.escape) for step, count in self.parts)))
@@ -150,17 +158,16 @@ class Composition:
         return total
 
     def log_height(self, c: float, omega: Floats) -> Floats:
-        """ln |e^K| at c + i omega; where atoms make it come back farther out, a bound on it from there on."""
-        rough = [(step, count) for step, count in self.parts if not step.smooth]
-        found = (self._smooth_part if rough else self).cumulant(c + 1j * omega).real
-        return np.asarray(found + sum(count * step.envelope(c, omega) for step, count in rough))
+        """ln of a bound on (|Im s| / omega) |e^{K(s)}| for Re s = c and all |Im s| >= omega (Lemma C4)."""
+        return np.asarray(sum(count * moments.envelope(c, omega, self._share) for moments, count in self._terms))
 
     @cached_property
-    def _smooth_part(self) -> Composition:
-        return replace(self, parts=[(step, count) for step, count in self.parts if step.smooth])
+    def _share(self) -> float:
+        """Of the decay like 1 / omega, what each smooth step contributes."""
+        return 1 / max(1, sum(count for step, count in self.parts if step.smooth))
 
     @cached_property
-    def _terms(self) -> list[tuple[Moments, int]]:
+    def _terms(self) -> list[tuple[Step | Schedule, int]]:
         return together(self.parts)
 
     @cached_property
@@ -284,7 +291,7 @@ class Composition:
         first = bisect_left(self._known, region[0], key=attrgetter("c"))
         last = bisect_right(self._known, region[1], key=attrgetter("c"))
         kept = [rival for rival in self._known[first:last] if rival.c != saddle.c]
-        return np.array([rival.c for rival in kept]), np.array([rival.value for rival in kept])
+        return np.array([rival.c for rival in kept]), np.array([self.height(rival) for rival in kept])
 
     def period(self, k: float, saddle: Saddle, rivals: tuple[Floats, Floats], tiny: float) -> float:
         """A length of losses around k beyond which, seen from this saddle, less than e^-tiny is left (Chernoff)."""
@@ -304,20 +311,26 @@ class Composition:
     def _outwards(self, pole: float, sign: float) -> tuple[Floats, Floats]:
         """Real points from the pole away from the other one, with K there."""
         points = pole + sign * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) / self.scale
-        return points, np.array([saddle.value + self.roundoff(saddle) for saddle in self.saddles(points.tolist())])
+        return points, np.array([self.height(saddle) for saddle in self.saddles(points.tolist())])
 
-    def roundoff(self, saddle: Saddle, omega: Floats | float = 0.0) -> Floats | float:
-        """Of K at c + i omega: its own, and that of every step's moment, which enters K `steps` times.
+    def roundoff(self, saddle: Saddle, omega: Floats | float = 0.0, grown: Floats | None = None) -> Floats | float:
+        """Of K at c + i omega (Lemma C7): its own, and that of every step's moment, which enters K `steps` times.
 
-        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread.
+        Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread. `grown` is the
+        number of steps, each counted the more the smaller its moment has become off the axis.
         """
         loss = sqrt(saddle.bend / self.steps + (saddle.slope / self.steps) ** 2)
-        return EPS * (48 + 4 * abs(saddle.value) + self.steps * (1.0 + (abs(saddle.c) + omega) * loss))
+        moment = EPS * (2 + 4 * (abs(saddle.c) + omega) * loss)
+        return EPS * (48 + 4 * abs(saddle.value)) + moment * (self.steps if grown is None else grown)
+
+    def height(self, saddle: Saddle) -> float:
+        """K at the saddle where it is to bound something (Lemma C2): its round-off is added."""
+        return saddle.value + float(self.roundoff(saddle)) + AXIS_SLACK_NATS
 
     def chernoff(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
         points, cumulants = self._right if right else self._left
-        return float((cumulants - (points - shift) * k).min()) + 4 * EPS * self.steps
+        return float((cumulants - (points - shift) * k).min())  # Lemma C2
 
     def ceiling(self, k: float) -> float:
         """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""

@@ -80,6 +80,10 @@ class Removed(Step):
     def tilted(self, c: Floats) -> Floats:
         return self._law.tilted(c) if self._law is not None else tilted_moments(_loss_nodes(self.base, self.rate, c), c)
 
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        law = self._law
+        return super().envelope(c, omega, share) if law is None else law.envelope(c, omega, share)
+
     @cached_property
     def _law(self) -> NoiseLaw | None:
         if not isinstance(self.base, GaussianStep):
@@ -194,6 +198,9 @@ class Added(Step):
     def tilted(self, c: Floats) -> Floats:
         return _Mirrored(self.mirror).tilted(c)
 
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self.mirror.envelope(1 - c, omega, share)
+
     def damped(self, decay: float) -> Step:
         return Added(replace(self.mirror, decay=decay))
 
@@ -285,6 +292,9 @@ class Exchanged(Step):
 
     def tilted(self, c: Floats) -> Floats:
         return self._law.tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self._law.envelope(c, omega, share)
 
     def damped(self, decay: float) -> Step:
         return replace(self, decay=decay)

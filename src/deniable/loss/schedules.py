@@ -29,9 +29,9 @@ from numpy.polynomial.chebyshev import chebvander
 
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.effort import UnresolvedError, spend
-from deniable.loss.quadrature import log1p, log_mixture
+from deniable.loss.quadrature import log1p, log_mixture, seen_from
 from deniable.loss.sampled import Added, Exchanged, Removed
-from deniable.loss.steps import GaussianStep, Moments, Step
+from deniable.loss.steps import GaussianStep, Step
 from deniable.loss.turns import expm1, turned
 
 __all__ = ["Schedule", "together"]
@@ -53,7 +53,7 @@ _CLOSE_ENOUGH = 1e-9  # relative error of K on the real axis, where it says wher
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
 
-def together(parts: Sequence[tuple[Step, int]]) -> list[tuple[Moments, int]]:
+def together(parts: Sequence[tuple[Step, int]]) -> list[tuple[Step | Schedule, int]]:
     """The steps of a composition, with many unlike sampled Gaussians of one kind as a `Schedule` that runs once."""
     alike = {
         kind: [part for part in parts if _described(part[0])[0] == kind] for kind in ("removed", "added", "exchanged")
@@ -135,6 +135,10 @@ class Schedule:
     def error(self) -> float:
         """Of K on a line, wherever e^K matters, beside round-off."""
         return self._tolerance * float(self.counts.sum()) if self._polynomials else 0.0
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """Validated, not proved, as K itself is here."""
+        return seen_from(self.cumulant, c, omega)
 
     def tilted(self, c: Floats) -> Floats:
         """The same and its first two derivatives (rows) at every real c; inf where K is large and not well known."""

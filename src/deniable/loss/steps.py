@@ -19,6 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pair import Pair
+from deniable.loss.quadrature import log_fall
 from deniable.loss.values import Upper, upper
 
 __all__ = ["AtomStep", "GaussianStep", "LaplaceStep", "Moments", "Step"]
@@ -68,8 +69,11 @@ class Step(Pair):
     def cumulant(self, s: Complexes) -> Complexes:
         """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
 
-    def envelope(self, c: float, omega: Floats) -> Floats:
-        """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back."""
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back.
+
+        Of a smooth step on (|Im s| / omega)^share times that (Lemma C4).
+        """
         return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
 
     presence: float = 1.0
@@ -80,7 +84,7 @@ class Step(Pair):
         raise TypeError(f"{type(self).__name__} is not sampled")
 
     def damped(self, decay: float) -> Step:
-        """The same step with the mass of every outcome times e^{-decay * jump}: without its rare large losses."""
+        """The same step, each outcome's mass times e^{-(decay * jump)^8}: without rare large losses (Lemma J1)."""
         return self
 
     def jumps(self, decay: float) -> Moments | None:
@@ -141,7 +145,7 @@ class GaussianStep(Step):
     centres = 0.0, 0.0
 
     def sticks(self, k: Floats) -> Floats:
-        """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (ERRATA 3), by scaled functions where it would cancel."""
+        """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (erratum 3), by scaled functions where it would cancel."""
         a = self.mu / 2 - k / self.mu
         in_tail = a < 0
         with np.errstate(over="ignore", under="ignore"):
@@ -162,6 +166,9 @@ class GaussianStep(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))
 
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return 0.5 * self.mu**2 * c * (c - 1) + log_fall(0.5 * (self.mu * omega) ** 2, share / 2)
+
     def tilted(self, c: Floats) -> Floats:
         return self.mu**2 * np.array([0.5 * c * (c - 1), c - 0.5, np.ones_like(c)])
 
@@ -180,7 +187,10 @@ class GaussianStep(Step):
 
 @dataclass(frozen=True)
 class LaplaceStep(Step):
-    """Laplace noise of scale 1/epsilon on a shift of 1: atoms at +-epsilon, a density between (002 Theorem 11)."""
+    """Laplace noise of scale 1/epsilon on a shift of 1: atoms at +-epsilon, a density between.
+
+    Jia 2023, Theorem 11.
+    """
 
     epsilon: float
 
@@ -210,10 +220,11 @@ class LaplaceStep(Step):
         middle = np.where(near, self.epsilon * np.exp(0.5 * (left + right) - top), (b - a) / np.where(near, 1.0, half))
         return np.asarray(top + np.log(0.5 * (a + b + middle)))
 
-    def envelope(self, c: float, omega: Floats) -> Floats:
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         """Both atoms in phase, and the density, whose share falls like 1 / omega."""
         atoms = np.logaddexp(-c * self.epsilon, (c - 1) * self.epsilon) - log(2)
-        return np.asarray(np.minimum(super().envelope(c, omega), atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega))))
+        alone = atoms + np.log1p(1 / np.abs(2 * c - 1 + 2j * omega))
+        return np.asarray(np.minimum(super().envelope(c, omega, share), alone))
 
     @property
     def largest(self) -> float:

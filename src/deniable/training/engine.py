@@ -57,11 +57,11 @@ def run_block(
     block: int,
     watch: Callable[[Observation], None] | None = None,
 ) -> BlockResult:
-    """Play `settings.trials_per_block` games of Experiment 2 (001), b drawn at random in each (ERRATA 10).
+    """Play `settings.trials_per_block` games of Experiment 2 (Bernau 2021), b drawn at random in each (erratum 10).
 
     The result depends on the arguments alone, not on order, process or number of threads: everything runs on one
     thread, and all draws come from generators whose states are made of (seed, block). Every trial has its own
-    initial weights, as in 001's repetitions. `watch` sees each step's observation before it is applied.
+    initial weights, as in Bernau 2021's repetitions. `watch` sees each step's observation before it is applied.
     """
     with one_thread(), torch.no_grad():
         game = _Block(settings, neighbours, seed, block)

@@ -18,7 +18,7 @@ RESOLUTION = 1e-6
 
 
 def local_sensitivity(gram: Tensor) -> Tensor:
-    """||g(x) - g(x')|| for replace (001 Eq. 12), ||g(x)|| for add-remove (001 Eq. 10; ERRATA 7)."""
+    """||g(x) - g(x')|| for replace (Bernau 2021, Eq. 12), ||g(x)|| for add-remove (Bernau 2021, Eq. 10; erratum 7)."""
     squares = torch.diagonal(gram, dim1=1, dim2=2)
     distance = squares.sum(1) if gram.shape[1] == 1 else squares.sum(1) - 2 * gram[:, 0, 1]
     distance = distance.clamp(min=0).sqrt()
@@ -26,7 +26,7 @@ def local_sensitivity(gram: Tensor) -> Tensor:
 
 
 def log_likelihood_ratio(gram: Tensor, projection: Tensor, present: Tensor, sigma: Tensor, rate: float) -> Tensor:
-    """ln p(observed | D) / p(observed | D') of each trial (001 Lemma 1 and Algorithm 1, step 9).
+    """ln p(observed | D) / p(observed | D') of each trial (Bernau 2021, Lemma 1 and Algorithm 1, step 9).
 
     The observer knows the others' batch, so it looks at y = observed - (the others' sum), which has noise of standard
     deviation `sigma` (trials,) around 0, or around g(x) or g(x') where `present` (trials, k) says so. Relative to

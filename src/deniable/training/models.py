@@ -44,12 +44,12 @@ def dense(*widths: int) -> nn.Sequential:
 
 
 def purchase() -> nn.Module:
-    """Purchase-100: 600-128-100 (001 Section 6)."""
+    """Purchase-100: 600-128-100 (Bernau 2021, Section 6)."""
     return dense(600, 128, 100)
 
 
 def adult() -> nn.Module:
-    """Adult: 104-6-6-2 (001 Section 6)."""
+    """Adult: 104-6-6-2 (Bernau 2021, Section 6)."""
     return dense(104, 6, 6, 2)
 
 
@@ -64,10 +64,10 @@ def digits() -> nn.Module:
 
 
 def mnist() -> nn.Module:
-    """001's MNIST network: two times conv 3x3 (16 filters), ReLU, normalisation, max pool 2; then 10 classes.
+    """Bernau 2021's MNIST network: two times conv 3x3 (16 filters), ReLU, normalisation, max pool 2; then 10 classes.
 
-    Group norm stands where 001 has batch norm, which breaks the sensitivity (ERRATA 9). No padding, so the sides
-    are 28, 26, 13, 11, 5. The normalisation follows the ReLU, in the order 001 lists them.
+    Group norm stands where Bernau 2021 has batch norm, which breaks the sensitivity (erratum 9). No padding, so the
+    sides are 28, 26, 13, 11, 5. The normalisation follows the ReLU, in the order Bernau 2021 lists them.
     """
     return nn.Sequential(
         nn.Conv2d(1, 16, 3),
@@ -179,7 +179,7 @@ def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
 def refuse(model: nn.Module) -> None:
     """Refuse what has no per-example gradient: layers that mix examples, keep statistics of them, or draw at random.
 
-    A batch norm lets one record change the others' gradients, so no clipping bounds its influence (ERRATA 9).
+    A batch norm lets one record change the others' gradients, so no clipping bounds its influence (erratum 9).
     """
     for name, layer in model.named_modules():
         kind = type(layer).__name__

@@ -1,4 +1,4 @@
-"""003's reference networks and hyperparameters (Tables 1 and 2), by data set."""
+"""Bernau 2021b's reference networks and hyperparameters (Tables 1 and 2), by data set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LEAST_SIDE = 19
 def faces(height: int, width: int, classes: int, channels: int = 1) -> nn.Module:
     """A small network for faces: conv 5x5 (16 filters, every second pixel), conv 3x3 (32), each with ReLU and max pool.
 
-    It stands where 003 has VGG-Very-Deep-16, whose weights must be fetched; for a backbone of your own see `head_on`.
+    It stands where Bernau 2021b has VGG-Very-Deep-16, whose weights must be fetched; for a backbone of your own see
+    `head_on`.
     """
     rows, columns = ((((side - 3) // 2) // 2 - 2) // 2 for side in (height, width))
     return nn.Sequential(
@@ -40,15 +41,16 @@ def faces(height: int, width: int, classes: int, channels: int = 1) -> nn.Module
 def head_on(backbone: nn.Module, features: int, classes: int) -> nn.Module:
     """A backbone of your own, frozen, and a new dense layer on its `features` outputs, which alone is trained.
 
-    003 Section 4 keeps VGG's convolutional core in this way. Write it into a function without arguments that returns
-    the model and give that function, or its ``"module:function"``, as `model`.
+    Bernau 2021b (Section 4) keeps VGG's convolutional core in this way. Write it into a function without arguments that
+    returns the model and give that function, or its ``"module:function"``, as `model`.
     """
     backbone.eval().requires_grad_(False)
     return nn.Sequential(backbone, nn.Flatten(), nn.Linear(features, classes))
 
 
 def reference_network(dataset: Dataset) -> ModelFactory:
-    """The network for such data (003 Table 1): Texas 512-128-C, faces a small CNN; other bits, and all else, 128-C.
+    """The network for such data (Bernau 2021b, Table 1): Texas 512-128-C, faces a small CNN; other bits, and all else,
+    128-C.
 
     MNIST, digits and Adult have networks of their own (`MODELS`).
     """
@@ -63,7 +65,7 @@ def reference_network(dataset: Dataset) -> ModelFactory:
 
 TABLE_2 = {
     # learning rate, batch, epochs without DP (and with local DP); the same with central DP; clipping norm
-    # generated, not 003's: as few epochs as learn the training records by heart
+    # generated, not Bernau 2021b's: as few epochs as learn the training records by heart
     "purchases": ((0.001, 128, 60), (0.003, 128, 60), 4.0),
     "texas": ((0.01, 128, 200), (0.01, 128, 1000), 4.0),
     "purchase": ((0.001, 128, 200), (0.01, 128, 200), 4.0),
@@ -73,7 +75,8 @@ TABLE_2 = {
 
 
 def reference_settings(dataset: Dataset, noise: float = 0.0) -> TargetSettings:
-    """003 Table 2's learning rate, batch, epochs and clipping norm; data sets it lacks take those of Purchases."""
+    """Bernau 2021b, Table 2's learning rate, batch, epochs and clipping norm; data sets it lacks take those of
+    Purchases."""
     family = next((name for name in TABLE_2 if re.match(name, dataset.name)), "purchase")
     without, central, clip = TABLE_2[family]
     rate, batch, epochs = central if noise else without

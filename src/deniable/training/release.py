@@ -21,7 +21,7 @@ def train(
     Guarantee: the sequence of weights is the output of ``Gaussian(noise).subsampled(rate).composed(steps)`` under the
     settings' adjacency. Noise and batches come from the operating system's entropy; there is no seed for them, since
     who knows it can take the noise away. `weights_seed` fixes the initial weights only. Local sensitivity is refused:
-    it is an instrument for audits, not a guarantee (ERRATA 8).
+    it is an instrument for audits, not a guarantee (erratum 8).
     """
     if not settings.differentially_private:
         raise ValueError(

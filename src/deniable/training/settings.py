@@ -57,7 +57,7 @@ class TrainingSettings:
     ``noise * sensitivity``. With ``sensitivity="global"`` that is C (add-remove, zero-out) or 2C (replace), and the
     training is differentially private. With ``sensitivity="local"`` it is the distance between the two neighbours'
     sums at this step: an INSTRUMENT to test whether bounds are tight, NOT differentially private, since the scale
-    itself depends on the data (001 Section 5.1; ERRATA 8).
+    itself depends on the data (Bernau 2021, Section 5.1; erratum 8).
 
     `rate` is the probability of each record to be in a step's Poisson batch; 1 means full batches. The noisy sum is
     divided by ``rate * |D|`` under both hypotheses, a public constant. `model` is the name of a reference model, a
@@ -90,12 +90,12 @@ class TrainingSettings:
 
     @property
     def global_sensitivity(self) -> float:
-        """The largest change of the clipped sum between neighbours (001 Section 5.1)."""
+        """The largest change of the clipped sum between neighbours (Bernau 2021, Section 5.1)."""
         return self.adjacency.sensitivity(self.clip)
 
     @property
     def differentially_private(self) -> bool:
-        """Whether the noise carries a guarantee; False with local sensitivity (ERRATA 8)."""
+        """Whether the noise carries a guarantee; False with local sensitivity (erratum 8)."""
         return self.sensitivity == "global"
 
 

@@ -1,4 +1,4 @@
-"""Target models: what membership inference attacks. One engine, with and without noise (003 Section 5)."""
+"""Target models: what membership inference attacks. One engine, with and without noise (Bernau 2021b, Section 5)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ LARGEST_BATCH = 4096
 
 @dataclass(frozen=True)
 class TargetSettings:
-    """How a target model is trained; the defaults are 003 Table 2's for Purchases with central noise.
+    """How a target model is trained; the defaults are Bernau 2021b, Table 2's for Purchases with central noise.
 
     `noise` is the noise multiplier z: Gaussian noise of standard deviation z x clip on each step's sum of gradients
     clipped to norm `clip`, under add-remove neighbours. With ``noise=0`` neither clipping nor noise is applied: an
-    ordinary training, the original and the local-DP row of 003. Batches are Poisson samples of `batch` records in
-    expectation; an epoch is as many steps as give every record one expected visit. Training stops once the held-out
+    ordinary training, the original and the local-DP row of Bernau 2021b. Batches are Poisson samples of `batch` records
+    in expectation; an epoch is as many steps as give every record one expected visit. Training stops once the held-out
     loss has not improved for `patience` epochs (None: never), or after `epochs`.
     """
 
@@ -127,7 +127,7 @@ class Fitted:
         return _loss(self.settings.mechanism(self.records))
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Epsilon of the steps really taken, delta 1/n unless given (003 Section 5); infinite without noise."""
+        """Epsilon of the steps really taken, delta 1/n unless given (Bernau 2021b, Section 5); inf without noise."""
         return inf if self.spent is None else float(self.spent.epsilon(1 / self.records if delta is None else delta))
 
 

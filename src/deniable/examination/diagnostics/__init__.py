@@ -2,7 +2,7 @@
 
 Every diagnostic has one p-value, corrected for the layers, steps or records it looks at (Bonferroni), and fails below
 ``false_alarms / number of diagnostics``; so a training that is as claimed fails any of them with probability at most
-`false_alarms`. When several fail, those that may follow from another's cause are left out of the findings.
+`false_alarms` (Lemma E9). When several fail, those that may follow from another's cause are left out of the findings.
 
 A failed diagnostic says that the training is another one, not that it is less private. That is decided by what it does
 in place of the claim (explanations), by twin trainings that show one record's share without noise (sums), and by the

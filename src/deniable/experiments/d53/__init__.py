@@ -1,4 +1,4 @@
-"""000 (D5.3): identifiability scores for differentially private deep learning."""
+"""Bernau 2020 (D5.3): identifiability scores for differentially private deep learning."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from deniable.experiments.item import Paper
 __all__ = ["PAPER"]
 
 PAPER = Paper(
-    "000",
+    "Bernau 2020",
     "d53",
     "Deliverable 5.3: posterior belief and advantage in deep learning",
     (
-        gaussian_pair.decision("figure-3.2", "000 Figure 3.2"),
-        gaussian_pair.errors("figure-4.1", "000 Figure 4.1"),
-        gaussian_pair.scores("figure-4.2", "000 Figure 4.2"),
+        gaussian_pair.decision("figure-3.2", "Figure 3.2"),
+        gaussian_pair.errors("figure-4.1", "Figure 4.1"),
+        gaussian_pair.scores("figure-4.2", "Figure 4.2"),
         FIGURE_5_1,
         FIGURE_5_2,
         FIGURE_5_3,

@@ -1,4 +1,4 @@
-"""One training of 000 Figure 5.2: MNIST with many records, for the accuracy it reaches."""
+"""One training of Bernau 2020, Figure 5.2: MNIST with many records, for the accuracy it reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""000 Figures 5.1 to 5.3 and Table 5.1: the observer of MNIST trainings at belief target 0.9."""
+"""Bernau 2020, Figures 5.1 to 5.3 and Table 5.1: the observer of MNIST trainings at belief target 0.9."""
 
 # ruff: noqa: PLC0415 (torch is imported when there is something to train)
 
@@ -70,7 +70,7 @@ TABLE_5_1 = Item(
     needs=(MNIST,),
     title="advantage and delta measured on MNIST",
     caption=(
-        "000 Table 5.1: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds"
+        "Table 5.1: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds"
         " 0.9, on MNIST with 100 records."
     ),
     compute=_table,
@@ -102,7 +102,7 @@ TABLE_5_1 = Item(
     shared=WORK[MNIST],
     printed=PRINTED,
     order=", ".join(CASE_NAMES) + " (LS: local, GS: global sensitivity)",
-    notes=(TRAINED_BOTH, "The trainings are those of 001 Table 2 for MNIST: the same settings."),
+    notes=(TRAINED_BOTH, "The trainings are those of Bernau 2021, Table 2 for MNIST: the same settings."),
 )
 
 
@@ -153,7 +153,7 @@ FIGURE_5_1 = Item(
     needs=(MNIST,),
     title="sensitivity and belief over 30 steps",
     caption=(
-        "000 Figure 5.1: final beliefs for the four ways to scale noise (a) and sensitivities over 30 steps (b), "
+        "Figure 5.1: final beliefs for the four ways to scale noise (a) and sensitivities over 30 steps (b), "
         "MNIST, belief target 0.9, delta 0.01."
     ),
     compute=_sensitivity_and_belief,
@@ -232,9 +232,7 @@ FIGURE_5_2 = Item(
     name="figure-5.2",
     needs=(MNIST,),
     title="test accuracy with many records",
-    caption=(
-        "000 Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records, for the four ways to scale noise."
-    ),
+    caption=("Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records, for the four ways to scale noise."),
     compute=_accuracies,
     draw=_draw_accuracies,
     comparisons=(

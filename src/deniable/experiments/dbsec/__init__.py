@@ -1,4 +1,4 @@
-"""003 (DBSec): local against central differential privacy under membership inference."""
+"""Bernau 2021b (DBSec): local against central differential privacy under membership inference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deniable.experiments.item import Paper
 __all__ = ["PAPER"]
 
 PAPER = Paper(
-    "003",
+    "Bernau 2021b",
     "dbsec",
     "Comparing local and central differential privacy using membership inference attacks",
     (TABLE_1, TABLE_2, *FIGURES, FIGURE_6, FIGURE_7),

@@ -1,4 +1,4 @@
-"""003 Figures 6 and 7: how many records each label has."""
+"""Bernau 2021b, Figures 6 and 7: how many records each label has."""
 
 # ruff: noqa: PLC0415 (the data is loaded when it is counted)
 
@@ -60,7 +60,7 @@ def _item(number: int, name: str, what: str, compute: object) -> Item:
         name=f"figure-{number}",
         needs=("location30",),
         title=f"records per label, {name}",
-        caption=f"003 Figure {number}: quantity of records per label. {what}",
+        caption=f"Figure {number}: quantity of records per label. {what}",
         compute=compute,  # type: ignore[arg-type]
         draw=_draw,
         comparisons=(UNBALANCED,),

@@ -1,4 +1,4 @@
-"""003 Tables 1 and 2: what local and central privacy cost a record in epsilon."""
+"""Bernau 2021b, Tables 1 and 2: what local and central privacy cost a record in epsilon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["NOISES", "TABLE_1", "TABLE_2"]
 
 FEATURES = {"Texas": 6382, "Purchases": 600, "LFW": 250 * 250, "Skewed Purchases": 600}
 BITS, PIXELS = (3.0, 0.1), (10_000.0, 1.0)
-"""Largest and smallest epsilon of one value, of randomized response and (003 Figure 4) of pixelization."""
+"""Largest and smallest epsilon of one value, of randomized response and (Bernau 2021b, Figure 4) of pixelization."""
 COMPOSED = {
     "Texas": ("19125", "638"),
     "Purchases": ("1800", "60"),
@@ -54,7 +54,7 @@ def _draw_local(found: Values) -> Figure:
 TABLE_1 = Item(
     name="table-1",
     title="epsilon of a record under local privacy",
-    caption="003 Table 1 (its LDP column): values of a record times the epsilon of one value.",
+    caption="Table 1 (its LDP column): values of a record times the epsilon of one value.",
     compute=_local,
     draw=_draw_local,
     comparisons=(
@@ -112,7 +112,7 @@ def _accounted(data: str, noise: float) -> tuple[float, float]:
     """RDP epsilon of the longest training at delta 1/n: the least and the most that an accountant of its day says.
 
     Least: the improved conversion at the best order. Most: the classic conversion at the orders that TensorFlow
-    Privacy, which 003 uses, tried by default.
+    Privacy, which Bernau 2021b uses, tried by default.
     """
     records, batch, epochs = SIZES[data]
     mechanism = Gaussian(noise).subsampled(batch / records).composed(epochs * records // batch)
@@ -148,7 +148,7 @@ def _draw_central(found: Values) -> Figure:
 TABLE_2 = Item(
     name="table-2",
     title="epsilon of the trainings under central privacy",
-    caption="003 Table 2 (its CDP epsilons): RDP epsilon of each noise level at delta 1/n.",
+    caption="Table 2 (its CDP epsilons): RDP epsilon of each noise level at delta 1/n.",
     compute=_central,
     draw=_draw_central,
     comparisons=(

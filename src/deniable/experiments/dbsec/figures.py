@@ -1,4 +1,4 @@
-"""003 Figures 2 to 5, each with its data and what it must show."""
+"""Bernau 2021b, Figures 2 to 5, each with its data and what it must show."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ FIGURES = (
             shown=2,
             at_hours=(0, 1, 2),
         ),
-        caption="Generated purchases (003's own generator without the skew, 600 bits) in place of Purchases Shopping "
-        "Carts, which cannot be had here.",
+        caption="Generated purchases (the paper's own generator without the skew, 600 bits) in place of Purchases "
+        "Shopping Carts, which cannot be had here.",
         seconds={Scale.SMOKE: 12.0, Scale.HOURS: 900.0, Scale.FULL: 2400.0},
         claims=(LEAKS, PROTECTS, COSTS),
         notes=(
-            "Purchases Shopping Carts cannot be had here: carts from 003's generator for Skewed Purchases stand in, "
+            "Purchases Shopping Carts cannot be had here: carts from its generator for Skewed Purchases stand in, "
             "without the skew. They are balanced, and 1000 of them are learned by heart more fully than the real ones, "
             "so the original's AP is above the paper's 0.67. The loader takes over where the file is present.",
             FEWER.format(classes="10, 20, 50", records=1000, repeats=5, paper="8000"),
@@ -175,7 +175,7 @@ FIGURES = (
             shown=0,
             at_hours=(0, 1),
         ),
-        caption="Skewed Purchases as 003 generates them: the same data as the paper's.",
+        caption="Skewed Purchases as the paper generates them: the same data as the paper's.",
         seconds={Scale.SMOKE: 15.0, Scale.HOURS: 1200.0, Scale.FULL: 12_000.0},
         claims=(KEEPS_ACCURACY, SHIFTED),
         notes=(

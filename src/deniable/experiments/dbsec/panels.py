@@ -1,4 +1,5 @@
-"""003 Figures 2 to 5: nine panels a data set, local against central privacy under white-box membership inference."""
+"""Bernau 2021b, Figures 2 to 5: nine panels a data set, local against central privacy under white-box membership
+inference."""
 
 # ruff: noqa: PLC0415 (torch is imported when there is something to train)
 
@@ -250,7 +251,7 @@ def figure(
         name=f"figure-{number}",
         title=f"local against central privacy: {source.name}",
         caption=(
-            f"003 Figure {number}: test accuracy, average precision of the white-box attack and relative trade-off"
+            f"Figure {number}: test accuracy, average precision of the white-box attack and relative trade-off"
             " phi over central noise (a-c) and local epsilon (d-f), precision-recall curves (g, h) and absolute "
             f"trade-off (i). {caption}"
         ),

@@ -1,4 +1,4 @@
-"""004 (Erlingsson): upper bounds by analysis, lower bounds by attack, and the region between them."""
+"""Erlingsson 2019: upper bounds by analysis, lower bounds by attack, and the region between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deniable.experiments.item import Paper
 __all__ = ["PAPER"]
 
 PAPER = Paper(
-    "004",
+    "Erlingsson 2019",
     "erlingsson",
     "That which we call private",
     (SECTION_3, SECTION_4, TABLE_1, TABLE_2, FIGURE_1, FIGURE_2),

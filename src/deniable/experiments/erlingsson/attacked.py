@@ -1,7 +1,7 @@
-"""The trainings that 004 attacks: logistic regression under noise, and the loss threshold of Yeom et al.
+"""The trainings that Erlingsson 2019 attacks: logistic regression under noise, and the loss threshold of Yeom et al.
 
-004 trains on Purchase-100, which is taken where its file is present; else Location-30 stands in, at the same sampling
-rate and number of steps, so that every epsilon is the same.
+Erlingsson 2019 trains on Purchase-100, which is taken where its file is present; else Location-30 stands in, at the
+same sampling rate and number of steps, so that every epsilon is the same.
 """
 
 # ruff: noqa: PLC0415 (torch is imported where something is trained, so that listing the items is quick)
@@ -32,7 +32,7 @@ STAND_IN = (
     "Purchase-100 cannot be had here: Location-30 (2500 members, 2500 others) stands in; where the file of "
     "Purchase-100 is present it is taken. Averages of five trainings."
 )
-TABLES, OTHERS = "004 attacks at Table 1's noises", "004 attacks at Section 4's other noises"
+TABLES, OTHERS = "attacks at Table 1's noises", "attacks at Section 4's other noises"
 WORK = {name: {Scale.SMOKE: 8.0, Scale.FULL: 300.0} for name in (TABLES, OTHERS)}
 """What the items share, and how long it takes."""
 

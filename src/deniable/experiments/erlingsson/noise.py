@@ -1,4 +1,4 @@
-"""The training of 004 Tables 1 and 2 under three analyses and exactly."""
+"""The training of Erlingsson 2019, Tables 1 and 2 under three analyses and exactly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEIGHBOURS = Adjacency.ADD_REMOVE
 
 
 def training(noise: float) -> Mechanism:
-    """The training of 004 Section 4, at the rate and steps that reproduce its tables."""
+    """The training of Erlingsson 2019, Section 4, at the rate and steps that reproduce its tables."""
     return Gaussian(noise).subsampled(RATE).composed(STEPS)
 
 

@@ -1,4 +1,4 @@
-"""004 Sections 3 and 4: the same trainings, tabled by epsilon and tabled by noise."""
+"""Erlingsson 2019, Sections 3 and 4: the same trainings, tabled by epsilon and tabled by noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ GIVEN: dict[str, dict[str, tuple[float, int]]] = {
     "10": {"naive": (0.90, 0), "advanced": (0.87, 0), "zcdp": (0.47, 157), "rdp": (0.09, 329)},
     "100": {"naive": (0.48, 152), "advanced": (0.53, 138), "zcdp": (0.08, 362), "rdp": (0.00, 456)},
 }
-"""Jayaraman and Evans's Table 5 as 004 prints it: epsilon -> analysis -> (loss, members that were found)."""
+"""Jayaraman and Evans's Table 5 as Erlingsson 2019 prints it: epsilon -> analysis -> (loss, members that were found).
+"""
 ROTATED = {
     "0.93": {"naive": ("1", "0"), "advanced": ("1", "0")},
     "0.50": {"naive": ("100", "152"), "advanced": ("100", "138"), "zcdp": ("10", "157"), "rdp": ("1", "122")},
@@ -80,7 +81,7 @@ def _draw_rotation(found: Values) -> Figure:
 SECTION_3 = Item(
     name="section-3",
     title="the table by epsilon, turned to a table by loss",
-    caption="004 Section 3: Jayaraman and Evans's counts by epsilon, turned so that a row is one training, beside the "
+    caption="Section 3: Jayaraman and Evans's counts by epsilon, turned so that a row is one training, beside the "
     "epsilons that our analyses give for one noise.",
     compute=_rotate,
     draw=_draw_rotation,
@@ -97,8 +98,8 @@ SECTION_3 = Item(
     printed={"rotated": ROTATED},
     order="epsilon and members found, in the row of a loss",
     notes=(
-        "Row 0.65 and half of row 0.93 use lines of Jayaraman and Evans's table that 004 does not print; they are left "
-        "out. The counts are theirs, not measured here.",
+        "Row 0.65 and half of row 0.93 use lines of Jayaraman and Evans's table that the paper does not print; they "
+        "are left out. The counts are theirs, not measured here.",
     ),
 )
 
@@ -143,7 +144,7 @@ def _draw_by_epsilon(found: Values) -> Figure:
 SECTION_4 = Item(
     name="section-4",
     title="training accuracy and attack at equal epsilon, by analysis",
-    caption="004 Section 4: logistic regression trained to epsilon 1, 10 and 100 by three analyses: training accuracy "
+    caption="Section 4: logistic regression trained to epsilon 1, 10 and 100 by three analyses: training accuracy "
     f"relative to the baseline and TPR of the loss threshold at 5 % FPR. {STAND_IN}",
     compute=_by_epsilon,
     draw=_draw_by_epsilon,

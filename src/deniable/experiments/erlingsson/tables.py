@@ -1,4 +1,4 @@
-"""004 Tables 1 and 2 and Figures 1 and 2: by noise, from above by analysis and from below by attack."""
+"""Erlingsson 2019, Tables 1 and 2 and Figures 1 and 2: by noise, from above by analysis and from below by attack."""
 
 # ruff: noqa: PLC0415 (torch is imported where something is trained, so that listing the items is quick)
 
@@ -83,7 +83,7 @@ def _draw_table_1(found: Values) -> Figure:
 TABLE_1 = Item(
     name="table-1",
     title="accuracy, attack and epsilon of three analyses, by noise",
-    caption=f"004 Table 1: training accuracy relative to the baseline, TPR at 5 % FPR, epsilons. {STAND_IN}",
+    caption=f"Table 1: training accuracy relative to the baseline, TPR at 5 % FPR, epsilons. {STAND_IN}",
     compute=_table_1,
     draw=_draw_table_1,
     comparisons=(
@@ -125,12 +125,12 @@ LOWER_PRINTED = Printed(
 )
 POINT = (
     "The lower bounds are Eq. 1 at the paper's rates, without confidence limits, so they bound nothing; with limits "
-    "and a better threshold see Figure 2 (ERRATA 15)."
+    "and a better threshold see Figure 2 (erratum 15)."
 )
 TABLE_2 = Item(
     name="table-2",
     title="lower and upper bounds on epsilon, by noise",
-    caption="004 Table 2: epsilon from below (Eq. 1 at the paper's attack rates) and from above by three analyses.",
+    caption="Table 2: epsilon from below (Eq. 1 at the paper's attack rates) and from above by three analyses.",
     compute=_table_2,
     draw=_draw_table_2,
     comparisons=(LOWER_PRINTED, *UPPER, Ordered("attack below analysis", "lower", "exact")),
@@ -162,7 +162,7 @@ FIGURE_1 = replace(
     TABLE_2,
     name="figure-1",
     title="the gap between lower and upper bounds",
-    caption="004 Figure 1: the values of Table 2 on logarithmic axes; a lower bound of 0 has no place there.",
+    caption="Figure 1: the values of Table 2 on logarithmic axes; a lower bound of 0 has no place there.",
     draw=_draw_figure_1,
 )
 
@@ -218,7 +218,7 @@ def _draw_region(found: Values) -> Figure:
 FIGURE_2 = Item(
     name="figure-2",
     title="the region of privacy over noise",
-    caption=f"004 Figure 2: epsilon lies between what the best threshold shows and what analysis proves. {STAND_IN}",
+    caption=f"Figure 2: epsilon lies between what the best threshold shows and what analysis proves. {STAND_IN}",
     compute=_region,
     draw=_draw_region,
     comparisons=(
@@ -236,8 +236,8 @@ FIGURE_2 = Item(
     shared=WORK,
     printed={},
     notes=(
-        "The threshold is chosen on records that are not tested, and counts have confidence limits; 004 takes the best "
-        "threshold on the tested ones and no limits (ERRATA 15). Advantages lie far below the exact ones since the "
-        "attacker sees the final model only.",
+        "The threshold is chosen on records that are not tested, and counts have confidence limits; the paper takes "
+        "the best threshold on the tested ones and no limits (erratum 15). Advantages lie far below the exact ones "
+        "since the attacker sees the final model only.",
     ),
 )

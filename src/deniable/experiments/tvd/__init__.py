@@ -1,4 +1,4 @@
-"""002 (TVD): total variation distance privacy."""
+"""Jia 2023 (TVD): total variation distance privacy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deniable.experiments.tvd.training import FIGURE_4
 __all__ = ["PAPER"]
 
 PAPER = Paper(
-    "002",
+    "Jia 2023",
     "tvd",
     "Total variation distance privacy: accurately measuring inference attacks and improving utility",
     (

@@ -1,4 +1,4 @@
-"""002 Figure 3: bounds on the accuracy of membership inference against DP-SGD."""
+"""Jia 2023, Figure 3: bounds on the accuracy of membership inference against DP-SGD."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _draw(found: Values) -> Figure:
 FIGURE_3 = Item(
     name="figure-3",
     title="bounds on the accuracy of membership inference over the noise",
-    caption="002 Figure 3: bounds by DP (RDP, delta 1e-5), by TVD, exactly (ours); four pairs of batch and steps.",
+    caption="Figure 3: bounds by DP (RDP, delta 1e-5), by TVD, exactly (ours); four pairs of batch and steps.",
     compute=_compute,
     draw=_draw,
     comparisons=(
@@ -65,5 +65,5 @@ FIGURE_3 = Item(
     ),
     seconds={Scale.SMOKE: 6.0, Scale.FULL: 15.0},
     printed={},
-    notes=("60,000 records and delta 1e-5 are not stated for this figure; they are Figure 4's (ERRATA 14 for KL).",),
+    notes=("60,000 records and delta 1e-5 are not stated for this figure; they are Figure 4's (erratum 14 for KL).",),
 )

@@ -1,4 +1,4 @@
-"""002 Figures 9 and 10: mechanisms of the same TVD, alone and composed."""
+"""Jia 2023, Figures 9 and 10: mechanisms of the same TVD, alone and composed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _draw_composed(found: Values) -> Figure:
 FIGURE_9 = Item(
     name="figure-9",
     title="Laplace and Gaussian mechanism of the same TVD",
-    caption="002 Figure 9: privacy regions of the Laplace and the Gaussian mechanism at alpha 0.05, 0.1, 0.2 and 0.4.",
+    caption="Figure 9: privacy regions of the Laplace and the Gaussian mechanism at alpha 0.05, 0.1, 0.2 and 0.4.",
     compute=_alone,
     draw=_draw_alone,
     comparisons=(
@@ -124,7 +124,7 @@ FIGURE_9 = Item(
 FIGURE_10 = Item(
     name="figure-10",
     title="composition of Laplace, Gaussian and optimal mechanism",
-    caption="002 Figure 10: privacy regions of 1, 10, 50 and 100 releases of TVD 0.1 each, exactly composed.",
+    caption="Figure 10: privacy regions of 1, 10, 50 and 100 releases of TVD 0.1 each, exactly composed.",
     compute=_composed,
     draw=_draw_composed,
     comparisons=(
@@ -136,5 +136,5 @@ FIGURE_10 = Item(
     ),
     seconds={Scale.SMOKE: 10.0, Scale.FULL: 25.0},
     printed={},
-    notes=("Theorem 18 with (1 + e^eps)^k where the paper prints (1 + eps)^k (ERRATA 12).",),
+    notes=("Theorem 18 with (1 + e^eps)^k where the paper prints (1 + eps)^k (erratum 12).",),
 )

@@ -1,4 +1,4 @@
-"""002 Figures 1, 2 and 8: what DP and TVD measure on two densities, on a test's errors, on a logarithmic ratio."""
+"""Jia 2023, Figures 1, 2 and 8: what DP and TVD measure on two densities, a test's errors, a logarithmic ratio."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _draw_densities(found: Values) -> Figure:
 FIGURE_1 = Item(
     name="figure-1",
     title="densities of the Gaussian mechanism, TVD as the area between them",
-    caption="002 Figure 1: N(0, 1) and N(1, 1); DP looks at the ratio of the densities, TVD at the shaded area.",
+    caption="Figure 1: N(0, 1) and N(1, 1); DP looks at the ratio of the densities, TVD at the shaded area.",
     compute=_densities,
     draw=_draw_densities,
     comparisons=(
@@ -108,7 +108,7 @@ def _draw_test(found: Values) -> Figure:
 FIGURE_2 = Item(
     name="figure-2",
     title="hypothesis-testing curves of the Gaussian mechanism, of DP and of TVD",
-    caption="002 Figure 2: smallest false negative rate at each false positive rate: actual, by DP, by TVD privacy.",
+    caption="Figure 2: smallest false negative rate at each false positive rate: actual, by DP, by TVD privacy.",
     compute=_test_curves,
     draw=_draw_test,
     comparisons=(
@@ -151,7 +151,7 @@ def _draw_ratio(found: Values) -> Figure:
 FIGURE_8 = Item(
     name="figure-8",
     title="logarithmic ratio of the Laplace mechanism's densities",
-    caption="002 Figure 8: privacy loss of each output of the Laplace mechanism with scale 1 and inputs 0 and 1.",
+    caption="Figure 8: privacy loss of each output of the Laplace mechanism with scale 1 and inputs 0 and 1.",
     compute=_ratio,
     draw=_draw_ratio,
     comparisons=(Claim("it is epsilon or -epsilon outside (0, 1) and smaller in size inside", _flat_outside),),

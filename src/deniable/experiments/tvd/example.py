@@ -1,4 +1,4 @@
-"""002 Section 3: two mechanisms whose order under DP is the reverse of their order under attack."""
+"""Jia 2023, Section 3: two mechanisms whose order under DP is the reverse of their order under attack."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _draw(found: Values) -> Figure:
 SECTION_3 = Item(
     name="section-3",
     title="example: Laplace and Gaussian noise under DP and under attack",
-    caption="002 Section 3: accuracy of the best attack on Laplace and Gaussian noise, beside what epsilon says of it.",
+    caption="Section 3: accuracy of the best attack on Laplace and Gaussian noise, beside what epsilon says of it.",
     compute=_compute,
     draw=_draw,
     comparisons=(
@@ -88,7 +88,7 @@ SECTION_3 = Item(
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     printed=PRINTED,
     notes=(
-        "The paper says sigma = 2 where the variance is 2 (ERRATA 13).",
-        "Epsilon 3.4 is the classic formula's, proved up to 1 only (ERRATA 3); the exact one is in the record.",
+        "The paper says sigma = 2 where the variance is 2 (erratum 13).",
+        "Epsilon 3.4 is the classic formula's, proved up to 1 only (erratum 3); the exact one is in the record.",
     ),
 )

@@ -1,4 +1,4 @@
-"""002 Figures 5 to 7: advantage, ROC and positive predictive value at each false positive rate."""
+"""Jia 2023, Figures 5 to 7: advantage, ROC and positive predictive value at each false positive rate."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ _PLACES = Claim("DP is tighter at both ends, TVD in the middle", _each_has_its_p
 FIGURE_5 = Item(
     name="figure-5",
     title="membership advantage at each false positive rate, sigma 8, 4, 2, 1",
-    caption="002 Figure 5: bounds on the advantage by DP (Theorem 14), TVD (Theorem 15) and exactly (ours).",
+    caption="Figure 5: bounds on the advantage by DP (Theorem 14), TVD (Theorem 15) and exactly (ours).",
     compute=_advantage,
     draw=_draw_advantage,
     comparisons=(*_BELOW, _PLACES),
@@ -165,7 +165,7 @@ FIGURE_5 = Item(
 FIGURE_6 = Item(
     name="figure-6",
     title="ROC curves, sigma 8, 4, 2, 1",
-    caption="002 Figure 6: bounds on the true positive rate by DP, TVD and exactly (ours).",
+    caption="Figure 6: bounds on the true positive rate by DP, TVD and exactly (ours).",
     compute=_roc,
     draw=_draw_roc,
     comparisons=(*_BELOW, _PLACES),
@@ -176,7 +176,7 @@ FIGURE_6 = Item(
 FIGURE_7 = Item(
     name="figure-7",
     title="positive predictive value, sigma 8, 4, 2, 1 and shares of members",
-    caption="002 Figure 7: bounds on the positive predictive value by DP (Theorem 16), TVD (Theorem 17) and exactly "
+    caption="Figure 7: bounds on the positive predictive value by DP (Theorem 16), TVD (Theorem 17) and exactly "
     "(ours), where 50, 20, 10 and 1 % of the tested are members.",
     compute=_ppv,
     draw=_draw_ppv,

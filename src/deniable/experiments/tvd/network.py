@@ -1,4 +1,4 @@
-"""The convolutional network of the tutorial that 002 Figure 4 trains."""
+"""The convolutional network of the tutorial that Jia 2023 (Figure 4) trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""002 Figure 4: noise that DP, TVD and the exact loss ask for, and what a training makes of it."""
+"""Jia 2023, Figure 4: noise that DP, TVD and the exact loss ask for, and what a training makes of it."""
 
 # ruff: noqa: PLC0415 (torch is imported where something is trained, so that listing the items is quick)
 
@@ -159,7 +159,7 @@ FIGURE_4 = Item(
     name="figure-4",
     title="training accuracy under DP-, TVD- and exactly calibrated noise",
     caption=(
-        "002 Figure 4: noise that keeps the accuracy of membership inference at 0.8, 0.7, 0.6 and 0.55, by DP, by the "
+        "Figure 4: noise that keeps the accuracy of membership inference at 0.8, 0.7, 0.6 and 0.55, by DP, by the "
         "KL bound on TVD and exactly (ours), and the training accuracy on MNIST (batch 300, 6000 steps, learning rate "
         "0.05, clip 1) of a dense network 784-32-10, of about as many weights (25,450) as the tutorial's CNN "
         "(26,010), which is trained at scale full only."
@@ -193,7 +193,7 @@ FIGURE_4 = Item(
         "The paper calls TVD's gain at 0.6 and 0.55 significant. Over 0.01 was stated before the first run and missed: "
         "ours is 0.003 and 0.008 (a dense network; the paper's CNN was not trained here). What is stated now was met "
         "by a second run with another seed (0.003 and 0.008 again).",
-        "Pinsker or Bretagnolle-Huber, whichever is smaller (ERRATA 14). Smoke trains 6 epochs of "
+        "Pinsker or Bretagnolle-Huber, whichever is smaller (erratum 14). Smoke trains 6 epochs of "
         "12,000 records, for a look only.",
     ),
 )

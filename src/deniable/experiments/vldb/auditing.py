@@ -1,4 +1,4 @@
-"""001 Figures 7 to 9: epsilon estimated from sensitivities, beliefs and advantage; A_DI against A_MI."""
+"""Bernau 2021, Figures 7 to 9: epsilon estimated from sensitivities, beliefs and advantage; A_DI against A_MI."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _figure(number: int, name: str, *notes: str) -> Item:
         needs=(data,),
         title=f"epsilon audited on {titled(name, data)}; A_DI against A_MI",
         caption=(
-            f"001 Figure {number}: epsilon estimated from local sensitivity (a), largest belief (b) and advantage "
+            f"Figure {number}: epsilon estimated from local sensitivity (a), largest belief (b) and advantage "
             "(c), for noise scaled to local and to global sensitivity; advantages of A_DI and A_MI with their "
             f"bounds (d). {shown}, bounded neighbours."
         ),
@@ -247,8 +247,8 @@ def _figure(number: int, name: str, *notes: str) -> Item:
 NOTES = (
     TRAINED_BOTH,
     "(a) uses the paper's accountant, RDP; exact accounting (dotted) gives less, since RDP adds more noise than "
-    "epsilon needs. (b) takes the logarithm that Section 5.3 drops (ERRATA 2), (c) the factor 2 that Eq. 6 lacks "
-    "(ERRATA 1); the advantage meets that of the RDP noise, so (c) stays below epsilon at large epsilons (ERRATA 6).",
+    "epsilon needs. (b) takes the logarithm that Section 5.3 drops (erratum 2), (c) the factor 2 that Eq. 6 lacks "
+    "(erratum 1); the advantage meets that of the RDP noise, so (c) stays below epsilon at large epsilons (erratum 6).",
     "Below epsilon 0.2 RDP's noise is a little less than Theorem 3's, which has 1.25/delta where RDP has 1/delta, so "
     "that it admits up to 0.0002 more: the DP bound is widened by what the two formulas differ at most. (The first "
     "run, which compared with the bound itself, missed by 0.00015.)",

@@ -1,4 +1,4 @@
-"""001 Table 1: what dataset sensitivity, belief and advantage cost, measured over records n and steps k."""
+"""Bernau 2021, Table 1: what dataset sensitivity, belief and advantage cost, measured over records n and steps k."""
 
 # ruff: noqa: PLC0415 (torch is imported when there is something to time)
 
@@ -123,7 +123,7 @@ TABLE_1 = Item(
     name="table-1",
     title="measured cost of dataset sensitivity, belief and advantage",
     caption=(
-        "001 Table 1: the stated time complexities, measured: processor time over records n and steps k on "
+        "Table 1: the stated time complexities, measured: processor time over records n and steps k on "
         "generated carts of 600 bits (network 600-128-100), and the power of n or k that fits it."
     ),
     compute=_compute,

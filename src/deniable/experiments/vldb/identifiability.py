@@ -1,4 +1,4 @@
-"""001 Table 2 and Figure 6: what A_DI achieves at belief target 0.9, for local and global sensitivity."""
+"""Bernau 2021, Table 2 and Figure 6: what A_DI achieves at belief target 0.9, for local and global sensitivity."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ STAND_IN_NOTE = (
     "Where the file of Purchase-100 is present its loader takes over."
 )
 TRAINED_BOTH = (
-    "The paper trains on D only; here b is drawn and D or D' is trained on (ERRATA 10). Group norm stands where the "
-    "MNIST network has batch norm (ERRATA 9). The learning rate 0.005, 30 steps and clipping norm 3 are the paper's."
+    "The paper trains on D only; here b is drawn and D or D' is trained on (erratum 10). Group norm stands where the "
+    "MNIST network has batch norm (erratum 9). The learning rate 0.005, 30 steps and clipping norm 3 are the paper's."
 )
 WORK = {data: shared(data, (BELIEF,)) for data in (MNIST, STAND_IN, ADULT)}
 """The campaigns of the four ways, by data set."""
@@ -148,7 +148,7 @@ TABLE_2 = Item(
     needs=(MNIST, STAND_IN, ADULT),
     title="A_DI's advantage and belief violations, local and global sensitivity",
     caption=(
-        "001 Table 2: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds "
+        "Table 2: measured advantage of A_DI (± standard error) and share of trainings whose belief exceeds "
         "0.9, for MNIST, Location-30 (in place of Purchase-100) and Adult."
     ),
     compute=_table,
@@ -190,13 +190,13 @@ TABLE_2 = Item(
         TRAINED_BOTH,
         (
             "The noise is the RDP calibration's, whose exact advantage is 0.2562 (delta 0.01) or 0.2168 (delta "
-            "0.001), not Theorem 3's 0.28 or 0.23 (ERRATA 6)."
+            "0.001), not Theorem 3's 0.28 or 0.23 (erratum 6)."
         ),
         (
             "With global sensitivity the advantage depends on how long the network's gradients are, which differs"
             " from the paper's where the networks do; Adult's are shorter here, so that its advantage is smaller."
         ),
-        "Noise scaled to local sensitivity is an instrument, not differentially private (ERRATA 8).",
+        "Noise scaled to local sensitivity is an instrument, not differentially private (erratum 8).",
         (
             "In a first run all of Adult's campaigns shared one seed, hence one piece of luck (unbounded, local: "
             "0.290, 2.4 standard errors high); it was replaced by this one, with a seed for each campaign."
@@ -259,7 +259,7 @@ FIGURE_6 = Item(
     needs=(MNIST, STAND_IN, ADULT),
     title="beliefs after training, and test accuracy",
     caption=(
-        "001 Figure 6: final beliefs of A_DI at target 0.9 for MNIST (a), Location-30 in place of Purchase-100 "
+        "Figure 6: final beliefs of A_DI at target 0.9 for MNIST (a), Location-30 in place of Purchase-100 "
         "(b) and Adult (c), for local and global sensitivity, bounded and unbounded; test accuracy of the MNIST "
         "models (d; the paper does not name the data set of its example)."
     ),
@@ -300,6 +300,6 @@ FIGURE_6 = Item(
         STAND_IN_NOTE,
         TRAINED_BOTH,
         "30 steps of SGD with learning rate 0.005 hardly move the network, so (d) stays near guessing; the paper "
-        "names no optimizer. 000 Figure 5.2 shows the accuracy with DP-Adam and more records.",
+        "names no optimizer. Bernau 2020 (Figure 5.2) shows the accuracy with DP-Adam and more records.",
     ),
 )

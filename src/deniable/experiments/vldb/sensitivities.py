@@ -1,4 +1,4 @@
-"""001 Figures 4 and 5: local sensitivity by the choice of D', and over the training."""
+"""Bernau 2021, Figures 4 and 5: local sensitivity by the choice of D', and over the training."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ FIGURE_4 = Item(
     needs=(MNIST, STAND_IN, ADULT),
     title="local sensitivity from the most to the least dissimilar neighbour",
     caption=(
-        "001 Figure 4: local sensitivity over all steps, from the most to the least dissimilar D' (bounded), for "
+        "Figure 4: local sensitivity over all steps, from the most to the least dissimilar D' (bounded), for "
         "MNIST by SSIM (a), Location-30 in place of Purchase-100 by Hamming distance (b) and Adult by Manhattan "
         "distance (c)."
     ),
@@ -125,7 +125,7 @@ FIGURE_5_3 = Item(
     needs=(MNIST,),
     title="gradient distance for the three largest and least dataset sensitivities",
     caption=(
-        "000 Figure 5.3: distribution of n ||g(D) - g(D')|| on MNIST over 30 steps, for the three D' that "
+        "Figure 5.3: distribution of n ||g(D) - g(D')|| on MNIST over 30 steps, for the three D' that "
         "maximise and the three that minimise dataset sensitivity."
     ),
     compute=_gradient_distance,
@@ -176,7 +176,7 @@ FIGURE_5 = Item(
     needs=(MNIST, STAND_IN, ADULT),
     title="sensitivities over the training",
     caption=(
-        "001 Figure 5: local sensitivity of each step (median and middle 90 %) and global sensitivity, at belief "
+        "Figure 5: local sensitivity of each step (median and middle 90 %) and global sensitivity, at belief "
         "target 0.9, for MNIST, Location-30 in place of Purchase-100, and Adult."
     ),
     compute=_over_steps,

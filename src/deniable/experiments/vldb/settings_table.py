@@ -1,4 +1,4 @@
-"""001 Table 3: the privacy parameters that belief targets stand for."""
+"""Bernau 2021, Table 3: the privacy parameters that belief targets stand for."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def _draw(found: Values) -> Figure:
 TABLE_3 = Item(
     name="table-3",
     title="belief targets with their epsilon and advantage",
-    caption="001 Table 3: epsilon (Eq. 5) and advantage bound (Theorem 3) of each belief target, for three data sets.",
+    caption="Table 3: epsilon (Eq. 5) and advantage bound (Theorem 3) of each belief target, for three data sets.",
     compute=_compute,
     draw=_draw,
     comparisons=(
         Printed("epsilon"),
         Printed("advantage"),
-        Printed("advantage_of_rdp_noise.MNIST", what="000's advantage of the RDP noise at belief 0.9"),
+        Printed("advantage_of_rdp_noise.MNIST", what="Bernau 2020: advantage of the RDP noise at belief 0.9"),
     ),
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     printed=PRINTED,
     order="belief targets " + ", ".join(f"{one:g}" for one in BELIEFS["MNIST"]) + " (0.53 for 0.52 but on MNIST)",
     notes=(
         "The paper's experiments add the noise of the RDP calibration; its advantage is the last column, not Theorem "
-        "3's (ERRATA 6).",
+        "3's (erratum 6).",
     ),
 )

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deniable.data.scores_file import read_scores
 
+from deniable.data.scores_file import read_scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.row_origin import settled
 from deniable.evidence.score_audit import Asked

@@ -1,7 +1,7 @@
 """What a person looks at: the trade-off curve and the observer's beliefs, as points to draw.
 
 Drawn, not promised: right to about a pixel (see `loss.drawn`), quickly enough to follow a slider. Numbers to rely on
-are those of `document`.
+are those of `explain`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
-from deniable.document import Document, Question, asked
+from deniable.answers.explain import Document, Question, asked
 from deniable.loss import Pair, dominating_pair
 from deniable.loss.arrays import Floats
 from deniable.loss.drawn import drawn_tails, extent

@@ -7,9 +7,9 @@ from math import log, log1p
 from scipy.special import expit
 
 from deniable import __version__
-from deniable.document import Document
-from deniable.methods import LEAST_NOISE
-from deniable.numbers import (
+from deniable.answers.demands import LEAST_NOISE
+from deniable.answers.explain import Document
+from deniable.formatting import (
     ALMOST_ALL,
     as_given,
     at_least,

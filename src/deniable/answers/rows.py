@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.document import Document
-from deniable.numbers import as_given, at_most, percent_at_most
+from deniable.answers.explain import Document
+from deniable.answers.sentences import chosen, delta_as_given
+from deniable.formatting import as_given, at_most, percent_at_most
 from deniable.promises import SCORES, Epsilon
-from deniable.words import chosen, delta_as_given
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet
 import pytest
-from deniable.evidence.scores_file import read_rows, read_scores
+from deniable.data.scores_file import read_rows, read_scores
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 

@@ -15,13 +15,13 @@ from msgspec import convert
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import calibrate
-from deniable.loss.values import Upper
 from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.methods import calibrate_by
 from deniable.numbers import as_given
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
+from deniable.upper import Upper
 
 __all__ = [
     "Document",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deniable as dn
-from deniable.loss.grid import Grid
+from deniable.loss.compose.grid import Grid
 
 G, PL = dn.Gaussian, dn.privacy_loss
 

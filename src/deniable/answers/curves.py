@@ -1,6 +1,6 @@
 """What a person looks at: the trade-off curve and the observer's beliefs, as points to draw.
 
-Drawn, not promised: right to about a pixel (see `loss.drawn`), quickly enough to follow a slider. Numbers to rely on
+Drawn, not promised: right to about a pixel (plot_tails.py), quickly enough to follow a slider. Numbers to rely on
 are those of `explain`.
 """
 
@@ -12,7 +12,7 @@ from scipy.special import logit
 from deniable.answers.explain import Document, Question, asked
 from deniable.loss import Pair, dominating_pair
 from deniable.loss.arrays import Floats
-from deniable.loss.drawn import drawn_tails, extent
+from deniable.loss.compose.plot_tails import drawn_tails, extent
 from deniable.mechanisms import Mechanism
 
 __all__ = ["curves"]

@@ -10,10 +10,10 @@ from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilo
 from deniable.bounds.concentrated import epsilon_to_rho
 from deniable.calibration import MOST_NOISE, first_safe
 from deniable.checks import probability
-from deniable.loss.roots import falls_to
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation
 from deniable.promises import Belief, Epsilon, Promise
 from deniable.scores import privacy_loss
+from deniable.search import falls_to
 
 __all__ = ["LEAST_NOISE", "METHODS", "InapplicableError", "calibrate_by"]
 

@@ -17,11 +17,11 @@ from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsi
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import calibrate
 from deniable.formatting import as_given
-from deniable.loss.values import Upper
 from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVariation
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
+from deniable.upper import Upper
 
 __all__ = [
     "Document",

@@ -70,18 +70,22 @@ _ROOMS = (
 _FUNCTIONS = {
     "attack": ("deniable.comparison.own", "attack_model"),
     "audit": ("deniable.campaigns.audit", "audit"),
+    "choose": ("deniable.answers.choose", "choose"),
     "compare": ("deniable.comparison.record", "compare"),
+    "explain": ("deniable.answers.explain", "explain"),
     "examine": ("deniable.examination.examine", "examine"),
 }
 """Likewise: what trains and attacks needs torch."""
 
 if TYPE_CHECKING:
+    from deniable.answers.choose import choose as choose
+    from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
     from deniable.comparison.own import attack_model as attack
     from deniable.comparison.record import compare as compare
     from deniable.examination.examine import examine as examine
 
-__all__ += ["attack", "audit", "compare", "examine"]
+__all__ += ["attack", "audit", "choose", "compare", "examine", "explain"]
 
 
 def __getattr__(name: str) -> Any:

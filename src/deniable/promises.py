@@ -17,6 +17,7 @@ from deniable.checks import RefusedError, probability, refuse
 from deniable.fields import Field
 from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.mechanisms import Adjacency
+from deniable.results.explain_result import AnswerInput
 from deniable.results.shared import Claimed
 from deniable.scores import PrivacyLoss
 from deniable.upper import Upper
@@ -53,12 +54,6 @@ class Question:
         if asked.get("delta") == 1:
             raise refuse("delta", 1, "a number below 1", "it would promise nothing")
         return cls(adjacency, **asked)
-
-    def document(self) -> dict[str, Any]:
-        """As JSON values; what is not asked is left out."""
-        asked = {name: getattr(self, name) for name in PARAMETERS}
-        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
-        return {name: value for name, value in listed.items() if value != []} | {"adjacency": self.adjacency.value}
 
 
 _PERCENT: dict[str, Any] = {"percent": True}
@@ -467,9 +462,9 @@ def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
     return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 
 
-def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SCORES) -> Promise:
-    """The promise that a document's input holds; of several parameters the first is meant."""
-    name = next(name for name in among if name in given)
-    asked = {at: given[at] for at in among[name].parameter_names() if at in given}
-    first = {at: value[0] if isinstance(value, list | tuple) else value for at, value in asked.items()}
-    return among[name](given[name], **first)
+def promise_in(given: AnswerInput) -> Promise:
+    """The promise that `choose` was given; of several values of a parameter the first is meant."""
+    name = next(name for name in SCORES if getattr(given, name) is not None)
+    asked = {at: getattr(given, at) for at in SCORES[name].parameter_names()}
+    first = {at: value[0] if isinstance(value, tuple) else value for at, value in asked.items()}
+    return SCORES[name](getattr(given, name), **first)

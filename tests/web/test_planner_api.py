@@ -208,7 +208,7 @@ def test_runs_are_listed_whatever_their_names(api: httpx.Client, folder: Path) -
 def test_a_folder_that_is_a_run_is_listed(tmp_path: Path) -> None:
     (tmp_path / "audit.json").write_text("{}")
     (tmp_path / "report.html").write_text("here")
-    assert [(run["name"], run["report"]) for run in list_runs(tmp_path)] == [(tmp_path.name, "/runs/report")]
+    assert [(run.name, run.report) for run in list_runs(tmp_path)] == [(tmp_path.name, "/runs/report")]
     assert report(tmp_path, HERE) == b"here"
     assert report(tmp_path, "..") is None
     assert list_runs(None) == list_runs(tmp_path / "nothing") == []
@@ -236,11 +236,11 @@ def test_a_list_costs_no_more_than_its_patience(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(runs, "listed", slow)
     monkeypatch.setattr(runs, "monotonic", lambda: now[0])
-    first = {run["name"]: run["verdict"] for run in list_runs(tmp_path)}
+    first = {run.name: run.verdict for run in list_runs(tmp_path)}
     assert first["a"] == first["b"] == "consistent"
     assert first["c"].startswith("not read yet")
     assert first["huge"].startswith("too large")
-    assert {run["verdict"] for run in list_runs(tmp_path) if run["name"] != "huge"} == {"consistent"}
+    assert {run.verdict for run in list_runs(tmp_path) if run.name != "huge"} == {"consistent"}
     assert read == ["a", "b", "c"]
     (tmp_path / "a" / "audit.json").write_text("{ }")
     list_runs(tmp_path)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deniable.answers.explain import Document
 from deniable.cli.options import Text, option
 from deniable.cli.running import print_parts, refusals
 
@@ -58,7 +57,7 @@ def reproduce(
         from deniable.experiments import find
 
         chosen, size = find(paper or "all", item), _scale(scale)
-        document = _listed(chosen) if paper is None else _run(chosen, size, Path(out or f"reproduced-{size}"))
+        document = _list_items(chosen) if paper is None else _run(chosen, size, Path(out or f"reproduced-{size}"))
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
     else:
@@ -75,7 +74,7 @@ def _scale(text: str | None) -> Scale:
     return Scale(text or Scale.SMOKE)
 
 
-def _listed(chosen: list[Selected]) -> Document:
+def _list_items(chosen: list[Selected]) -> dict[str, Any]:
     from deniable.experiments import SCHEMA, Scale, expected
 
     return {
@@ -93,7 +92,7 @@ def _listed(chosen: list[Selected]) -> Document:
     }
 
 
-def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
+def _run(chosen: list[Selected], scale: Scale, out: Path) -> dict[str, Any]:
     from deniable.experiments import PAPERS, expected, kept, reproduce
     from deniable.experiments.run import writable
 
@@ -136,7 +135,7 @@ def _bar(expected: dict[tuple[str, str], float]) -> Iterator[Callable[[Selected,
         yield tell
 
 
-def _list(document: Document) -> Iterator[Any]:
+def _list(document: dict[str, Any]) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text as Words
@@ -158,7 +157,7 @@ def _list(document: Document) -> Iterator[Any]:
     )
 
 
-def _outcome(document: Document) -> Iterator[Any]:
+def _outcome(document: dict[str, Any]) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text as Words

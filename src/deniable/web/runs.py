@@ -6,10 +6,10 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from urllib.parse import quote
 
 from deniable.report.runs import DOCUMENTS, PAGE, Found, listed, places
+from deniable.web.models import ListedRun
 
 __all__ = ["list_runs", "report"]
 
@@ -20,7 +20,7 @@ _LARGEST = 4 * 2**20  # bytes that a document may have to be read for a list: ab
 _PATIENCE = 0.5  # seconds of reading in one request
 
 
-def list_runs(folder: Path | None) -> list[dict[str, Any]]:
+def list_runs(folder: Path | None) -> list[ListedRun]:
     """The runs in the folder, with the addresses of their reports.
 
     What has been read is remembered; what there was no time to read says so, and is read when asked again.
@@ -28,7 +28,7 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
     if folder is None or not folder.is_dir():
         return []
     end = monotonic() + _PATIENCE
-    return [_described(folder, _seen(name, place, end)) for name, place in islice(places(folder).items(), _MOST_RUNS)]
+    return [_list_entry(folder, _seen(name, place, end)) for name, place in islice(places(folder).items(), _MOST_RUNS)]
 
 
 def report(folder: Path | None, name: str) -> bytes | None:
@@ -55,17 +55,17 @@ def _remembered(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> 
     return listed(place, name)
 
 
-def _described(folder: Path, run: Found) -> dict[str, Any]:
+def _list_entry(folder: Path, run: Found) -> ListedRun:
     name = run.name.encode("utf-8", "replace").decode()  # bytes that are no text cannot be told in JSON, nor asked for
     address = f"/runs/{quote(name, safe='')}/report" if name != HERE else "/runs/report"
     there = name == run.name and _is_inside(folder / run.name / PAGE, folder)
-    return {
-        "name": folder.name if name == HERE else name,
-        "kind": run.kind,
-        "title": run.title.encode("utf-8", "replace").decode(),
-        "verdict": run.verdict,
-        "report": address if there else None,
-    }
+    return ListedRun(
+        name=folder.name if name == HERE else name,
+        kind=run.kind,
+        title=run.title.encode("utf-8", "replace").decode(),
+        verdict=run.verdict,
+        report=address if there else None,
+    )
 
 
 def _is_inside(file: Path, folder: Path) -> bool:

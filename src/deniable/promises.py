@@ -174,10 +174,10 @@ class Promise(ABC):
 
     def score(self, loss: PrivacyLoss) -> float:
         """The score that was promised, in its own unit."""
-        return self.ask(loss, **self.parameters)
+        return self.ask(loss, self.parameters)
 
     @classmethod
-    def ask(cls, loss: PrivacyLoss, **parameters: float) -> Upper:
+    def ask(cls, loss: PrivacyLoss, parameters: Mapping[str, float]) -> Upper:
         """What `loss` answers; the method has the score's name."""
         answer: Upper = getattr(loss, cls.field.name)(**parameters)
         return answer

@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 
+from observers import observers
+
 from deniable.adversaries import LossThreshold, WhiteBox
 from deniable.campaigns.region import region
 from deniable.comparison import Plan, compare, play
-from deniable.comparison.observers import observers
 from deniable.comparison.play import unit
 from deniable.comparison.results import spread_of
 from deniable.data import load

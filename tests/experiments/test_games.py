@@ -23,7 +23,7 @@ from deniable.experiments.games import (
     measured,
     sized,
 )
-from deniable.experiments.item import Run, Scale
+from deniable.experiments.item import ItemRun, Scale
 from deniable.experiments.playing import planned, play, summary
 
 GAME = Game("digits", 0.9, trials=150, attacked=6, records=12, universe=200)
@@ -91,7 +91,7 @@ def test_ranks_go_from_the_most_to_the_least_dissimilar() -> None:
 
 
 def test_a_campaign_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(Scale.TEST, tmp_path)
+    run = ItemRun(Scale.TEST, tmp_path)
     small = Game("digits", 0.9, trials=10, attacked=2, records=12, universe=200)
     first = measured(run, [small])
     monkeypatch.setattr("deniable.experiments.playing.play", lambda *_: pytest.fail("played again"))
@@ -100,15 +100,15 @@ def test_a_campaign_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_two_beliefs_have_two_files(tmp_path: Path) -> None:
     """A name with a dot is no file's suffix."""
-    run = Run(Scale.TEST, tmp_path)
+    run = ItemRun(Scale.TEST, tmp_path)
     assert run.once("a-0.9", {}, lambda: {"x": 1}) == {"x": 1}
     assert run.once("a-0.99", {}, lambda: {"x": 2}) == {"x": 2}
 
 
 def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
-    game = sized(Run(Scale.FULL, tmp_path), MNIST, 0.9, CASES[0])
+    game = sized(ItemRun(Scale.FULL, tmp_path), MNIST, 0.9, CASES[0])
     assert (game.records, game.trials, game.delta, game.universe) == (100, 1000, 0.01, None)
-    hours = sized(Run(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
+    hours = sized(ItemRun(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
     assert (hours.records, hours.trials, hours.adjacency, hours.sensitivity) == (300, 1000, "add-remove", "global")
 
 

@@ -88,7 +88,7 @@ def _single_scores(loss: PrivacyLoss, asked: Asked) -> dict[str, Upper]:
     single = {
         name: score for name, score in reversed(SCORES.items()) if score.list_parameter() is None and name != "belief"
     }
-    return {name: score.ask(loss, **_parameters(score, asked)) for name, score in single.items()}
+    return {name: score.ask(loss, _parameters(score, asked)) for name, score in single.items()}
 
 
 def _parameters(score: type[Promise], asked: Asked) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, ask
             scores[name] = _finite(values[name])
         else:
             rows = [{**at, listed: one} for one in at[listed]]
-            scores[name] = [{**row, name: float(score.ask(loss, **row))} for row in rows]
+            scores[name] = [{**row, name: float(score.ask(loss, row))} for row in rows]
     return convert(scores, Scores)
 
 

@@ -74,13 +74,13 @@ def attack(
 
 def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
     from deniable.campaigns.provenance import attack_command, versions
-    from deniable.comparison.own import attack_model, read_model, read_records
+    from deniable.comparison.own import attack, read_model, read_records
     from deniable.results.base import plain
     from deniable.results.shared import Provenance
 
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
-        found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
+        found = attack(read_model(model, weights), members, non_members, progress=progress, **values)
     command = attack_command(model, data, {"weights": weights, "label": label}, plain(found.input))
     if weights is None:
         from deniable.report.given_away import FRESH

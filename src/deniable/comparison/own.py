@@ -28,7 +28,7 @@ from deniable.store import Store, opened
 from deniable.training.kept import play_missing
 from deniable.training.targets import quality
 
-__all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "read_model", "read_records"]
 
 OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
@@ -129,7 +129,7 @@ def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]
     return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
 
 
-def attack_model(
+def attack(
     model: nn.Module,
     members: Dataset,
     non_members: Dataset,
@@ -145,9 +145,20 @@ def attack_model(
 ) -> AttackResult:
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
-    The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
-    the first repeat alone: further ones test the same records of the same model again. With `out`, every finished
-    repeat is kept in that directory, and `resume` goes on there with the same model and records.
+    The lower bound on epsilon and the interval of the average precision are those of the first repeat alone: further
+    ones test the same records of the same model again.
+
+    Args:
+        model: The trained model.
+        members: Records that it was trained on.
+        non_members: Records that it never saw, of the same kind.
+        attack: whitebox (sees the model's gradients) or threshold (sees its loss).
+        repeats: How many times.
+        seed: Of the divisions and of the attack's own training.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the limits.
+        out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
+        progress: Hears (repeats done, repeats in all).
     """
     if attack not in get_args(OwnAttack):
         raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")

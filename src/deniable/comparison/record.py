@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from msgspec import convert, structs
 from deniable.campaigns.provenance import compare_command, now, versions
 from deniable.campaigns.region import region
 from deniable.checks import probability
-from deniable.comparison.plan import Level, Plan
+from deniable.comparison.plan import CENTRAL, AttackName, Level, Plan
 from deniable.comparison.play import Played, Progress, play
 from deniable.comparison.recommendation import Point, recommend
 from deniable.comparison.results import (
@@ -55,21 +55,58 @@ NOTHING = "undefined: the attack on the original model is at its baseline, so no
 def compare(
     data: str | Path | Callable[[], Any] = "purchases",
     *,
+    central: Iterable[float] = CENTRAL,
+    local: Iterable[float] | None = None,
+    attack: AttackName = "whitebox",
+    records: int | None = None,
+    classes: int | None = None,
+    label: str | None = None,
+    repeats: int = 5,
+    epochs: int | None = None,
+    patience: int | None = 5,
+    seed: int = 0,
+    confidence: float = 0.95,
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
-    confidence: float = 0.95,
-    **settings: Any,
 ) -> CompareResult:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left (Bernau 2021b).
 
-    ``compare("location30", central=[2, 16], local=[1], attack="threshold")``; `settings` are those of `Plan.of`. With
-    `out`, every finished training is kept in that directory, and `resume` goes on there. Workers are spawned: a script
-    needs ``if __name__ == "__main__":``, or ``processes=1``.
+    ``compare("location30", central=[2, 16], local=[1], attack="threshold")``. Workers are spawned: a script needs
+    ``if __name__ == "__main__":``, or ``processes=1``.
+
+    Args:
+        data: A name, a file, or a function (`deniable.data.load`).
+        central: Noise multipliers of DP-SGD, a level each.
+        local: Epsilons for each value of a record, a level each. Default: Bernau 2021b's for such data.
+        attack: whitebox, shadow or threshold.
+        records: Members, and as many non-members, drawn for each repeat. Default 1000, or a third of what there is.
+        classes: Of generated data, how many. Default 20.
+        label: The label's column of a .csv file.
+        repeats: Trainings of each level.
+        epochs: Passes over the data. Default: Bernau 2021b, Table 2's.
+        patience: Epochs without a better validation after which a training stops; None never stops early.
+        seed: Of everything random.
+        confidence: Of limits and bounds.
+        out: A directory in which every finished training is kept; `resume` goes on there.
+        processes: Workers. Default: one a core.
+        progress: Hears (trainings done, trainings in all).
     """
     with opened(out, resume) as store:
-        plan = Plan.of(data, **settings)
+        plan = Plan.of(
+            data,
+            classes=classes,
+            central=central,
+            local=local,
+            attack=attack,
+            repeats=repeats,
+            records=records,
+            seed=seed,
+            epochs=epochs,
+            patience=patience,
+            label=label,
+        )
         return run(plan, store, processes=processes, progress=progress, confidence=confidence)
 
 

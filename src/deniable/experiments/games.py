@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, ndtri
 
-from deniable.experiments.item import Run, Scale, Values
+from deniable.experiments.item import ItemRun, Scale, Values
 
 __all__ = [
     "ADULT",
@@ -95,7 +95,7 @@ class Game:
         return "-".join(map(str, parts)) + rank + seed
 
 
-def sized(run: Run, data: str, belief: float, case: Case, rank: int = 0) -> Game:
+def sized(run: ItemRun, data: str, belief: float, case: Case, rank: int = 0) -> Game:
     """The campaign at the run's scale: the paper's records and 1000 trials at full."""
     _, sensitivity, kind = case
     few = {MNIST: (8, 20), STAND_IN: (8, 60), PURCHASE: (8, 60), ADULT: (20, 100)}[data]
@@ -116,7 +116,7 @@ def shared(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CASES) -
     return {f"{data} {belief:g} {case[0]}": taken(belief) for belief in beliefs for case in cases}
 
 
-def measured(run: Run, games: Iterable[Game]) -> list[Values]:
+def measured(run: ItemRun, games: Iterable[Game]) -> list[Values]:
     """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
     todo = list(games)
 
@@ -126,7 +126,7 @@ def measured(run: Run, games: Iterable[Game]) -> list[Values]:
     return [_measured(run, game, told(place)) for place, game in enumerate(todo)]
 
 
-def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
+def _measured(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Values:
     def work() -> Values:
         from deniable.experiments.playing import play, summary
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from deniable.experiments.erlingsson.noise import ANALYSES, DELTA, NEIGHBOURS, NOISES, RATE, training
-from deniable.experiments.item import Run, Scale, Values
+from deniable.experiments.item import ItemRun, Scale, Values
 from deniable.scores import privacy_loss
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def all_noises() -> list[float]:
     return sorted({*NOISES, *(noise for row in demanded().values() for noise in row)})
 
 
-def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
+def attacked(run: ItemRun, noises: list[float]) -> dict[float, Values]:
     """What training and attack give at each noise (0: the baseline), over all repeats; measured once for all items."""
     repeats, wanted = run.size(1, 1, 5), [0.0, *noises]
     found: dict[float, list[Values]] = {noise: [] for noise in wanted}
@@ -67,7 +67,7 @@ def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
     return {noise: _summary(found[noise], noise, baseline) for noise in noises}
 
 
-def _kept(run: Run, noise: float, repeat: int) -> Values:
+def _kept(run: ItemRun, noise: float, repeat: int) -> Values:
     data, epochs = run.size(("purchases", 2), (_present(), 10), (_present(), 100))
     settings = {"data": data, "epochs": epochs, "noise": noise, "repeat": repeat, "seed": run.seed}
     return run.once("erlingsson", settings, partial(_train_and_attack, settings))

@@ -12,7 +12,7 @@ from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.bounds.variation import gaussian_tvd, laplace_tvd
 from deniable.experiments.compare import Claim, Close, Known, Printed
 from deniable.experiments.drawing import beside, table
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian, Laplace
 from deniable.scores import privacy_loss
 
@@ -26,7 +26,7 @@ PRINTED = {
 }
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     noise = sqrt(2)
     epsilon = {"Laplace": 1.0, "Gaussian": classic_epsilon(noise, DELTA)}
     deltas = {"Laplace": 0.0, "Gaussian": DELTA}

@@ -17,7 +17,7 @@ from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.calibration import calibrate
 from deniable.experiments.compare import Claim, Known, Ordered, Printed
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.promises import Accuracy
 
@@ -62,7 +62,7 @@ def _noises() -> dict[str, list[float]]:
     return {**found, "exact": [calibrate(sampled, Accuracy(target), NEIGHBOURS).value for target in ACCURACIES]}
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     noises = _noises()
     rounded = {name: [_up(noise) for noise in row] for name, row in noises.items()}
     wanted = sorted({noise for row in rounded.values() for noise in row}, reverse=True)
@@ -86,7 +86,7 @@ def _compute(run: Run) -> Values:
     }
 
 
-def _settings(run: Run, noise: float) -> Values:
+def _settings(run: ItemRun, noise: float) -> Values:
     """What is trained: at full scale the paper's CNN, else a dense network of as many weights."""
     data, records, epochs = run.size(("digits", 1797, 2), ("mnist", 12_000, 6), ("mnist", RECORDS, 30))
     return {
@@ -102,7 +102,7 @@ def _settings(run: Run, noise: float) -> Values:
     }
 
 
-def _trained(run: Run, noise: float) -> Values:
+def _trained(run: ItemRun, noise: float) -> Values:
     settings = _settings(run, noise)
     return run.once("tvd-figure-4", settings, partial(_train, settings))
 

@@ -25,7 +25,7 @@ from deniable.experiments.games import (
     three_sets,
     titled,
 )
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH
 
 __all__ = ["FIGURE_7", "FIGURE_8", "FIGURE_9"]
@@ -38,7 +38,7 @@ BELIEFS = {MNIST: (0.52, 0.75, 0.9, 0.99), STAND_IN: (0.53, 0.75, 0.9, 0.99), AD
 """Table 3's targets; Adult has MNIST's least, too."""
 
 
-def _audited(name: str, run: Run) -> Values:
+def _audited(name: str, run: ItemRun) -> Values:
     data = three_sets()[name]
     beliefs = run.size((0.9,), SMOKE_BELIEFS, BELIEFS.get(data, BELIEFS[STAND_IN]))
     games = [sized(run, data, belief, case) for case in (LOCAL, GLOBAL) for belief in beliefs]
@@ -163,7 +163,7 @@ def _draw_observers(axes: Axes, found: Values) -> None:
         label="A_MI, ±3 standard errors",
     )
     axes.set(ylabel="advantage", ylim=(-0.1, 1.05))
-    legend(axes, loc="upper right", bbox_to_anchor=(1, 0.97), fontsize="x-small", labelspacing=0.2)
+    legend(axes, loc="upper right", anchor=(1, 0.97), fontsize="x-small")
 
 
 COMPARISONS: tuple[Comparison, ...] = (
@@ -222,7 +222,7 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 
 def _figure(number: int, name: str, *notes: str) -> Item:
-    compute: Callable[[Run], Values] = partial(_audited, name)
+    compute: Callable[[ItemRun], Values] = partial(_audited, name)
     shown = "Location-30 in place of Purchase-100" if name == "Purchase-100" else name
     data = STAND_IN if name == "Purchase-100" else name.lower()
     return Item(

@@ -23,7 +23,7 @@ from deniable.experiments.games import (
     three_sets,
     titled,
 )
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = [
     "ALL_WORK",
@@ -63,12 +63,12 @@ WORK = {data: shared(data, (BELIEF,)) for data in (MNIST, STAND_IN, ADULT)}
 ALL_WORK = {name: taken for campaigns in WORK.values() for name, taken in campaigns.items()}
 
 
-def four_ways(run: Run, data: str) -> list[Values]:
+def four_ways(run: ItemRun, data: str) -> list[Values]:
     """What the campaigns of the four ways to scale noise show for one data set."""
     return measured(run, (sized(run, data, BELIEF, case) for case in CASES))
 
 
-def _table(run: Run) -> Values:
+def _table(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     local, bounded = slice(LOCAL_CASES), (0, 2)
@@ -208,7 +208,7 @@ TABLE_2 = Item(
 EXACT = ("mean", "mean_error", "high", "high_error")
 
 
-def _beliefs(run: Run) -> Values:
+def _beliefs(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     kept = {

@@ -11,7 +11,7 @@ from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
 from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, Game, measured, sized, three_sets, titled
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
 
 __all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3", "extremes"]
@@ -28,7 +28,7 @@ def _work(data: str, ranks: Iterable[int]) -> dict[str, dict[Scale, float]]:
     return {f"{data} {RANKS[rank]}": taken for rank in ranks}
 
 
-def extremes(run: Run, data: str, ranks: tuple[int, ...]) -> Values:
+def extremes(run: ItemRun, data: str, ranks: tuple[int, ...]) -> Values:
     """Local sensitivities of trainings against the neighbours of these ranks, the farthest first."""
 
     def game(rank: int) -> Game:
@@ -51,7 +51,7 @@ def _ends(found: Values) -> tuple[float, float]:
     return sum(found["mean"][:half]) / half, sum(found["mean"][half:]) / half
 
 
-def _by_neighbour(run: Run) -> Values:
+def _by_neighbour(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: extremes(run, data, tuple(RANKS) if data == MNIST else ENDS) for name, data in sets.items()}
     ends = {name: _ends(found) for name, found in rows.items()}
@@ -105,7 +105,7 @@ FIGURE_4 = Item(
 )
 
 
-def _gradient_distance(run: Run) -> Values:
+def _gradient_distance(run: ItemRun) -> Values:
     found = extremes(run, MNIST, tuple(RANKS))
     farther, nearer = _ends(found)
     return {**found, "farther": farther, "nearer": nearer}
@@ -138,7 +138,7 @@ FIGURE_5_3 = Item(
 )
 
 
-def _over_steps(run: Run) -> Values:
+def _over_steps(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     steps = {
@@ -167,7 +167,7 @@ def _draw_over_steps(found: Values) -> Figure:
         part.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
         part.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
         part.set_ylim(0, 2.2 * CLIP)
-    legend(axes[2], loc="upper right", bbox_to_anchor=(1, 0.88), fontsize="x-small")
+    legend(axes[2], loc="upper right", anchor=(1, 0.88), fontsize="x-small")
     return figure
 
 

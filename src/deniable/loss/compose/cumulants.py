@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
 from operator import attrgetter
@@ -19,6 +19,7 @@ from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.compose.schedules import Schedule, together
 from deniable.loss.functionals import Functional
+from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Step
 
 __all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Saddle"]
@@ -134,6 +135,20 @@ class Composition:
     def log_height(self, c: float, omega: Floats) -> Floats:
         """ln of a bound on (|Im s| / omega) |e^{K(s)}| for Re s = c and all |Im s| >= omega (Lemma C4)."""
         return np.asarray(sum(count * moments.envelope(c, omega, self._share) for moments, count in self._terms))
+
+    def seen_height(self, c: float, omega: Floats) -> Floats:
+        """ln |e^K| from each of these ascending frequencies on, as far as it is seen (validated, not proved).
+
+        Atoms make a moment come back between frequencies that are looked at: such steps count by their bound.
+        """
+        rough = [(step, count) for step, count in self.parts if not step.smooth]
+        smooth = self._smooth_part if rough else self
+        bounds = (count * step.envelope(c, omega, 0.0) for step, count in rough)
+        return np.asarray(seen_from(smooth.cumulant, c, omega) + sum(bounds))
+
+    @cached_property
+    def _smooth_part(self) -> Composition:
+        return replace(self, parts=[(step, count) for step, count in self.parts if step.smooth])
 
     @cached_property
     def _share(self) -> float:

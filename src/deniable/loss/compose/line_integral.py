@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from math import exp, inf, isnan, pi, sqrt
 
 import numpy as np
@@ -27,7 +27,6 @@ from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.saddle import Region, find_period, find_saddle, surround
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
-from deniable.loss.moments.nodes import seen_from
 from deniable.loss.moments.panels import growing_panels, unresolved_where_smooth
 
 __all__ = ["GOOD", "LOOKS", "Law", "Line"]
@@ -302,15 +301,16 @@ class Law:
             raise UnresolvedError("one loss hides all others")
         law, first, farthest = self.composition, sqrt(2 * self.tiny / saddle.bend), inf
         octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
-        dense, see = first * (1 + np.arange(_DENSE) / 3), partial(seen_from, law.cumulant)
-        for lasts, log_height in ((octaves[:2], law.log_height), (octaves[2:], law.log_height), (dense, see)):
+        dense = first * (1 + np.arange(_DENSE) / 3)
+        ways = (octaves[:2], law.log_height), (octaves[2:], law.log_height), (dense, law.seen_height)
+        for lasts, log_height in ways:
             found = self._fallen(saddle, lasts, log_height(saddle.c, lasts), farthest)
             if found is not None:
                 return found
             farthest = find_farthest()
         while True:
             lasts = float(lasts[-1]) * 2.0 ** (np.arange(1, 11) / 2)
-            found = self._fallen(saddle, lasts, see(saddle.c, lasts), farthest)
+            found = self._fallen(saddle, lasts, law.seen_height(saddle.c, lasts), farthest)
             if found is not None:
                 return found
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deniable.numbers import at_least
 from msgspec import structs
 from scipy.special import ndtri
 
+from deniable.answers.explain import exact_scores
 from deniable.campaigns.setup import least_noise
-from deniable.document import exact_scores
 from deniable.evidence.limits import interval
 from deniable.evidence.measured import Measured, advantage_interval, measure, provable_epsilon
 from deniable.evidence.score_audit import Asked, judge_scores
@@ -21,7 +22,6 @@ from deniable.evidence.thresholds import Limits, shift
 from deniable.evidence.trials import Trials
 from deniable.evidence.verdict import verdict
 from deniable.mechanisms import Adjacency, Training
-from deniable.numbers import at_least
 from deniable.promises import Belief, Epsilon, Question, claimed_scores
 from deniable.report import tables
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deniable.numbers import at_least
 from msgspec import structs
 from scipy.special import ndtri
 
@@ -21,6 +20,7 @@ from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.thresholds import Limits, shift
 from deniable.evidence.trials import Trials
 from deniable.evidence.verdict import verdict
+from deniable.formatting import at_least
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief, Epsilon, Question, claimed_scores
 from deniable.report import tables

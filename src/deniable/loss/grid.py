@@ -272,6 +272,12 @@ class _Law:
     """Absolute, of each pmf entry."""
     wrapped: float
     """Tilted mass that may have been folded into the window, or lost in the steps' round-off."""
+    cut_below: bool
+    """Whether there are losses below the window."""
+
+    def _misses(self, k: float, shift: float) -> bool:
+        """Whether losses above k lie below the window, where the tilt has left next to nothing of much (Lemma G5)."""
+        return self.cut_below and self.c > shift and k < float(self.losses[0])
 
     @cached_property
     def _middle(self) -> float:
@@ -313,7 +319,8 @@ class _Law:
         error = self._error(first, origin, 1.0) + growth * self._error(first, origin, 0.0)
         slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
         height = _bounded_exp(self.height - (self.c - 1) * origin)
-        return max(height * (true - q - slip), 0.0), height * (max(p - q, 0.0) + slip)
+        most = inf if self._misses(k, 1.0) else height * (max(p - q, 0.0) + slip)
+        return max(height * (true - q - slip), 0.0), most
 
     def tail(self, t: float, shift: float) -> tuple[float, float]:
         """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
@@ -321,7 +328,8 @@ class _Law:
         move = self._reach(eta) + 4 * EPS * abs(t)  # an atom that round-off cannot tell from t counts for the upper end
         low, high = self._mass(t + move, shift, "true" if shift else "pmf"), self._mass(t - move, shift, "pmf")
         eta = eta if self.moved > 0 else 0.0
-        return max(low[0] - low[1] - eta, 0.0), high[0] + high[1] + eta
+        most = inf if self._misses(t - move, shift) else high[0] + high[1] + eta
+        return max(low[0] - low[1] - eta, 0.0), most
 
     def _mass(self, t: float, shift: float, name: str) -> tuple[float, float]:
         """Mass above t under P or Q and its error; what truly arrives under P, or what dominates it."""
@@ -534,6 +542,7 @@ class _Composed:
             drift,
             roundoff,
             wrapped,
+            self._ends[0] < self.first,
         )
 
     def _convolved(self, logs: list[Floats]) -> tuple[Floats, float]:
@@ -549,11 +558,17 @@ class _Composed:
             height += count * (top + log(total))
         return np.roll(irfft(transform, self.size), -(self.first % self.size)).clip(min=0.0), height
 
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The least and the largest loss that all steps may have together, in cells."""
+        ends = [(cells.first, cells.first + cells.log_masses.size - 1) for cells in self.cells]
+        counts = [count for _, count in self.composition.parts]
+        low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
+        return low, high
+
     def _folded(self, height: float) -> float:
         """Chernoff's bound on the share of the tilted mass outside of the window."""
-        counts = [count for _, count in self.composition.parts]
-        ends = [(cells.first, cells.first + cells.log_masses.size - 1) for cells in self.cells]
-        low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
+        low, high = self._ends
         folded = 0.0
         if low < self.first:
             folded += self._beyond(height, self.first * self.spacing)

@@ -81,7 +81,9 @@ def test_a_grid_knows_nothing_below_its_window(runs, sigmas):
 
 def test_a_grid_of_a_billion_sampled_gaussians_brackets_their_line():
     """Seed 42366017910297: from 0 to 1e-309 where the line has 3e-223."""
-    release = dn.compose(dn.TotalVariation(4e-116).composed(10), G(40.0).subsampled(0.08248131786913078).composed(10**9))
+    release = dn.compose(
+        dn.TotalVariation(4e-116).composed(10), G(40.0).subsampled(0.08248131786913078).composed(10**9)
+    )
     pair = PL(release, "add-remove").pair
     for t in (-1500.0, -47.84637041205487):
         found, proved = pair.null_tail(t), Grid(pair.composition, 2**14).null_tail(t)

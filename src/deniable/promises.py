@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 from typing import Any, ClassVar, Self
 
 from deniable.checks import RefusedError, probability, refuse
@@ -212,11 +212,12 @@ class Promise(ABC):
         return cls.label.format(**_words(parameters, delta))
 
     @classmethod
-    def format_score(cls, value: float | None) -> str:
-        """A score as people read it, rounded to the safe side; None is infinite."""
+    def format_score(cls, value: float | None, known: float = inf) -> str:
+        """A score as people read it, rounded to the safe side, but not above what it is `known` to keep; None is
+        infinite."""
         if value is None:
             return "infinite"
-        return percent_at_most(value) if cls.field.kind == "share" else at_most(value)
+        return percent_at_most(value, known=known) if cls.field.kind == "share" else at_most(value, known=known)
 
 
 def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
@@ -465,6 +466,16 @@ def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
 def promise_in(given: AnswerInput) -> Promise:
     """The promise that `choose` was given; of several values of a parameter the first is meant."""
     name = next(name for name in SCORES if getattr(given, name) is not None)
-    asked = {at: getattr(given, at) for at in SCORES[name].parameter_names()}
-    first = {at: value[0] if isinstance(value, tuple) else value for at, value in asked.items()}
-    return SCORES[name](getattr(given, name), **first)
+    asked = {at: _first(getattr(given, at)) for at in SCORES[name].parameter_names()}
+    return SCORES[name](getattr(given, name), **asked)
+
+
+def promised_bound(given: AnswerInput, name: str, parameters: Mapping[str, float] | None = None) -> float:
+    """What was promised of a score at these parameters; infinite where nothing was promised of it."""
+    bound = getattr(given, name)
+    meant = all(value == _first(getattr(given, at)) for at, value in (parameters or {}).items())
+    return bound if bound is not None and meant else inf
+
+
+def _first(value: Any) -> Any:
+    return next(iter(value), None) if isinstance(value, tuple) else value

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from deniable.answers.sentences import chosen_noise, delta_as_given
 from deniable.formatting import as_given, at_most, percent_at_most
-from deniable.promises import SCORES, Epsilon
+from deniable.promises import SCORES, Epsilon, promised_bound
 from deniable.results.explain_result import Analysis, ChooseResult, Demand, ExplainResult
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
@@ -26,9 +26,10 @@ _NAMES = {
 
 def figures(result: ExplainResult) -> dict[str, str]:
     """The figures that stand out: the noise that was chosen, and the scores that have one value."""
-    noise = {"noise": chosen_noise(result)} if isinstance(result, ChooseResult) else {}
+    noise, given = {"noise": chosen_noise(result)} if isinstance(result, ChooseResult) else {}, result.input
     single = {name: getattr(result.scores, name) for name, score in SCORES.items() if score.list_parameter() is None}
-    return noise | {name: SCORES[name].format_score(value) for name, value in single.items()}
+    known = {name: promised_bound(given, name) for name in single}
+    return noise | {name: SCORES[name].format_score(value, known[name]) for name, value in single.items()}
 
 
 def score_rows(result: ExplainResult) -> Iterator[tuple[str, str]]:
@@ -40,7 +41,8 @@ def score_rows(result: ExplainResult) -> Iterator[tuple[str, str]]:
             at = {parameter: getattr(row, parameter) for parameter in score.parameter_names()}
             if name == "belief":
                 at["delta"] = scores.belief_delta
-            yield score.row(at, delta), score.format_score(getattr(row, name))
+            known = promised_bound(result.input, name, at)
+            yield score.row(at, delta), score.format_score(getattr(row, name), known)
         if name == "belief":
             yield from _other_beliefs(result)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
 from operator import attrgetter
@@ -19,6 +19,7 @@ from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.compose.schedules import Schedule, together
 from deniable.loss.functionals import Functional
+from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Step
 
 __all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Saddle"]
@@ -39,18 +40,18 @@ class Saddle:
     slope: float
     bend: float
 
-    def target(self, weight: Functional) -> float:
+    def target(self, functional: Functional) -> float:
         """The k whose integrand has its saddle exactly here."""
-        return self.slope - weight.slope(self.c)
+        return self.slope - functional.slope(self.c)
 
-    def offset(self, k: float, weight: Functional) -> float:
+    def offset(self, k: float, functional: Functional) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
-        return (self.target(weight) - k) / sqrt(self.bend + weight.bend(self.c))
+        return (self.target(functional) - k) / sqrt(self.bend + functional.bend(self.c))
 
-    def estimate(self, weight: Functional) -> float:
+    def estimate(self, functional: Functional) -> float:
         """The line integral at its own k by the saddle-point approximation, right of all poles: to some per cent."""
-        log_value = self.value - self.target(weight) * (self.c - weight.shift) + weight.log_size(self.c)
-        return exp(min(log_value - 0.5 * log(2 * pi * (self.bend + weight.bend(self.c))), 700.0))
+        log_value = self.value - self.target(functional) * (self.c - functional.shift) + functional.log_weight(self.c)
+        return exp(min(log_value - 0.5 * log(2 * pi * (self.bend + functional.bend(self.c))), 700.0))
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,10 @@ class Composition:
         """E_Q[L]."""
         return self.saddle(0.0).slope
 
+    def mean_under(self, functional: Functional) -> float:
+        """E[L] under P or Q, whichever the functional counts."""
+        return self.saddle(functional.shift).slope
+
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])
 
@@ -134,6 +139,20 @@ class Composition:
     def log_height(self, c: float, omega: Floats) -> Floats:
         """ln of a bound on (|Im s| / omega) |e^{K(s)}| for Re s = c and all |Im s| >= omega (Lemma C4)."""
         return np.asarray(sum(count * moments.envelope(c, omega, self._share) for moments, count in self._terms))
+
+    def seen_height(self, c: float, omega: Floats) -> Floats:
+        """ln |e^K| from each of these ascending frequencies on, as far as it is seen (validated, not proved).
+
+        Atoms make a moment come back between frequencies that are looked at: such steps count by their bound.
+        """
+        rough = [(step, count) for step, count in self.parts if not step.smooth]
+        smooth = self._smooth_part if rough else self
+        bounds = (count * step.envelope(c, omega, 0.0) for step, count in rough)
+        return np.asarray(seen_from(smooth.cumulant, c, omega) + sum(bounds))
+
+    @cached_property
+    def _smooth_part(self) -> Composition:
+        return replace(self, parts=[(step, count) for step, count in self.parts if step.smooth])
 
     @cached_property
     def _share(self) -> float:

@@ -91,6 +91,9 @@ class _Damped(Composition):
 
     def log_height(self, c: float, omega: Floats) -> Floats:
         """Validated, not proved: a proved bound would cost several times as many points here (Lemma C4)."""
+        return self.seen_height(c, omega)
+
+    def seen_height(self, c: float, omega: Floats) -> Floats:
         return seen_from(self.cumulant, c, omega)
 
 

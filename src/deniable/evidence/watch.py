@@ -19,8 +19,8 @@ from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.scores import Floats
 from deniable.evidence.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.evidence.trials import Trials
+from deniable.formatting import at_least, counted
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
-from deniable.numbers import at_least, counted
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
 

@@ -29,6 +29,7 @@ SLOW = (
     "cli/test_people.py",
     "cli/test_serve_command.py",
     "comparison/",
+    "engines/test_local.py",
     "experiments/",
     "hunt/",
     "report/",

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.answers.explain import Document
 from deniable.cli import options
 from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import print_parts, refusals
-from deniable.document import Document
 
 if TYPE_CHECKING:
     from deniable.engines import Engine

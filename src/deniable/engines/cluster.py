@@ -1,4 +1,4 @@
-"""Blocks as plain tasks of a Ray cluster (Moritz et al. 2018), for campaigns that outgrow one machine.
+"""Blocks as plain tasks of a Ray cluster, for campaigns that outgrow one machine.
 
 The campaign's data is put into the cluster once; every process that plays blocks reads it once. The driver alone keeps
 results. Ray plays a task again whose process or node was lost; since a block depends on its number alone, that changes

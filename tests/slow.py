@@ -30,6 +30,8 @@ SLOW = (
     "cli/test_people.py",
     "cli/test_serve_command.py",
     "comparison/",
+    "engines/test_local.py",
+    "engines/test_ray.py",
     "experiments/",
     "hunt/",
     "report/",

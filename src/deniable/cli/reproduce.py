@@ -1,6 +1,6 @@
 """`deniable reproduce`: the tables and figures of the five documents, made anew."""
 
-# ruff: noqa: PLC0415 (imports inside the command, so that help is quick)
+# ruff: noqa: PLC0415, PLR0917 (imports inside the command; a command has as many arguments as options)
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import print_parts, refusals
 
 if TYPE_CHECKING:
+    from deniable.engines import Engine
     from deniable.experiments import Scale
     from deniable.experiments.run import Selected
     from deniable.results.reproduce_result import ItemListing, ReproduceResult
@@ -36,7 +39,9 @@ def _argument(name: str, text: str) -> Any:
     return typer.Argument(metavar=name, help=text, show_default=False)
 
 
+@options.taking(engine_options(PANEL), before="out")
 def reproduce(
+    context: typer.Context,
     paper: Annotated[
         Text, _argument("PAPER", "d53, vldb, tvd, dbsec or erlingsson; all for all. None: list them.")
     ] = None,
@@ -51,14 +56,17 @@ def reproduce(
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
     ] = False,
+    **engine: Text,
 ) -> None:
     """Make the tables and figures of the five documents anew, the paper's value beside ours."""
     with refusals("reproduce"):
         from deniable.experiments import find
 
         chosen, size = find(paper or "all", item), _scale(scale)
+        asked = read_engine(context.params) if any(engine.values()) else None
+        place = Path(out or f"reproduced-{size}")
         listing = _list_items(chosen) if paper is None else None
-        result = _run(chosen, size, Path(out or f"reproduced-{size}")) if paper is not None else None
+        result = _run(chosen, size, place, asked) if paper is not None else None
     if json:
         from msgspec.json import format as lay_out
 
@@ -101,7 +109,7 @@ def _list_items(chosen: list[Selected]) -> ItemListing:
     )
 
 
-def _run(chosen: list[Selected], scale: Scale, out: Path) -> ReproduceResult:
+def _run(chosen: list[Selected], scale: Scale, out: Path, engine: Engine | None) -> ReproduceResult:
     from deniable.experiments import PAPERS, expected_seconds, kept_record, run_items
     from deniable.experiments.run import check_writable
 
@@ -116,7 +124,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path) -> ReproduceResult:
     if sum(seconds) > LONG:
         print(f"Ctrl-C stops it; the same command goes on with what {out} holds.", file=sys.stderr)
     with _bar({(paper.name, item.name): time for (paper, item), time in zip(left, seconds, strict=True)}) as progress:
-        return run_items(chosen, scale, out, every=PAPERS, progress=progress)
+        return run_items(chosen, scale, out, every=PAPERS, engine=engine, progress=progress)
 
 
 @contextmanager

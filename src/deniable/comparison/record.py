@@ -29,6 +29,7 @@ from deniable.comparison.results import (
     spread_of,
     void,
 )
+from deniable.engines import Engine, choose_engine
 from deniable.local import suited
 from deniable.mechanisms import Adjacency
 from deniable.results.compare_result import (
@@ -69,6 +70,7 @@ def compare(
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
 ) -> CompareResult:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left (Bernau 2021b).
@@ -91,8 +93,10 @@ def compare(
         confidence: Of limits and bounds.
         out: A directory in which every finished training is kept; `resume` goes on there.
         processes: Workers. Default: one a core.
+        engine: Where the trainings run (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trainings done, trainings in all).
     """
+    chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         plan = Plan.of(
             data,
@@ -107,14 +111,14 @@ def compare(
             patience=patience,
             label=label,
         )
-        return run(plan, store, processes=processes, progress=progress, confidence=confidence)
+        return run(plan, store, engine=chosen_engine, progress=progress, confidence=confidence)
 
 
 def run(
     plan: Plan,
     store: Store | None = None,
     *,
-    processes: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> CompareResult:
@@ -123,7 +127,7 @@ def run(
     started = perf_counter()
     if store is not None:
         store.begin(plan.settings)
-    blind, levels = play(plan, store, processes=processes, progress=progress)
+    blind, levels = play(plan, store, engine=engine, progress=progress)
     found = judge(plan, blind, levels, confidence)
     return found.replace(seconds=perf_counter() - started, finished=now())
 

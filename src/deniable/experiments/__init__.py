@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deniable.engines import Engine
 from deniable.experiments import d53, dbsec, erlingsson, tvd, vldb
 from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values, expected_seconds
 from deniable.experiments.run import Progress, Selected, kept_record, run_items
@@ -38,6 +39,7 @@ def reproduce(
     scale: Scale | str = Scale.SMOKE,
     out: Path | str | None = None,
     seed: int = 0,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> ReproduceResult:
     """Make tables and figures of the five documents anew, the paper's value beside ours.
@@ -48,12 +50,12 @@ def reproduce(
         scale: smoke (minutes), hours (as in docs/results) or full (the papers' sizes).
         out: Where records, pictures and RESULTS.md go; finished items there are kept. Default reproduced-SCALE.
         seed: Of everything random.
+        engine: Where campaigns are played. Default: on the cores of this machine.
         progress: Hears (paper and item, share of it that is done).
     """
     size = Scale(scale)
-    return run_items(
-        find(paper, item), size, Path(out or f"reproduced-{size}"), every=PAPERS, seed=seed, progress=progress
-    )
+    place = Path(out or f"reproduced-{size}")
+    return run_items(find(paper, item), size, place, every=PAPERS, seed=seed, engine=engine, progress=progress)
 
 
 def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:

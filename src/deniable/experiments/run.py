@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,6 +21,7 @@ from msgspec import convert
 from PIL import Image
 
 from deniable import __version__
+from deniable.engines import Engine
 from deniable.experiments.compare import Comparison
 from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values
 from deniable.experiments.results_page import results_page
@@ -49,13 +51,14 @@ def run_items(
     *,
     every: Iterable[Paper],
     seed: int = 0,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> ReproduceResult:
     """Run the chosen items into `out`.
 
     An item whose values are kept in `out`, from the same version and seed and at least this scale, is not computed
     again, only judged and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or
-    an earlier one.
+    an earlier one. `engine` says where campaigns are played: on the cores of this machine, unless told.
     """
     chosen, progress = list(chosen), progress or _tell_nobody
     check_writable(out)
@@ -65,7 +68,8 @@ def run_items(
     for paper, item in chosen:
         progress((paper, item), 0.0)
         try:
-            records.append(_run_item((paper, item), scale, out, seed, progress))
+            run = ItemRun(scale, out / "trials", seed, partial(progress, (paper, item)), engine)
+            records.append(_run_item((paper, item), run, out))
         except FileNotFoundError as missing:  # data that is not here stops its own item, not the others
             if len(chosen) == 1:
                 raise
@@ -114,17 +118,17 @@ def _protect(chosen: Iterable[Selected], scale: Scale, out: Path, seed: int) -> 
             )
 
 
-def _run_item(selected: Selected, scale: Scale, out: Path, seed: int, progress: Progress) -> ItemResult:
-    item = selected[1]
-    known = kept_record(selected, scale, out, seed)
+def _run_item(selected: Selected, run: ItemRun, out: Path) -> ItemResult:
+    item, scale = selected[1], run.scale
+    known = kept_record(selected, scale, out, run.seed)
     if known is None:
         started = perf_counter()
-        values = item.compute(ItemRun(scale, out / "trials", seed, lambda done: progress(selected, done)))
+        values = item.compute(run)
         plain = json.loads(json.dumps(values, allow_nan=False))  # as a later run will read it
         seconds, made_by = round(perf_counter() - started, 2), _versions()
     else:
         plain, scale, seconds, made_by = known.values, Scale(known.scale), known.seconds, known.versions
-    record = judge_item(selected, plain, scale, seed=seed, seconds=seconds, versions=made_by)
+    record = judge_item(selected, plain, scale, seed=run.seed, seconds=seconds, versions=made_by)
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = item.draw(record.values)

@@ -81,7 +81,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
 
 def test_repeats_have_records_and_seeds_of_their_own() -> None:
     plan = Plan.of("purchases", **SMALL)
-    first, second = plan.divided(0), plan.divided(1)
+    first, second = plan.divide(0), plan.divide(1)
     assert not np.array_equal(first.members.features, second.members.features)
     parts = [part.features for part in first]
     assert sum(map(len, parts)) == len(plan.data)

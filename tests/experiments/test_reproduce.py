@@ -17,7 +17,7 @@ from deniable.cli import main
 from deniable.experiments import Item, ItemRun, Paper, Scale, Values, expected_seconds, find, run_items
 from deniable.experiments.compare import Claim, Known, Printed
 from deniable.experiments.results_page import _pairs, results_page
-from deniable.experiments.run import _drawn
+from deniable.experiments.run import _draw_bytes
 from deniable.results.reproduce_result import ReproduceResult
 
 
@@ -166,7 +166,7 @@ def test_an_svg_loses_bytes_but_no_text() -> None:
     axes.plot([0.123456, 1.0], [0.0, 0.654321])
     plain = io.BytesIO()
     figure.savefig(plain, format="svg", metadata={"Date": None})
-    small = _drawn(figure, "svg")
+    small = _draw_bytes(figure, "svg")
     assert len(small) < 0.9 * len(plain.getvalue())
     assert b">epsilon = 0.0952</text>" in small
     ElementTree.fromstring(small)  # still well formed

@@ -239,7 +239,7 @@ def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
     """A belief of 100 % is never exceeded, one training is not right half of the time, and 0 is a number to draw."""
     assert "100 % belief" not in printed(audited("epsilon", 50.0, "tight", 100))
     alone = Limits(value=0.0, low=-1.0, high=1.0)
-    assert "50 %" not in words.guessed(alone)
+    assert "50 %" not in words.guess_text(alone)
     unknown = NamedEpsilons(naive=None, advanced=None, rdp=None)
     assert _foot([RegionRow(noise=1.0, exact=0.0, lower=0.0, named=unknown)]) > 0
 

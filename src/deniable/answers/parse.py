@@ -233,7 +233,7 @@ def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
     counted = [name for name in COUNTED if name in values]
     sampled = [name for name in SAMPLED if name in values]
     if counted and sampled:
-        contradicts = f"contradicts {_given(values, counted[0])}: give {_WAYS}, not both"
+        contradicts = f"contradicts {_spell_given(values, counted[0])}: give {_WAYS}, not both"
         raise _contradiction(values, sampled[0], contradicts)
     if counted:
         return _from_counts(values)
@@ -278,16 +278,16 @@ def _only(choices: Iterable[str], values: Values, what: str) -> str:
     if not given:
         raise RefusedError(f"name {what}: exactly one of {_list(choices)} is needed")
     if len(given) > 1:
-        contradicts = f"contradicts {_given(values, given[0])}: give exactly one of {_list(choices)}"
+        contradicts = f"contradicts {_spell_given(values, given[0])}: give exactly one of {_list(choices)}"
         raise _contradiction(values, given[1], contradicts)
     return given[0]
 
 
 def _contradiction(values: Values, field: str, why: str) -> RefusedError:
-    return RefusedError(f"{_given(values, field)} {why}", field, values[field])
+    return RefusedError(f"{_spell_given(values, field)} {why}", field, values[field])
 
 
-def _given(values: Values, name: str) -> str:
+def _spell_given(values: Values, name: str) -> str:
     return f"{{{name}}} {values[name]:g}"
 
 

@@ -47,10 +47,10 @@ class AuditCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the missing word behind a bare --records, and today's names for old ones."""
-        return super().parse_args(ctx, list(_completed(args)))
+        return super().parse_args(ctx, list(_complete_arguments(args)))
 
 
-def _completed(args: list[str]) -> Iterator[str]:
+def _complete_arguments(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
         name, equals, value = word.partition("=")
         yield OLD_NAMES.get(name, name) + equals + value
@@ -208,24 +208,26 @@ def _campaign(
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, engine, store, exposed)
+        return _play_campaign(arguments, engine, store, exposed)
 
 
-def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
+def _play_campaign(
+    arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None
+) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
     arguments.pop("processes", None)
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.audit import run
         from deniable.campaigns.campaign import Plan
-        from deniable.cli.exposed import written
+        from deniable.cli.exposed import write_exposure
 
         trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
         ground = _ground(arguments)
         plan = Plan.on(ground, trials, measure, progress)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    found = None if exposed is None else written(ground, *exposed)
+    found = None if exposed is None else write_exposure(ground, *exposed)
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))

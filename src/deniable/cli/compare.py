@@ -79,7 +79,7 @@ def compare(
     """Compare local and central privacy by what an attacker achieves and what accuracy is left."""
     with refusals("compare"):
         arguments = _arguments(context.params)
-        document = _compared(arguments, read_engine(context.params), out, resume)
+        document = _run_comparison(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -103,7 +103,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
+def _run_comparison(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
@@ -157,7 +157,7 @@ def _levels(document: CompareResult) -> Any:
         accuracy, precision = (_with_spread(found) for found in (row.test_accuracy, row.average_precision))
         blind = f"{row.blind_average_precision:.3f}"
         ratio = "-" if row.phi is None or row.value is None else f"{row.phi:.2f}"
-        table.add_row(_name(row), _promised(row), accuracy, precision, blind, ratio)
+        table.add_row(_name(row), _promise_text(row), accuracy, precision, blind, ratio)
     return table
 
 
@@ -169,7 +169,7 @@ def _name(row: LevelResult) -> str:
     }[row.kind]
 
 
-def _promised(row: LevelResult) -> str:
+def _promise_text(row: LevelResult) -> str:
     if row.epsilon is None:
         return "none"
     return at_most(row.epsilon.value if row.epsilon.record is None else row.epsilon.record)

@@ -29,10 +29,10 @@ def _parts(result: ExplainResult) -> Iterator[RenderableType]:
         yield Text(sentences.warning(result) + "\n", style="bold red")
     if isinstance(result, ChooseResult):
         yield Text(sentences.engineering(result) + "\n")
-        yield _indented(_demands(result))
-    yield _indented(_scores(result))
+        yield _indent(_demands(result))
+    yield _indent(_scores(result))
     if not isinstance(result, ChooseResult) and rows.is_mechanism(result):
-        yield _indented(_analyses(result))
+        yield _indent(_analyses(result))
     for note in _footnotes(result):
         yield Text(note, style="dim")
 
@@ -72,5 +72,5 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _indented(table: Table) -> Padding:
+def _indent(table: Table) -> Padding:
     return Padding(table, (0, 0, 1, 2), expand=False)

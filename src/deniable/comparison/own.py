@@ -183,7 +183,7 @@ def attack(
     asked = {"delta": allowed, "confidence": confidence}
     given = convert(settings | asked | identity | counts, AttackInput)
     accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
-    return _judged(given, accuracy, found, Blind()(None, members, non_members, seed))
+    return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
@@ -203,7 +203,7 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _judged(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
+def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
     shifted, confidence = shift([blind]), given.confidence
     limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
     return AttackResult(

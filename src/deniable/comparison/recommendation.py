@@ -66,7 +66,7 @@ def recommend(
         none = "No recommendation: compare on members and non-members of one population."
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (warning, none))
     favourable = {kind: [point.epsilon for point in points if _good(point)] for kind, points in levels.items()}
-    both = _compared(original, levels)
+    both = _compare_at_equal_risk(original, levels)
     sentences = [warning] if warning else []
     sentences.append(
         "Local and central privacy cannot be compared here: no average precision is reached by both."
@@ -76,7 +76,7 @@ def recommend(
     for kind, points in levels.items():
         sentences.append(_where(kind, points))
         sentences.append(_cure(kind, points, chance))
-    sentences += _guaranteed([point for points in levels.values() for point in points], chance)
+    sentences += _weak_guarantees([point for points in levels.values() for point in points], chance)
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -96,7 +96,7 @@ class _Compared:
     """Standard deviation of an accuracy over repeats, the root of the mean square over levels."""
 
 
-def _compared(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
+def _compare_at_equal_risk(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
     """Accuracy at the same average precision, interpolated between the levels (Bernau et al. 2021, Figures 2-5 i)."""
     if any(not levels.get(kind) for kind in ("central", "local")):
         return None
@@ -178,7 +178,7 @@ def _good(point: Point) -> bool:
     return point.phi is not None and point.phi_error is not None and point.phi - point.phi_error > FAVOURABLE
 
 
-def _guaranteed(points: Sequence[Point], chance: float) -> list[str]:
+def _weak_guarantees(points: Sequence[Point], chance: float) -> list[str]:
     """What must stand beside a level that this attack finds good and whose epsilon promises hardly anything."""
     weak = [point for point in points if point.epsilon >= _HARDLY_ANY and (_good(point) or point.precision <= chance)]
     if not weak:

@@ -30,7 +30,7 @@ from deniable.comparison.results import (
     void,
 )
 from deniable.engines import Engine, choose_engine
-from deniable.local import suited
+from deniable.local import suitable_randomizer
 from deniable.mechanisms import Adjacency
 from deniable.results.compare_result import (
     BlindSpread,
@@ -137,11 +137,11 @@ def judge(
 ) -> CompareResult:
     """Every level's row, the region of privacy, the recommendation; the blind attack's warning on all of them."""
     delta = 1 / plan.records
-    shifted = shift([played.scored for played in blind])
+    shifted = shift([played.attack_scores for played in blind])
     first = next(iter(levels.values()))
     chance = chance_level(2 * len(first[0].members), plan.repeats, confidence)
     alone = [_row(plan, level, repeats, shifted, confidence) for level, repeats in levels.items()]
-    rows = _traded(alone, chance, plan.data.classes)
+    rows = _with_phi(alone, chance, plan.data.classes)
     command = compare_command(plan.settings, plan.source, confidence) if plan.source else None
     return CompareResult(
         input=convert(plan.settings, CompareInput),
@@ -152,12 +152,12 @@ def judge(
         warning=shifted.warning,
         levels=tuple(rows),
         region=_region(plan, rows, delta),
-        recommendation=_recommended(rows, chance, shifted),
+        recommendation=_recommend(rows, chance, shifted),
         provenance=Provenance(**plan.source, versions=versions(), command=command),
     )
 
 
-def _traded(rows: Sequence[LevelResult], chance: float, classes: int) -> list[LevelResult]:
+def _with_phi(rows: Sequence[LevelResult], chance: float, classes: int) -> list[LevelResult]:
     """The rows with their phi, where the attack on the original model is better than chance."""
     if rows[0].average_precision.mean <= chance:
         return [structs.replace(row, phi_note=NOTHING) for row in rows]
@@ -166,7 +166,7 @@ def _traded(rows: Sequence[LevelResult], chance: float, classes: int) -> list[Le
 
 def _row(plan: Plan, level: Level, repeats: Sequence[Played], shifted: Shift, confidence: float) -> LevelResult:
     """A level by itself; the warning about members and others that differ is on every one."""
-    scored, delta = [played.scored for played in repeats], 1 / plan.records
+    scored, delta = [played.attack_scores for played in repeats], 1 / plan.records
     return LevelResult(
         kind=level.kind,
         name=level.name,
@@ -195,7 +195,7 @@ def _epsilon(plan: Plan, level: Level, steps: int, delta: float) -> LevelEpsilon
     sum over the record (Bernau 2021b, Table 1), and the exact one of the composed release at the same delta.
     """
     if level.kind == "local" and level.value is not None:
-        cost = suited(plan.data, level.value).cost(plan.data.features.shape[1:])
+        cost = suitable_randomizer(plan.data, level.value).cost(plan.data.features.shape[1:])
         exact, most = float(cost.loss.epsilon(delta)), float(cost.loss.advantage())
         promised = {"value": level.value, "record": cost.epsilon, "record_at_delta": exact}
     elif level.kind == "central":
@@ -243,7 +243,7 @@ def _region(plan: Plan, rows: Sequence[LevelResult], delta: float) -> tuple[Regi
     return tuple(region(given, delta))
 
 
-def _recommended(rows: Sequence[LevelResult], chance: float, shifted: Shift) -> Recommended:
+def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift) -> Recommended:
     original = _point(rows[0])
     kinds = {kind: [_point(row) for row in rows if row.kind == kind] for kind in ("central", "local")}
     found = recommend(original, {kind: points for kind, points in kinds.items() if points}, chance, shifted)

@@ -88,7 +88,7 @@ def scores(name: str, source: str) -> Item:
                 hindsight=True,
             ),
             Close("Theorem 3 and its inverse meet", "round_trip", "epsilon", 1e-9),
-            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _kept),
+            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _promise_kept),
         ),
         seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
         printed={},
@@ -214,7 +214,7 @@ def _falls_with_delta(found: Values) -> bool:
     return all(bool((np.array(more) > np.array(less)).all()) for more, less in pairwise(found["advantage"]))
 
 
-def _kept(found: Values) -> bool:
+def _promise_kept(found: Values) -> bool:
     rows = zip(found["epsilon"], found["exact_belief"], found["belief"][0], strict=True)
     return all(exact <= bound for epsilon, exact, bound in rows if epsilon <= 1)
 

@@ -132,9 +132,9 @@ def _run_item(selected: Selected, run: ItemRun, out: Path) -> ItemResult:
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = item.draw(record.values)
-    replace_file(path.with_suffix(".svg"), _drawn(figure, "svg"))
+    replace_file(path.with_suffix(".svg"), _draw_bytes(figure, "svg"))
     figure.set_layout_engine("none")  # laid out once, for both
-    replace_file(path.with_suffix(".png"), _drawn(figure, "png"))
+    replace_file(path.with_suffix(".png"), _draw_bytes(figure, "png"))
     # The record last: where it is, the pictures are.
     write_document(path, to_plain(record), indent=1)
     return record
@@ -168,7 +168,7 @@ def judge_item(
 
 def _judge(comparison: Comparison, item: Item, values: Values) -> Statement:
     found = comparison.judge(values, item.printed)
-    return Statement(**asdict(found), stated=comparison.stated, hindsight=comparison.hindsight)
+    return Statement(**asdict(found), stated=comparison.tolerance_text, hindsight=comparison.hindsight)
 
 
 def _versions() -> dict[str, str]:
@@ -179,7 +179,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _drawn(figure: Figure, kind: str) -> bytes:
+def _draw_bytes(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same values: no date, and names inside the file from a fixed salt."""
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "deniable", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}):

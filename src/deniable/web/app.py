@@ -66,7 +66,7 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = (), answers: A
     _answer(app, answers)
     _list(app, folder)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _failed)
+    app.add_exception_handler(HTTPException, _fail)
     app.add_middleware(Guard, hosts=hosts)
     _describe_answers(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
@@ -137,7 +137,7 @@ def _describe_answers(app: FastAPI) -> None:
 async def _while_connected(connection: Request, work: Coroutine[Any, Any, Answer]) -> Answer | None:
     """The outcome of `work`; None, and the work cancelled, where the client goes away before it."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(connection))
+    leaving = asyncio.ensure_future(_wait_until_left(connection))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
@@ -146,7 +146,7 @@ async def _while_connected(connection: Request, work: Coroutine[Any, Any, Answer
             task.cancel()
 
 
-async def _left(connection: Request) -> None:
+async def _wait_until_left(connection: Request) -> None:
     """Return when the client has gone."""
     while (await connection.receive())["type"] != "http.disconnect":
         pass
@@ -195,7 +195,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     path = [str(part) for part in first["loc"][1:]]
     field, value = path[0] if path else None, first.get("input")
     shown = value if isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value)) else None
-    what = models.expected(field, "choose" in request.url.path)
+    what = models.expected_text(field, "choose" in request.url.path)
     message = f"{field or 'the request'} must be {what}, got {_short(value)}" if what else f"{field}: {first['msg']}"
     return _json(422, refusal(field, shown, message))
 
@@ -205,6 +205,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _fail(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _json(error.status_code, refusal(None, None, str(error.detail)))

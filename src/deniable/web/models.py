@@ -24,7 +24,7 @@ __all__ = [
     "Problem",
     "Refusal",
     "RunList",
-    "expected",
+    "expected_text",
     "page_fields",
 ]
 
@@ -101,7 +101,7 @@ def _as_shown(field: Field) -> dict[str, Any]:
     return {**shown, "stops": slider.stops, "scale": slider.scale, "whole": field.kind == "whole"}
 
 
-def expected(field: str | None, choosing: bool) -> str | None:
+def expected_text(field: str | None, choosing: bool) -> str | None:
     """What a field must be, in words; None where there is no such field."""
     if field is None:
         return "a JSON object"

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from urllib.parse import quote
 
-from deniable.report.runs import DOCUMENTS, PAGE, Found, listed, places
+from deniable.report.runs import DOCUMENTS, PAGE, Found, list_run, places
 from deniable.web.models import ListedRun
 
 __all__ = ["list_runs", "report"]
@@ -46,13 +46,13 @@ def _seen(name: str, place: Path, end: float) -> Found:
         return Found(name, "unknown", place.name, "too large to be listed: run deniable report", False)
     if monotonic() > end:
         return Found(name, "unknown", place.name, "not read yet: load the page again", False)
-    return _remembered(name, place, tuple((state.st_mtime_ns, state.st_size) for state in states))
+    return _remembered_run(name, place, tuple((state.st_mtime_ns, state.st_size) for state in states))
 
 
 @lru_cache(maxsize=2 * _MOST_RUNS)
-def _remembered(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> Found:
+def _remembered_run(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> Found:
     """Read once for each state of the files."""
-    return listed(place, name)
+    return list_run(place, name)
 
 
 def _list_entry(folder: Path, run: Found) -> ListedRun:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered, Within
 from deniable.experiments.distributions import bands, boxes, violins
 from deniable.experiments.drawing import BLUE, GREEN, legend, panels, table
-from deniable.experiments.games import CASES, MNIST, believed, binomial_error
+from deniable.experiments.games import CASES, MNIST, binomial_error, exact_belief
 from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import CASE_NAMES, COLOURS, TRAINED_BOTH, WORK, four_ways
 from deniable.experiments.vldb.sensitivities import FIGURE_5_3
@@ -109,7 +109,7 @@ TABLE_5_1 = Item(
 def _sensitivity_and_belief(run: ItemRun) -> Values:
     rows = four_ways(run, MNIST)
     steps = {"bounded": rows[0]["sensitivity"]["steps"], "unbounded": rows[1]["sensitivity"]["steps"]}
-    exact = believed(rows[0])
+    exact = exact_belief(rows[0])
     return {
         "beliefs": [one["beliefs"] for one in rows],
         "medians": [one["belief"]["quantiles"][2] for one in rows],

@@ -108,7 +108,7 @@ CENTRAL: dict[str, dict[str, tuple[str, ...]]] = {
 ORDERS = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5, *map(float, range(5, 64)), 128.0, 256.0, 512.0)
 
 
-def _accounted(data: str, noise: float) -> tuple[float, float]:
+def _rdp_epsilons(data: str, noise: float) -> tuple[float, float]:
     """RDP epsilon of the longest training at delta 1/n: the least and the most that an accountant of its day says.
 
     Least: the improved conversion at the best order. Most: the classic conversion at the orders that TensorFlow
@@ -122,7 +122,7 @@ def _accounted(data: str, noise: float) -> tuple[float, float]:
 
 
 def _central(run: ItemRun) -> Values:
-    most = {data: [list(_accounted(data, noise)) for noise in NOISES] for data in SIZES}
+    most = {data: [list(_rdp_epsilons(data, noise)) for noise in NOISES] for data in SIZES}
     early = [data for data in SIZES if data != "Purchases"]
     return {
         "most": most,

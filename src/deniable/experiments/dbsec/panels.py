@@ -63,7 +63,7 @@ def _settings(run: ItemRun, source: Source, real: bool) -> Values:
     return sizes
 
 
-def _compared(run: ItemRun, source: Source, data: str, classes: int | None) -> Values:
+def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | None) -> Values:
     """Every level of one variant, as the panels need it."""
     settings = _settings(run, source, (data, classes) in source.real)
     levels = run.size(2, 2, None) if "central" in settings else None
@@ -80,7 +80,7 @@ def _compared(run: ItemRun, source: Source, data: str, classes: int | None) -> V
         plan = Plan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
         with Store(place, resume=True) as store:
-            return _kept(compare(plan, store, engine=run.engine or Local(_cores(run))))
+            return _level_values(compare(plan, store, engine=run.engine or Local(_cores(run))))
 
     return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
 
@@ -94,7 +94,7 @@ def _cores(run: ItemRun) -> int:
     return run.size(1, os.cpu_count() or 1, os.cpu_count() or 1)
 
 
-def _kept(result: CompareResult) -> Values:
+def _level_values(result: CompareResult) -> Values:
     levels = [_level(row) for row in result.levels]
     given = result.input
     return {
@@ -137,7 +137,7 @@ def _compute(source: Source) -> Callable[[ItemRun], Values]:
         chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
         found = []
         for done, place in enumerate(chosen, start=1):
-            found.append(_compared(run, source, *variants[place]))
+            found.append(_compare_variant(run, source, *variants[place]))
             run.tell(done / len(chosen))
         return {"variants": found, "shown": chosen.index(source.shown)}
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from deniable.experiments.compare import Claim, Ordered, Printed
 from deniable.experiments.drawing import table
-from deniable.experiments.erlingsson.attacked import EPSILONS, STAND_IN, WORK, attacked, demanded
+from deniable.experiments.erlingsson.attacked import EPSILONS, STAND_IN, WORK, attack_trainings, demanded_noises
 from deniable.experiments.erlingsson.noise import upper_bounds
 from deniable.experiments.item import Item, ItemRun, Scale, Values
 
@@ -112,8 +112,8 @@ PAPER_CELLS = {
 
 
 def _by_epsilon(run: ItemRun) -> Values:
-    noises = demanded()
-    found = attacked(run, sorted({noise for row in noises.values() for noise in row}))
+    noises = demanded_noises()
+    found = attack_trainings(run, sorted({noise for row in noises.values() for noise in row}))
     keys = ("relative_accuracy", "tpr", "tpr_error", "most_tpr")
     return {
         "epsilon": list(EPSILONS),

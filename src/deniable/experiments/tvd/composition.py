@@ -57,7 +57,7 @@ def _alone(run: ItemRun) -> Values:
     }
 
 
-def _composed(run: ItemRun) -> Values:
+def _compose_bounds(run: ItemRun) -> Values:
     points = run.size(9, 21, 51)
     fpr = sorted({*np.linspace(0, 1, points).tolist(), *np.geomspace(1e-3, 0.1, points // 4).tolist()})
     makers = {"laplace": _laplace(ALPHA), "gaussian": _gaussian(ALPHA), "optimal": _optimal(ALPHA)}
@@ -125,7 +125,7 @@ FIGURE_10 = Item(
     name="figure-10",
     title="composition of Laplace, Gaussian and optimal mechanism",
     caption="Figure 10: privacy regions of 1, 10, 50 and 100 releases of TVD 0.1 each, exactly composed.",
-    compute=_composed,
+    compute=_compose_bounds,
     draw=_draw_composed,
     comparisons=(
         Ordered("the Gaussian's region contains the Laplace's", "gaussian", "laplace", slack=1e-9),

@@ -44,7 +44,7 @@ def _compute(run: ItemRun) -> Values:
     }
 
 
-def _reversed(found: Values) -> bool:
+def _order_reversed(found: Values) -> bool:
     by_epsilon = found["epsilon"]["Laplace"] < found["epsilon"]["Gaussian"]
     return bool(by_epsilon and found["accuracy"]["Laplace"] > found["accuracy"]["Gaussian"])
 
@@ -82,7 +82,7 @@ SECTION_3 = Item(
         Printed("epsilon"),
         Printed("bound"),
         Close("Theorems 11 and 12 are the exact accuracies", "exact", "accuracy", 1e-12),
-        Claim("DP prefers the Laplace mechanism, the attack the Gaussian", _reversed),
+        Claim("DP prefers the Laplace mechanism, the attack the Gaussian", _order_reversed),
         Claim("DP asks for sigma > 7 where 2 in variance is enough", lambda found: found["noise"]["from_dp"] > 7),
     ),
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},

@@ -10,7 +10,17 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
-from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, Game, measured, sized, three_sets, titled
+from deniable.experiments.games import (
+    ADULT,
+    CASES,
+    MNIST,
+    STAND_IN,
+    Game,
+    game_of_size,
+    measure_games,
+    three_sets,
+    title_of,
+)
 from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
 
@@ -32,10 +42,10 @@ def extremes(run: ItemRun, data: str, ranks: tuple[int, ...]) -> Values:
     """Local sensitivities of trainings against the neighbours of these ranks, the farthest first."""
 
     def game(rank: int) -> Game:
-        settled = sized(run, data, 0.9, CASES[0], rank)
+        settled = game_of_size(run, data, 0.9, CASES[0], rank)
         return replace(settled, trials=run.size(8, 40, 250), attacked=0)
 
-    rows = measured(run, (game(rank) for rank in ranks))
+    rows = measure_games(run, (game(rank) for rank in ranks))
     return {
         "ranks": [RANKS[rank] for rank in ranks],
         "dissimilarity": [one["dissimilarity"] for one in rows],
@@ -56,7 +66,7 @@ def _by_neighbour(run: ItemRun) -> Values:
     rows = {name: extremes(run, data, tuple(RANKS) if data == MNIST else ENDS) for name, data in sets.items()}
     ends = {name: _ends(found) for name, found in rows.items()}
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "panels": rows,
         "farther": {name: high for name, (high, _) in ends.items()},
         "nearer": {name: low for name, (_, low) in ends.items()},
@@ -147,7 +157,7 @@ def _over_steps(run: ItemRun) -> Values:
     }
     largest = {name: {kind: max(one["quantiles"][-1]) for kind, one in kinds.items()} for name, kinds in steps.items()}
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "steps": steps,
         "bounded": {name: one["bounded"] for name, one in largest.items()},
         "unbounded": {name: one["unbounded"] for name, one in largest.items()},

@@ -1,4 +1,4 @@
-"""Blocks as plain tasks of a Ray cluster (Moritz et al. 2018), for campaigns that outgrow one machine.
+"""Blocks as plain tasks of a Ray cluster, for campaigns that outgrow one machine.
 
 The campaign's data is put into the cluster once; every process that plays blocks reads it once. The driver alone keeps
 results. Ray plays a task again whose process or node was lost; since a block depends on its number alone, that changes
@@ -56,6 +56,10 @@ class Ray:
             positive("memory", self.memory)
         if self.processes is not None:
             whole("processes", self.processes)
+
+    def nodes(self) -> dict[str, float]:
+        """The cluster, by its address: its machines come and go."""
+        return {f"Ray at {self.address or platform.node()}": float(self.processes or 0)}
 
     def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
         """(number, ``work(number)``) as the tasks finish; two a CPU are under way."""

@@ -22,6 +22,7 @@ from deniable.engines.merge import merge_stores
 from deniable.engines.status import read_status
 from deniable.engines.worker import CERTAIN, work_in
 from deniable.store import SharedBlocks, Store, StoreError, settings_digest
+from deniable.web.runs import list_runs
 
 
 def kept(place: Path, blocks: int) -> list[list[int]]:
@@ -152,6 +153,9 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     assert f"sbatch {place}/campaign.slurm" in run(f"submit {place} --slurm --workers 3")
     assert "#SBATCH --array=1-3\n" in (place / "campaign.slurm").read_text()
     assert json.loads(run(f"status {place} --json"))["finished"] == 0
+    (listed,) = list_runs(tmp_path)
+    assert listed["verdict"] == "under way"
+    assert listed["title"].startswith("0 of 1 blocks finished. Nobody plays it now")
     run(f"worker {place}")
     assert "the observer was right in" in run(f"status {place}").lower()
     finish = run(f"merge {place}").splitlines()[1]

@@ -9,15 +9,18 @@ import numpy as np
 from deniable.engines.status import read_status
 from deniable.results.status_result import EvidenceSoFar, StatusResult
 from deniable.store import FILE, look_at_blocks
+from deniable.store.shared import PLACE as BLOCKS
 
 __all__ = ["look"]
 
-_LARGEST_BYTES = 2**28
-"""Of trials that are read for a look."""
+LARGEST_BYTES = 2**28
 
 
-def look(directory: Path | str) -> StatusResult:
-    """The state of the campaign in `directory`, read without disturbing anybody; FileNotFoundError if there is none."""
+def look(directory: Path | str, largest_bytes: int = LARGEST_BYTES) -> StatusResult:
+    """The state of the campaign in `directory`, read without disturbing anybody; FileNotFoundError if there is none.
+
+    The evidence is left out where the trials have more than `largest_bytes`.
+    """
     state = read_status(directory)
     return StatusResult(
         blocks=state.blocks,
@@ -27,14 +30,15 @@ def look(directory: Path | str) -> StatusResult:
         seconds_left=state.seconds_left,
         nodes=state.nodes,
         is_certain=state.is_certain,
-        evidence=_evidence(Path(directory)),
+        evidence=_evidence(Path(directory), largest_bytes),
         finish=state.finish,
     )
 
 
-def _evidence(place: Path) -> EvidenceSoFar | None:
+def _evidence(place: Path, largest_bytes: int) -> EvidenceSoFar | None:
     """Of an audit whose trials are not too many for a look."""
-    if (place / FILE).is_file() and (place / FILE).stat().st_size > _LARGEST_BYTES:
+    files = [place / FILE, *(place / BLOCKS).glob("*.block")]
+    if sum(file.stat().st_size for file in files if file.is_file()) > largest_bytes:
         return None
     trials = right = 0
     for arrays in look_at_blocks(place):

@@ -6,18 +6,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from deniable.cli.options import Text, option, read
 from deniable.cli.running import print_parts, refusals
 from deniable.formatting import counted
-
-if TYPE_CHECKING:
-    from deniable.results.status_result import StatusResult
 
 __all__ = ["merge", "status", "submit", "worker"]
 
@@ -101,36 +97,8 @@ def status(
     if json:
         typer.echo(found.to_json())
     else:
-        print_parts(_parts(found))
+        from rich.text import Text as Words
 
+        from deniable.report.under_way import sentences
 
-def _parts(found: StatusResult) -> Iterator[Any]:
-    from rich.text import Text as Words
-
-    of = "" if found.blocks is None else f" of {found.blocks:,}"
-    claimed = f", {found.under_way:,} under way" if found.under_way else ""
-    yield Words(f"{found.finished:,}{of} blocks finished{claimed}.", style="bold")
-    if found.is_certain:
-        yield Words("The answer was certain before all blocks were played: the workers have ended.")
-    if found.nodes:
-        names = ", ".join(f"{name} ({cpus:g})" for name, cpus in sorted(found.nodes.items())[:20])
-        more = f" and {len(found.nodes) - 20} more" if len(found.nodes) > 20 else ""
-        left = "" if found.seconds_left is None else f"; about {_time(found.seconds_left)} left"
-        yield Words(f"{found.blocks_a_minute:.3g} blocks a minute on {names}{more}{left}.")
-    elif found.blocks is None or found.finished < found.blocks:
-        yield Words("Nobody has said anything for five minutes.")
-    if found.evidence is not None:
-        seen = found.evidence
-        yield Words(
-            f"The observer was right in {seen.right:,} of {seen.trials:,} trials ({100 * seen.right / seen.trials:.1f} "
-            "%; guessing has 50 %): a look, not a verdict."
-        )
-    if found.finish is not None and found.finished == found.blocks:
-        yield Words(f"All blocks are there; this judges them:\n{found.finish}", style="bold")
-
-
-def _time(seconds: float) -> str:
-    for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {name}"
-    return f"{max(seconds, 1):.0f} seconds"
+        print_parts(Words(sentence) for sentence in sentences(found))

@@ -20,6 +20,7 @@ SLOW = (
     "audit/test_recipes.py",
     "audit/test_ties.py",
     "audit/test_unseen_faults.py",
+    "audit/test_watch.py",
     "audit/test_whole_scores.py",
     "cli/test_audit.py",
     "cli/test_bad_input.py::test_any_text_is_either_answered_or_refused",

@@ -234,7 +234,7 @@ def test_a_list_costs_no_more_than_its_patience(tmp_path: Path, monkeypatch: pyt
         now[0] += 0.3
         return Found(name, "audit", name, "consistent", False)
 
-    monkeypatch.setattr(runs, "listed", slow)
+    monkeypatch.setattr(runs, "list_run", slow)
     monkeypatch.setattr(runs, "monotonic", lambda: now[0])
     first = {run.name: run.verdict for run in list_runs(tmp_path)}
     assert first["a"] == first["b"] == "consistent"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict
+from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict, workers
 from deniable.cli.stopping import Stopped, signals_raised
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
+for one in (workers.worker, workers.submit, workers.merge, workers.status):
+    app.command()(one)
 
 
 @contextmanager

@@ -110,20 +110,20 @@ def shared_work(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CAS
     """The campaigns of one data set as work that items share: their names, and how long each takes."""
     smoke, hours, full = SECONDS[data]
 
-    def taken(belief: float) -> dict[Scale, float]:
+    def seconds_of(belief: float) -> dict[Scale, float]:
         return {Scale.SMOKE: smoke if belief in SMOKE_BELIEFS else 0.0, Scale.HOURS: hours, Scale.FULL: full}
 
-    return {f"{data} {belief:g} {case[0]}": taken(belief) for belief in beliefs for case in cases}
+    return {f"{data} {belief:g} {case[0]}": seconds_of(belief) for belief in beliefs for case in cases}
 
 
 def measure_games(run: ItemRun, games: Iterable[Game]) -> list[Values]:
     """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
     todo = list(games)
 
-    def told(place: int) -> Callable[[float], None]:
+    def tell_share(place: int) -> Callable[[float], None]:
         return lambda share: run.tell((place + share) / len(todo))
 
-    return [_measure_game(run, game, told(place)) for place, game in enumerate(todo)]
+    return [_measure_game(run, game, tell_share(place)) for place, game in enumerate(todo)]
 
 
 def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Values:

@@ -40,8 +40,8 @@ def course_pictures(document: AuditResult) -> Iterator[Picture]:
 def _final_beliefs(document: AuditResult, course: Course) -> Picture:
     bound = document.game.belief.bound
     told = (
-        f"Each training ends with a belief that D was trained on. {exceedance_text(document)} At 50 % the observer learned "
-        "nothing."
+        f"Each training ends with a belief that D was trained on. {exceedance_text(document)} At 50 % the "
+        "observer learned nothing."
     )
     data = {"d": course.final_beliefs.d, "other": course.final_beliefs.other, "bound": bound}
     title = "How sure the observer ended"

@@ -306,7 +306,8 @@ def measured_text(document: AuditResult) -> str:
     if not document.measured.trials:
         return "Nothing was trained, so nothing was measured."
     found = document.game
-    return f"In {count_of(found.trials, 'training')} the observer {guess_text(found.advantage)} {exceedance_text(document)}"
+    observer = f"In {count_of(found.trials, 'training')} the observer {guess_text(found.advantage)}"
+    return f"{observer} {exceedance_text(document)}"
 
 
 def guess_text(advantage: Measured) -> str:

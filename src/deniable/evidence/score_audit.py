@@ -38,8 +38,8 @@ from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.scores import Scores
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.evidence.verdict import Verdict, judge_bound, trials_to_decide
+from deniable.formatting import as_given
 from deniable.mechanisms import Training
-from deniable.numbers import as_given
 from deniable.promises import Epsilon
 from deniable.results.verdict_result import (
     Achieved,

@@ -16,7 +16,7 @@ from deniable.examination.diagnostics import Evidence
 from deniable.examination.post_processing import PostProcessing, undo
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
-from deniable.examination.trainer import Records, Trainer, WatchedTraining, accumulate, watch_steps
+from deniable.examination.trainer import Records, Trainer, WatchedTraining, accumulate, check_batches, watch_steps
 from deniable.examination.twins.twin_run import Run, StandIn
 from deniable.examination.twins.twins import FAILS, SEEDS, Twins
 from deniable.mechanisms import Adjacency
@@ -104,6 +104,7 @@ class Examination:
         parts = self.claim.recipe.accumulated
         most = None if at_most is None else at_most * parts
         done = accumulate(watch_steps(self.trainer(given, seed), recomputer.parameters, most), parts)
+        check_batches(done, len(members))
         if self.post is None:
             return done
         with torch.no_grad():

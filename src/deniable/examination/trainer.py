@@ -36,6 +36,7 @@ __all__ = [
     "Trainer",
     "WatchedTraining",
     "accumulate",
+    "check_batches",
     "watch_steps",
 ]
 
@@ -183,6 +184,15 @@ def accumulate(seen: WatchedTraining, parts: int) -> WatchedTraining:
         clips=seen.clips[::parts],
         public=[*seen.public[: len(seen)][parts - 1 :: parts], *seen.public[len(seen) :]],
     )
+
+
+def check_batches(seen: WatchedTraining, records: int) -> WatchedTraining:
+    """The same training, refused if a batch holds other numbers than those of its records."""
+    for step, batch in enumerate(seen.batches, start=1):
+        if batch is not None and len(batch) and not 0 <= batch.min() <= batch.max() < records:
+            wrong = batch.min() if batch.min() < 0 else batch.max()
+            raise ValueError(f"batch of step {step} must hold indices 0 to {records - 1}, got {wrong}")
+    return seen
 
 
 def _until_returned(steps: Iterable[Any]) -> Iterator[Any]:

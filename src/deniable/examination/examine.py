@@ -18,6 +18,7 @@ from deniable.campaigns.provenance import data_source, now, python_call, version
 from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import probability, whole
 from deniable.data import load, split
+from deniable.engines import Engine, choose_engine
 from deniable.evidence.trials import Trials
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
@@ -62,6 +63,7 @@ def examine(
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
 ) -> AuditResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
@@ -80,8 +82,9 @@ def examine(
     Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise.
 
     `progress` is called with (trials done, trials in all); without it, a bar is shown where standard error is a
-    terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;
-    the result depends on the settings alone but for `seconds` and `trials_per_second`.
+    terminal. `engine` says where the trials run (`deniable.engines`). With `out`, every finished trial is kept in that
+    directory, and `resume` goes on with the trials there; the result depends on the settings alone but for `seconds`
+    and `trials_per_second`.
 
     Twin trainings (the same seed, one record exchanged, see `twins`) are compared for public values that
     are computed from the records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs
@@ -91,6 +94,7 @@ def examine(
     at most 1 - `confidence`, of which the diagnostics have a fifth.
     """
     probability("confidence", confidence, open_ends=True)
+    chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
         neighbours, origin, source, factory = _settle_data(
@@ -103,7 +107,7 @@ def examine(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        found = _play_and_judge(game, claimed, given, confidence, store, processes=processes, progress=progress)
+        found = _play_and_judge(game, claimed, given, confidence, store, engine=chosen_engine, progress=progress)
         call = _call(given, source["data"], claim, confidence)
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
@@ -123,7 +127,7 @@ def _play_and_judge(
     confidence: float,
     store: Store | None,
     *,
-    processes: int | None,
+    engine: Engine,
     progress: Progress | None,
 ) -> AuditResult:
     """Play the trials that `store` lacks, and judge all."""
@@ -132,7 +136,7 @@ def _play_and_judge(
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
         examined, findings = (
-            ([], refusal_report(mixed)) if mixed else play_trials(game, store, false_alarms, processes, told)
+            ([], refusal_report(mixed)) if mixed else play_trials(game, store, false_alarms, engine, told)
         )
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * spent_risk(len(examined), game.trials) * (1 - confidence)

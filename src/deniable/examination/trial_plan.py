@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from deniable.campaigns.campaign import Progress
+from deniable.engines import Campaign, Engine, play_missing
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
 from deniable.examination.post_processing import find_post_processing
@@ -19,8 +19,6 @@ from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.twins import Twins
 from deniable.store import Store
 from deniable.training.gradients import trainable
-from deniable.training.kept import play_missing
-from deniable.training.pool import spread
 
 __all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "looks", "play_trials", "spent_risk"]
 
@@ -58,7 +56,7 @@ def looks(trials: int) -> list[int]:
 
 
 def play_trials(
-    game: Examination, store: Store | None, false_alarms: float, processes: int | None, progress: Progress | None
+    game: Examination, store: Store | None, false_alarms: float, engine: Engine, progress: Progress | None
 ) -> tuple[list[TrialStatistics], Report]:
     """Play the trials, and end early where a leak is certain.
 
@@ -71,7 +69,7 @@ def play_trials(
     torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
-        examined = _play_first(game, number, kept, processes, progress)
+        examined = _play_first(game, number, kept, engine, progress)
         played = partial(diagnose_trials, game, examined, share * false_alarms, false_alarms=false_alarms)
         report = played(twins=twins, alone=alone, torn=torn)
         if report.certain:
@@ -116,36 +114,19 @@ class _Kept:
         """The arrays of one."""
         return self._trials[number]
 
-    def save(self, number: int, arrays: Mapping[str, Any]) -> None:
+    def save(self, number: int, arrays: Mapping[str, Any], at_once: bool) -> None:
         """Add one."""
         self._trials[number] = dict(arrays)
         if self._store is not None:
-            self._store.save(number, arrays)
+            self._store.save(number, arrays, at_once)
 
 
 def _play_first(
-    game: Examination, number: int, kept: _Kept, processes: int | None, progress: Progress | None
+    game: Examination, number: int, kept: _Kept, engine: Engine, progress: Progress | None
 ) -> list[TrialStatistics]:
     """The first trials, so many."""
-
-    def run(missing: list[int], workers: int) -> Iterator[tuple[int, TrialStatistics]]:
-        if workers > 1:
-            _check_importable(work)
-        return spread(work, missing, workers)
-
-    work = partial(play_trial, game)
     tell = None if progress is None else lambda done: progress(done, game.trials)
-    return play_missing(number, TrialStatistics, run, cast("Store", kept), processes=processes, tell=tell)
-
-
-def _check_importable(work: Callable[[int], TrialStatistics]) -> None:
-    try:
-        pickle.dumps(work)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        advice = "define them at the top level of a module, or use processes=1"
-        raise ValueError(
-            f"trainer, model and loss must be importable for worker processes: {advice} ({error})"
-        ) from error
+    return play_missing(Campaign({}, number, TrialStatistics, partial(play_trial, game)), engine, kept, tell=tell)
 
 
 def diagnose_trials(

@@ -83,7 +83,7 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
     def _repr_html_(self) -> str:
         """For notebooks: the summary, and the first picture where there is one."""
         words = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines() if line)
-        return f"<div>{words}{_room().drawn(self)}</div>"
+        return f"<div>{words}{_room().draw_svg(self)}</div>"
 
 
 def _room() -> Any:

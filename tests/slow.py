@@ -30,6 +30,7 @@ SLOW = (
     "cli/test_people.py",
     "cli/test_serve_command.py",
     "comparison/",
+    "engines/test_local.py",
     "experiments/",
     "hunt/",
     "report/",

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet
 import pytest
-from deniable.evidence.scores_file import read_rows, read_scores
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from deniable.data import load, tables
 from deniable.data import scores_file as file
+from deniable.data.scores_file import read_rows, read_scores
 
 SCORES = {"score": [0.5, -0.25, 3.0], "member": [1, 0, 1], "run": ["a", "b", "a"]}
 CSV = "score,member,run\n0.5,1,a\n-0.25,0,b\n3,1,a\n"

@@ -17,6 +17,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
+from deniable.engines import Local
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed:
 
 def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
+    engine = Local(arguments.pop("processes", None))
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.audit import run
         from deniable.campaigns.campaign import Plan
@@ -219,7 +221,7 @@ def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | N
         store.begin(plan.settings)  # refuses other settings before the work begins
     found = None if exposed is None else written(ground, *exposed)
     with bar("Playing the first block", "Trials", "trials/s") as progress:
-        result = run(plan, store, progress=progress, **running)[0]
+        result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
 
 

@@ -12,6 +12,7 @@ import typer
 from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
+from deniable.engines import Local
 from deniable.numbers import at_least, at_most, short
 
 if TYPE_CHECKING:
@@ -105,12 +106,13 @@ def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> Compa
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
 
-    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
+    engine = Local(arguments.pop("processes", None))
     told = kept_told(out, unit="trainings")
     with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import Plan, run
 
-        return run(Plan.of(**arguments), store, progress=progress, **running)
+        return run(Plan.of(**arguments), store, engine=engine, progress=progress, **running)
 
 
 def _parts(document: CompareResult) -> Iterator[Any]:

@@ -134,8 +134,8 @@ def verdict_command(given: Mapping[str, Any]) -> str:
     """The command that judges the same scores again."""
     names = ("claimed_epsilon", "delta", "noise", "rate", "steps", "adjacency", "from", "method", "rule", "threshold")
     asked = {name.replace("_", "-"): given.get(name) for name in (*names, "confidence")}
-    if given.get("from") == "one-run":
-        del asked["rule"]  # guesses about canaries have no thresholds to choose
+    if given.get("from") == "one-run" or given["method"] == "watch":
+        del asked["rule"]  # there are no thresholds to choose
     return shlex.join(["deniable", "verdict", given["scores"], *_options(asked)])
 
 

@@ -23,6 +23,7 @@ from scipy.special import ndtri
 
 from deniable.evidence.bound import Bound
 from deniable.evidence.scores import Scores
+from deniable.evidence.watch import shift_of
 from deniable.numbers import as_given, at_least, at_most, counted, percent_at_most
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed
@@ -100,7 +101,7 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
 
 def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
     """Evenly spaced Gaussian scores of an observer with this advantage, whose best threshold is `threshold`."""
-    mu = 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+    mu = shift_of(advantage)
     even = ndtri((np.arange(each) + 0.5) / each) * mu  # variance mu^2, as that of log-likelihood ratios
     return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
 

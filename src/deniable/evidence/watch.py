@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from deniable.checks import probability, whole
 from deniable.evidence.bound import GAUSSIAN, Bound, epsilon_of_mu
@@ -24,7 +24,7 @@ from deniable.numbers import at_least, counted
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["Evidence", "Watch", "expected_trials", "looks", "observer_tally"]
+__all__ = ["Evidence", "Watch", "expected_trials", "looks", "observer_tally", "shift_of"]
 
 NEXT_LOOK = 1.05
 """After so many times the trials of the last look, and a block's end, comes the next one."""
@@ -98,10 +98,15 @@ class Evidence:
 
     @property
     def trials_in_sight(self) -> int | None:
-        """How many trials in all will probably refute the claim, if they go on as so far; None if none will."""
+        """How many trials in all will probably refute the claim, if they go on as so far; None if none will.
+
+        Some bet always seems to grow by chance: there is no forecast before the wealth as a whole has grown.
+        """
         if self.refuted_after is not None:
             return self.refuted_after
-        return expected_trials(self.looked[-1], self.deltas, self.risk) if self.trials >= FEWEST_TRIALS else None
+        if self.trials < FEWEST_TRIALS or self.log_wealth[-1] <= 0:
+            return None
+        return expected_trials(self.looked[-1], self.deltas, self.risk)
 
     def bare_bound(self, delta: float) -> Bound:
         """A lower bound on epsilon at `delta`, of any mechanism."""
@@ -134,8 +139,8 @@ class Evidence:
         found = Bound("watch", curve.epsilon(noise), delta, 1 - self.risk, assumptions=(curve.assumption,))
         return replace(found, noise=noise)
 
-    def result(self, bound: Bound) -> Watched:
-        """As results show it, with one of the bounds above."""
+    def result(self, bound: Bound, unit: str = "trial") -> Watched:
+        """As results show it, with one of the bounds above; `unit` is what a trial is called."""
         return Watched(
             trials=self.trials,
             risk=self.risk,
@@ -143,23 +148,23 @@ class Evidence:
             refuted_after=self.refuted_after,
             trials_in_sight=self.trials_in_sight,
             epsilon=bound.result(),
-            text=f"{self._finding()} {self._forecast()}".strip(),
+            text=f"{self._finding(unit)} {self._forecast(unit)}".strip(),
         )
 
-    def _finding(self) -> str:
+    def _finding(self, unit: str) -> str:
         needed = f"under the claim it reaches {at_least(1 / self.risk)} with probability at most {self.risk:.3g}"
         if self.refuted_after is None:
             so_far = f"the evidence against the claim never passed {at_least(self.wealth)}"
-            return f"Watched over {counted(self.trials, 'trial')}, {so_far}; {needed}."
-        after = f"After {counted(self.refuted_after, 'trial')} the claim was refuted"
+            return f"Watched over {counted(self.trials, unit)}, {so_far}; {needed}."
+        after = f"After {counted(self.refuted_after, unit)} the claim was refuted"
         return f"{after}: the evidence against it reached {at_least(self.wealth)}; {needed}, however long one watches."
 
-    def _forecast(self) -> str:
+    def _forecast(self, unit: str) -> str:
         if self.refuted_after is not None or self.trials < FEWEST_TRIALS:
             return ""
         if self.trials_in_sight is None:
-            return "It does not grow: no number of trials like these will refute the claim."
-        more = f"about {self.trials_in_sight:,} trials in all will refute the claim"
+            return f"It does not grow: going on like this, no number of {unit}s will refute the claim."
+        more = f"about {self.trials_in_sight:,} {unit}s in all will refute the claim"
         return f"If it goes on growing as so far, {more}."
 
 
@@ -179,8 +184,15 @@ def expected_trials(pace: Tally, deltas: Floats, risk: float) -> int | None:
     return high
 
 
+def shift_of(advantage: float) -> float:
+    """The mu of the Gaussian release whose strongest observer has this advantage."""
+    return 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+
+
 def observer_tally(mu: float, trials: int = 10**6) -> Tally:
     """What an observer of a Gaussian release with this mu names on average, from its log-likelihood ratios."""
+    if mu <= 0:
+        return Tally(trials, np.full((len(THRESHOLDS), 4), trials / 4))
     threshold = np.array(THRESHOLDS)
     right, wrong = (trials / 2 * ndtr((sign * mu / 2) - threshold / mu) for sign in (1, -1))
     return Tally(trials, np.stack([right, wrong, right, wrong], axis=1))

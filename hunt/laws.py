@@ -259,7 +259,7 @@ def _with_atom(law: Law, loss: float, mass: float) -> Law:
 
 
 def _replaced(forward: Law, backward: Law) -> Law:
-    """Losses above 0 as in `forward`, losses below 0 their mirror image, the rest at 0 (loss/replaced.py)."""
+    """Losses above 0 as in `forward`, losses below 0 their mirror image, the rest at 0, as `SubsampledReplace`."""
     up, down = forward.loss > 0, backward.loss < 0
     loss = np.concatenate([forward.loss[up], backward.loss[down]])
     log_mass = np.concatenate([forward.log_mass[up], backward.log_mass[down]])

@@ -6,8 +6,8 @@ from math import exp, inf, isfinite
 from random import Random
 
 import deniable as dn
-from deniable.loss.contour import Contour
-from deniable.loss.grid import Grid
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.grid import Grid
 from hunt.find import Find
 from hunt.questions import Question
 from hunt.trees import text

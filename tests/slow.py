@@ -43,7 +43,7 @@ SLOW = (
     "web/",
     "audit/test_estimators.py::test_the_mechanism_curve_with_many_points_takes_the_strongest",
     "loss/test_apart.py",
-    "loss/test_bands.py::test_one_line_and_many_bands_agree_wherever_both_serve",
+    "loss/test_largest_jump.py::test_one_line_and_many_bands_agree_wherever_both_serve",
     "loss/test_densities.py::test_moments_at_high_frequencies",
     "loss/test_extremes.py::test_calibration_trusts_no_cap",
     "loss/test_extremes.py::test_divergences_fall_with_epsilon_rise_with_runs_and_come_back",
@@ -65,7 +65,7 @@ SLOW = (
 
 
 def is_slow(place: str) -> bool:
-    """Whether a test is left out by `make quick`; `place` is its name from tests/ on, as "loss/test_bands.py::test"."""
+    """Whether a test is left out by `make quick`; `place` is its name from tests/ on, as "loss/test_apart.py::test"."""
     return any(place.startswith(entry) if entry.endswith("/") else _is_or_holds(entry, place) for entry in SLOW)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.curves import curves
-from deniable.document import Question
+from deniable.answers.curves import curves
+from deniable.answers.explain import Question
 from deniable.mechanisms import Mechanism
 
 PIXEL = 0.004

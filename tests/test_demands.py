@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from deniable.answers.demands import METHODS, InapplicableError, calibrate_by
 from deniable.bounds import epsilon_to_belief, guarantee, loss_bound
 from deniable.mechanisms import Adjacency, Gaussian, Laplace, RandomizedResponse
-from deniable.methods import METHODS, InapplicableError, calibrate_by
 from deniable.promises import (
     Accuracy,
     Advantage,

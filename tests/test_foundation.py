@@ -179,6 +179,8 @@ def add(house: Path, room: str, line: str) -> None:
         ("loss", "import deniable.store"),
         ("store", "import deniable.mechanisms"),
         ("a_room_without_a_place", "pass"),
+        ("loss/pairs/pair", "import deniable.loss.compose.grid"),
+        ("loss/moments/nodes", "import deniable.loss.pairs.step"),
     ],
 )
 def test_contracts_refuse(house: Path, room: str, line: str) -> None:

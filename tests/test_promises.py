@@ -9,9 +9,9 @@ from inspect import signature
 import pytest
 
 import deniable as dn
+from deniable.answers.parse import promised
 from deniable.checks import RefusedError
 from deniable.promises import AUDITED, PARAMETERS, SCORES, Question, audited_promise, claimed_scores, promise_in
-from deniable.requests import promised
 from deniable.results.shared import Scores
 
 EXAMPLES = {

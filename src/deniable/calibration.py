@@ -11,12 +11,12 @@ from functools import cache, cached_property, lru_cache
 from math import exp, inf, log
 
 from deniable.checks import MOST_STEPS, one_of
-from deniable.loss.effort import QUESTION, limited, share_of
-from deniable.loss.roots import falls_to
-from deniable.loss.values import Upper
+from deniable.effort import QUESTION, limited, share_of
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
 from deniable.promises import Noise, Promise
 from deniable.scores import PrivacyLoss, privacy_loss
+from deniable.search import falls_to
+from deniable.upper import Upper
 
 __all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 

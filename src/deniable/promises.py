@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self
 
 from deniable.checks import RefusedError, probability, refuse
 from deniable.fields import Field
-from deniable.loss.values import Upper
+from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.mechanisms import Adjacency
-from deniable.numbers import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.results.shared import Claimed
 from deniable.scores import PrivacyLoss
+from deniable.upper import Upper
 
 __all__ = [
     "Accuracy",

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
+from deniable.effort import ends_in_time
 from deniable.loss import Pair, Upper, dominating_pair
-from deniable.loss.effort import ends_in_time
 from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]

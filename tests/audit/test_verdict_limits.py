@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from deniable.answers.explain import exact_scores
 from deniable.campaigns.setup import least_noise
-from deniable.document import exact_scores
 from deniable.evidence.limits import interval
 from deniable.evidence.measured import Measured, advantage_interval, measure
 from deniable.evidence.score_audit import Asked, judge_scores

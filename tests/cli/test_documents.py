@@ -8,7 +8,7 @@ import pytest
 
 import deniable as dn
 from deniable import bounds
-from deniable.document import bare_delta
+from deniable.answers.explain import bare_delta
 
 from .conftest import Run
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.numbers import as_given, at_most, percent_as_given, percent_at_most
+from deniable.formatting import as_given, at_most, percent_as_given, percent_at_most
 
 FLOAT_NOISE = 1e-11
 

@@ -149,7 +149,7 @@ def test_interruption_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("deniable.document.explain", interrupted)
+    monkeypatch.setattr("deniable.answers.explain.explain", interrupted)
     outcome = run("explain", "--gdp", 1)
     assert (outcome.code, outcome.out, outcome.err.strip()) == (130, "", "")
 

@@ -5,10 +5,11 @@ from math import exp, isfinite, log, log1p
 import pytest
 
 import deniable as dn
-from deniable.loss.grid import Grid
-from deniable.loss.saddle import Composition
-from deniable.loss.sampled import Removed
-from deniable.loss.steps import GaussianStep, LaplaceStep
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.compose.grid import Grid
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.subsampled import SubsampledRemove
 
 
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(0.05, 1e-4, 1000), (0.01, 1e-5, 10), (0.01, 1e-3, 1000)])
@@ -25,7 +26,7 @@ def test_faint_noise_is_seen_exactly_when_somebody_is_sampled(noise, rate, steps
 @pytest.mark.parametrize(("functional", "stick", "null"), [("hockey_stick", 1, 0), ("tail", 0, 0), ("null_tail", 0, 1)])
 def test_single_steps_bracket_what_the_grid_finds(functional, stick, null, k, monkeypatch):
     """Also where they know little: the grid's bracket and theirs have a point in common."""
-    parts = [(Removed(LaplaceStep(20.0), 0.01), 30), (Removed(GaussianStep(9.0), 0.02), 3)]
+    parts = [(SubsampledRemove(LaplaceStep(20.0), 0.01), 30), (SubsampledRemove(GaussianStep(9.0), 0.02), 3)]
     grid = Grid(Composition(parts))
     monkeypatch.setattr(type(grid), "stands_apart", False)
     long_way = getattr(grid, functional)(k)

@@ -1,4 +1,4 @@
-"""The density of a sampled Laplace loss, integrated at any frequency (loss.densities)."""
+"""The density of a sampled Laplace loss, integrated at any frequency (loss.moments.laplace_density)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 import deniable as dn
-from deniable.loss.sampled import Removed
-from deniable.loss.steps import LaplaceStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.subsampled import SubsampledRemove
 
 
 def moment(epsilon: float, rate: float, s: complex) -> complex:
@@ -36,7 +36,7 @@ def moment(epsilon: float, rate: float, s: complex) -> complex:
 def test_moments_at_high_frequencies(epsilon, rate, c, frequency):
     """64 nodes were taken for any frequency: they alias what turns more often."""
     points = c + 1j * np.array([0.0, frequency / 7, frequency])
-    found = np.exp(Removed(LaplaceStep(epsilon), rate).cumulant(points))
+    found = np.exp(SubsampledRemove(LaplaceStep(epsilon), rate).cumulant(points))
     for s, value in zip(points[1:], found[1:], strict=True):
         assert abs(value - moment(epsilon, rate, s)) <= (1e-14 + 3e-16 * abs(s) * epsilon) * abs(found[0])
 

@@ -10,18 +10,24 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.loss import laws, quadrature
-from deniable.loss.grid import _cells
-from deniable.loss.laws import STICK, TAIL, Law, Line
-from deniable.loss.quadrature import Rule, log1p, log_fall
-from deniable.loss.saddle import AXIS_SLACK_NATS, EPS, TINY, Composition
-from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import GaussianStep, LaplaceStep, Step
+from deniable.loss.compose.cells import put_on_grid
+from deniable.loss.compose.cumulants import AXIS_SLACK_NATS, EPS, TINY, Composition
+from deniable.loss.compose.line_integral import Law, Line
+from deniable.loss.functionals import STICK, TAIL, Functional
+from deniable.loss.moments import trapezoid
+from deniable.loss.moments.elementary import log1p
+from deniable.loss.moments.nodes import log_fall
+from deniable.loss.moments.trapezoid import Rule
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.step import Step
+from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 
 
-def exact_moment(step: Removed | Exchanged, s: complex) -> mp.mpc:
+def exact_moment(step: SubsampledRemove | SubsampledReplaceSum, s: complex) -> mp.mpc:
     """E_Q[e^{sL}] to 30 digits, by the trapezoidal rule on a lifted line."""
-    mu = step.mu if isinstance(step, Exchanged) else step.base.mu  # type: ignore[attr-defined]
+    mu = step.mu if isinstance(step, SubsampledReplaceSum) else step.base.mu  # type: ignore[attr-defined]
     rate, shift, at = mp.mpf(step.rate), mp.mpf(mu), mp.mpc(s.real, s.imag)
     lift = mp.mpf(min(1.0, pi / (2 * mu)))
     end = 11.5 + max(0.0, s.real * mu) + mu
@@ -30,21 +36,21 @@ def exact_moment(step: Removed | Exchanged, s: complex) -> mp.mpc:
         return 1 - rate + rate * mp.exp(shift * x / half - shift**2 / (2 * half**2))
 
     def value(x: mp.mpc) -> mp.mpc:
-        if isinstance(step, Removed):
+        if isinstance(step, SubsampledRemove):
             return mp.exp(at * mp.log(mixture(x, 1)) - x * x / 2)
         up, down = mixture(x, 2), mixture(-x, 2)
         return mp.exp(at * (mp.log(up) - mp.log(down)) - x * x / 2) * down
 
     with mp.workdps(32):
-        spacing, low = lift / 10, -end if isinstance(step, Exchanged) else -11.5
+        spacing, low = lift / 10, -end if isinstance(step, SubsampledReplaceSum) else -11.5
         total = sum(value(low + j * spacing + 1j * lift) for j in range(int((end - low) / spacing)))
         return total * spacing / mp.sqrt(2 * mp.pi)
 
 
-def drawn_step(generator: np.random.Generator) -> tuple[Removed | Exchanged, float, float]:
+def drawn_step(generator: np.random.Generator) -> tuple[SubsampledRemove | SubsampledReplaceSum, float, float]:
     """A step, a real part and a frequency of up to 4.5 deviations."""
     mu, rate = float(np.exp(generator.uniform(-2, 1.2))), float(10 ** generator.uniform(-4, -0.05))
-    step = Exchanged(mu, rate) if generator.random() < 0.3 else Removed(GaussianStep(mu), rate)
+    step = SubsampledReplaceSum(mu, rate) if generator.random() < 0.3 else SubsampledRemove(GaussianStep(mu), rate)
     c = float(generator.choice([-8, -2, -0.5, 0.5, 1.5, 4, 12]) * generator.uniform(0.5, 1.5)) / max(1, mu)
     spread = float(np.sqrt(step.tilted(np.array([c]))[2, 0]))
     return step, c, float(np.exp(generator.uniform(-3, 1.5))) / spread
@@ -66,7 +72,7 @@ def test_moments_have_the_stated_roundoff(seed):
 
 def test_a_small_moment_keeps_its_digits():
     """|1 + x|^2 - 1 has none left where 1 + x is small: 1e-7 of this moment was wrong."""
-    step, s = Exchanged(0.19, 0.376), np.array([-1.61, -1.61 + 62.7j])
+    step, s = SubsampledReplaceSum(0.19, 0.376), np.array([-1.61, -1.61 + 62.7j])
     truth = exact_moment(step, complex(s[1]))
     assert abs(mp.exp(mp.mpc(complex(step.cumulant(s)[1]))) - truth) < 1e-11 * abs(truth)
     x = np.array([-1 + 3e-9 + 4e-9j])
@@ -74,7 +80,12 @@ def test_a_small_moment_keeps_its_digits():
 
 
 @pytest.mark.parametrize(
-    "step", [Removed(GaussianStep(1.0), 0.01), Removed(GaussianStep(2.5), 0.3), Exchanged(1.5, 0.1)]
+    "step",
+    [
+        SubsampledRemove(GaussianStep(1.0), 0.01),
+        SubsampledRemove(GaussianStep(2.5), 0.3),
+        SubsampledReplaceSum(1.5, 0.1),
+    ],
 )
 @pytest.mark.parametrize("c", [-3.0, 0.5, 2.0])
 @pytest.mark.parametrize("omega", [0.5, 20.0])
@@ -82,7 +93,7 @@ def test_the_strip_bound_holds_and_is_needed(step, c, omega, monkeypatch):
     """Lemma C5 with few nats: the error is below the bound, and not far below it, so that too few nodes are seen."""
     nats, s, sums = 14.0, np.array([c, c + 1j * omega]), []
     for asked in (nats, 60.0):
-        monkeypatch.setattr(quadrature, "_STRIP_NATS", asked)
+        monkeypatch.setattr(trapezoid, "_STRIP_NATS", asked)
         law = step._law
         sums.append(_sum(Rule(law.loss, law.log_density, law.reach, law.lift), s))
     error = np.abs(sums[0] - sums[1]).max() / abs(sums[1][0])
@@ -113,7 +124,7 @@ def test_the_fall_of_a_power():
         assert seen <= float(log_fall(np.array([turned]), share)[0]) <= seen + 1e-6
 
 
-def _line(step: Step, count: int, k: float, weight: laws.Weight) -> tuple[Law, Line]:
+def _line(step: Step, count: int, k: float, weight: Functional) -> tuple[Law, Line]:
     law = Law(Composition([(step, count)]), TINY)
     law.value(k, weight)
     return law, next(iter(law.lines.values()))
@@ -135,7 +146,7 @@ def _redrawn(line: Line, law: Law, last: float, period: float) -> Line:
 def test_a_line_that_ends_too_early_says_so(training, weight):
     """What is left out is within the stated error, and more than all other terms, so that these do not hide it."""
     noise, rate, steps = training
-    law, line = _line(Removed(GaussianStep(1 / noise), rate), steps, 0.5, weight)
+    law, line = _line(SubsampledRemove(GaussianStep(1 / noise), rate), steps, 0.5, weight)
     truth, own = line.integral(0.5, weight)
     last = float(line.frequencies[-1])
     missing = 0.0
@@ -151,7 +162,7 @@ def test_a_line_that_ends_too_early_says_so(training, weight):
 @pytest.mark.parametrize("training", [(1.0, 0.01, 1000), (0.7, 0.2, 20), (2.0, 0.1, 100)])
 def test_a_line_whose_period_is_too_short_says_so(training, weight):
     noise, rate, steps = training
-    law, line = _line(Removed(GaussianStep(1 / noise), rate), steps, 0.5, weight)
+    law, line = _line(SubsampledRemove(GaussianStep(1 / noise), rate), steps, 0.5, weight)
     truth, own = line.integral(0.5, weight)
     missing = 0.0
     for share in (0.15, 0.3, 0.5):
@@ -164,7 +175,7 @@ def test_a_line_whose_period_is_too_short_says_so(training, weight):
 
 def test_aliases_are_summed_as_a_series():
     """Lemma C3: where a rival is so near that e^{-turns} is above 1/2, twice the first term is too little."""
-    law, line = _line(Removed(GaussianStep(1.0), 0.01), 1000, 0.0, STICK)
+    law, line = _line(SubsampledRemove(GaussianStep(1.0), 0.01), 1000, 0.0, STICK)
     rival = line.saddle.c + 0.1 / line.period
     near = np.array([rival]), np.array([law.composition.saddle(rival).value])
     alone = replace(line, rivals=near, integrands={})
@@ -183,7 +194,7 @@ def test_a_moment_function_that_comes_back_is_not_cut_off():
 
 def test_the_worked_example():
     """Every number of docs/theory/contour.md, "Worked example"."""
-    law = Law(Composition([(Removed(GaussianStep(1.0), 0.01), 1000)]), TINY)
+    law = Law(Composition([(SubsampledRemove(GaussianStep(1.0), 0.01), 1000)]), TINY)
     value, error = law.value(0.0, STICK)
     (line,) = law.lines.values()
     assert line.saddle.c == pytest.approx(-3.44007, abs=1e-5)
@@ -211,7 +222,7 @@ def test_the_worked_example():
 def test_a_move_on_the_grid_varies_no_more_than_stated(spacing):
     """Lemma G3: the move's own variance and the loss's within its cell, under Q; the move's own alone is too little."""
     step = LaplaceStep(1.0)
-    stated = _cells(step, spacing, -1.0, 1.0).moved
+    stated = put_on_grid(step, spacing, -1.0, 1.0).moved
     x = np.linspace(-1.0, 1.0, 200_001)[1:-1]
     density = 0.25 * np.exp(-(1 + x) / 2) * (x[1] - x[0])  # of Q between the atoms
     cell = np.floor(x / spacing)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.local import BoundedLaplace
-from deniable.loss.grid import Grid
-from deniable.loss.saddle import Composition
-from deniable.loss.steps import LaplaceStep
-from deniable.loss.values import NotANumberError, Upper, upper
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.compose.grid import Grid
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.upper import NotANumberError, Upper, upper
 from draws import when
 from twins import gaussian_stick
 

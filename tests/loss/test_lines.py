@@ -10,21 +10,23 @@ import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
-from deniable.loss.contour import Contour
-from deniable.loss.laws import NULL_TAIL, STICK, TAIL, Law
-from deniable.loss.quadrature import UnresolvedError
-from deniable.loss.saddle import TINY, Composition, Weight
-from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import GaussianStep
+from deniable.effort import UnresolvedError
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.cumulants import TINY, Composition
+from deniable.loss.compose.line_integral import Law
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 
 COMPOSITIONS = {
-    "narrow": [(Removed(GaussianStep(0.5), 0.002), 500)],
-    "middling": [(Removed(GaussianStep(1.0), 0.01), 3000)],
-    "wide": [(Removed(GaussianStep(1.2), 0.05), 4000)],
-    "added": [(Removed(GaussianStep(1.0), 0.01).reversed(), 3000)],
-    "exchanged": [(Exchanged(1.0, 0.02), 1000)],
-    "few steps": [(Exchanged(0.105, 0.00172), 7)],
-    "two kinds": [(Removed(GaussianStep(0.7), 0.02), 400), (GaussianStep(0.1), 30)],
+    "narrow": [(SubsampledRemove(GaussianStep(0.5), 0.002), 500)],
+    "middling": [(SubsampledRemove(GaussianStep(1.0), 0.01), 3000)],
+    "wide": [(SubsampledRemove(GaussianStep(1.2), 0.05), 4000)],
+    "added": [(SubsampledRemove(GaussianStep(1.0), 0.01).reversed(), 3000)],
+    "exchanged": [(SubsampledReplaceSum(1.0, 0.02), 1000)],
+    "few steps": [(SubsampledReplaceSum(0.105, 0.00172), 7)],
+    "two kinds": [(SubsampledRemove(GaussianStep(0.7), 0.02), 400), (GaussianStep(0.1), 30)],
 }
 ASKED = ("hockey_stick", "tail", "null_tail")
 questions = st.lists(st.tuples(st.sampled_from(ASKED), st.floats(-5.0, 7.0)), min_size=2, max_size=8)
@@ -60,7 +62,7 @@ def test_one_line_serves_many_questions(name: str) -> None:
 @pytest.mark.parametrize("name", COMPOSITIONS)
 @settings(max_examples=40)
 @given(widths=st.floats(-9.0, 9.0), weight=st.sampled_from([STICK, TAIL, NULL_TAIL]))
-def test_what_is_known_without_a_line_holds_the_value(name: str, widths: float, weight: Weight) -> None:
+def test_what_is_known_without_a_line_holds_the_value(name: str, widths: float, weight: Functional) -> None:
     """Chernoff's bounds answer where no line can be drawn; a wrong side of them would be an unsafe answer."""
     law = Law(Composition(COMPOSITIONS[name]), TINY)
     k = widths * law.composition.scale
@@ -78,7 +80,7 @@ def test_little_noise_gives_no_less_than_more() -> None:
     rate, steps = 9839 / 116911, 12
     surely_sampled = 1 - (1 - rate) ** steps
     for noise in (0.1, 0.08, 0.07):
-        pair = Contour(Composition([(Exchanged(1 / noise, rate), steps)]))
+        pair = Contour(Composition([(SubsampledReplaceSum(1 / noise, rate), steps)]))
         assert 0.99 * surely_sampled < pair.hockey_stick(0.0) <= surely_sampled * (1 + 1e-9)
 
 
@@ -94,7 +96,7 @@ def test_little_noise_gives_no_less_than_more() -> None:
 )
 def test_lines_know_their_round_off(mu: float, rate: float, steps: int, functional: str, widths: float) -> None:
     """K on a line against plain sums in 30 digits: never farther off than the line says."""
-    pair = Contour(Composition([(Removed(GaussianStep(mu), rate), steps)]))
+    pair = Contour(Composition([(SubsampledRemove(GaussianStep(mu), rate), steps)]))
     getattr(pair, functional)(widths * pair.scale)
     for line in pair._whole.lines.values():
         alive = np.flatnonzero(np.abs(np.exp(line.cumulants - line.saddle.value)) > 1e-6)

@@ -9,16 +9,21 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from deniable.loss.quadrature import Nodes, expm1, log_moments, tilted_moments
-from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
+from deniable.loss.moments.elementary import expm1
+from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.step import Step
+from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 
 STEPS = {
-    "sampled": Removed(GaussianStep(1.3), 0.02),
-    "steep": Removed(GaussianStep(4.0), 0.3),
-    "damped": Removed(GaussianStep(0.9), 0.001).damped(8.0),
-    "added": Removed(GaussianStep(1.3), 0.02).reversed(),
-    "exchanged": Exchanged(1.0, 0.05),
+    "sampled": SubsampledRemove(GaussianStep(1.3), 0.02),
+    "steep": SubsampledRemove(GaussianStep(4.0), 0.3),
+    "damped": SubsampledRemove(GaussianStep(0.9), 0.001).damped(8.0),
+    "added": SubsampledRemove(GaussianStep(1.3), 0.02).reversed(),
+    "exchanged": SubsampledReplaceSum(1.0, 0.05),
     "gaussian": GaussianStep(0.4),
     "laplace": LaplaceStep(0.7),
     "response": AtomStep.of_response(1.2, 3),
@@ -88,7 +93,7 @@ def test_nodes_resolve_what_moments_are_compared_with(decay: float, c: float) ->
 
     At c = -895.6 half the nodes gave the moments themselves to the last digit, and the mass only to 1e-12.
     """
-    step = Removed(GaussianStep(1.37263374), 0.0035364314).damped(decay)
+    step = SubsampledRemove(GaussianStep(1.37263374), 0.0035364314).damped(decay)
     for fastest in (10.0, 400.0, 1611.0, 4000.0):
         nodes = step._law._rule.nodes(c + 1j * np.linspace(0.0, fastest, 5))
         held = np.exp(nodes.log_weights).sum() + (nodes.missing or 0.0)

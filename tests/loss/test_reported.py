@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import deniable as dn
-from deniable.loss.contour import Contour
-from deniable.loss.grid import Grid
-from deniable.loss.saddle import Composition
-from deniable.loss.sampled import Removed
-from deniable.loss.steps import AtomStep, GaussianStep
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.compose.grid import Grid
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.subsampled import SubsampledRemove
 from twins import response_stick
 
 
@@ -27,7 +28,7 @@ def test_a_huge_guarantee_composed():
 
 def test_grid_tail_is_an_upper_bound():
     """The chord keeps divergences on the safe side, not tails: a cell's mass also moves down, below t."""
-    composition = Composition([(Removed(GaussianStep(1.0), 0.02), 500)])
+    composition = Composition([(SubsampledRemove(GaussianStep(1.0), 0.02), 500)])
     truth, value = Contour(composition).tail(0.0), Grid(composition).tail(0.0)
     assert value >= truth - 1e-12
 

@@ -9,13 +9,15 @@ import pytest
 
 import deniable as dn
 from deniable.loss import Upper
-from deniable.loss.contour import Contour
-from deniable.loss.grid import Grid
-from deniable.loss.lattice import Lattice, two_losses
-from deniable.loss.replaced import Replaced
-from deniable.loss.saddle import Composition
-from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep
+from deniable.loss.compose.binomial import Binomial, two_losses
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.compose.grid import Grid
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplace, SubsampledReplaceSum
 from twins import (
     AtomsTwin,
     GaussianTwin,
@@ -35,7 +37,7 @@ def agree(a: Upper, b: Upper, slack: float = 1e-13):
 
 
 KS = (-3.0, -0.2, 0.0, 0.1, 1.0, 6.0)
-STEP = Removed(GaussianStep(1.0), 0.02)
+STEP = SubsampledRemove(GaussianStep(1.0), 0.02)
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.7, 4.0])
@@ -86,7 +88,7 @@ def test_contour_of_either_direction_against_the_twin(direction, k):
 @pytest.mark.parametrize("k", [0.0, 0.5])
 def test_replaced_records_against_the_twin(k):
     truth = composed_stick([SampledTwin(1.0, 0.02, 500, "replace")], k, 4.0, 0.05, 400)
-    value = Contour(Composition([(Exchanged(1.0, 0.02), 500)])).hockey_stick(k)
+    value = Contour(Composition([(SubsampledReplaceSum(1.0, 0.02), 500)])).hockey_stick(k)
     assert truth * (1 - 1e-15) <= value
     assert value - value.error <= truth * (1 + 1e-15)
 
@@ -94,7 +96,7 @@ def test_replaced_records_against_the_twin(k):
 @pytest.mark.parametrize("hidden", [0.0, 0.001])
 def test_grid_and_lattice(hidden):
     step = AtomStep.of_guarantee(0.3, hidden)
-    grid, lattice = Grid(Composition([(step, 40)])), Lattice(two_losses(step), 40)
+    grid, lattice = Grid(Composition([(step, 40)])), Binomial(two_losses(step), 40)
     for k in (-1.0, 0.0, 0.5, 4.0):
         assert grid.hockey_stick(k) == pytest.approx(lattice.hockey_stick(k), rel=1e-6 if hidden == 0 else 0.01)
         truth = response_stick(0.3, 40, k, hidden)
@@ -122,7 +124,7 @@ def test_composed_laplace_against_the_twin():
         assert value - value.error <= truth
 
 
-@pytest.mark.parametrize("step", [LaplaceStep(0.1), Replaced(LaplaceStep(1.0), 0.1)], ids=repr)
+@pytest.mark.parametrize("step", [LaplaceStep(0.1), SubsampledReplace(LaplaceStep(1.0), 0.1)], ids=repr)
 @pytest.mark.parametrize("k", [-0.4, 0.0, 0.2, 2.0])
 def test_the_bracket_of_a_coarse_grid_holds_a_fine_one(step, k):
     coarse, fine = (Grid(Composition([(step, 100)]), points).hockey_stick(k) for points in (2**13, 2**18))

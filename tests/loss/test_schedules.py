@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.loss import dominating_pair, schedules
-from deniable.loss.contour import Contour
-from deniable.loss.schedules import Schedule, together
+from deniable.loss import dominating_pair
+from deniable.loss.compose import schedules
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.schedules import Schedule, together
 from deniable.mechanisms import Adjacency
 
 _DRAWN = np.random.default_rng(5)
@@ -89,7 +90,7 @@ def test_other_steps_and_few_stay_by_themselves():
     pair = dominating_pair(mechanism, Adjacency.ADD_REMOVE)
     assert isinstance(pair, Contour)
     kinds = sorted(type(moments).__name__ for moments, _ in together(pair.composition.parts))
-    assert kinds == ["GaussianStep", "Removed", "Schedule"]
+    assert kinds == ["GaussianStep", "SubsampledRemove", "Schedule"]
     few = dominating_pair(_mechanism(rows[:10]), Adjacency.ADD_REMOVE)
     assert isinstance(few, Contour)
     assert len(together(few.composition.parts)) == 10

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.loss.pair import Pair
-from deniable.loss.replaced import replaced
-from deniable.loss.steps import AtomStep, GaussianStep
-from deniable.loss.values import Upper, upper
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.pair import Pair
+from deniable.loss.pairs.subsampled_replace import subsample_replace
+from deniable.upper import Upper, upper
 from twins import gaussian_stick, gaussian_tpr, laplace_densities, sampled_densities, stick_by_quadrature
 
 
@@ -91,7 +92,7 @@ def test_sampled_laplace_where_a_record_that_counts_replaces_one_that_does_not(s
 @pytest.mark.parametrize("rate", [0.01, 0.5, 0.999])
 @pytest.mark.parametrize("base", [AtomStep.of_response(1.3, 5), AtomStep.of_guarantee(0.7, 0.1)], ids=repr)
 def test_sampled_atoms_under_replace_are_a_pair_of_distributions(base, rate):
-    step = replaced(base, rate)
+    step = subsample_replace(base, rate)
     assert step.up + step.still + step.down + step.hidden == pytest.approx(1, abs=1e-15)
     assert step.up == pytest.approx(step.down * exp(step.epsilon), rel=1e-13)
     assert step.hockey_stick(0.0) == pytest.approx(rate * base.hockey_stick(0.0), rel=1e-13)

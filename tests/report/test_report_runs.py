@@ -44,7 +44,7 @@ def test_a_document_of_the_last_version_is_read_by_todays_names(runs: dict[str, 
     old = text.replace("belief_delta", "belief_failure").replace("at_delta", "at_failure").replace("audit/2", "audit/1")
     assert old != text
     (tmp_path / "old.json").write_text(old)
-    assert read(tmp_path / "old.json").document == json.loads(text)
+    assert plain(read(tmp_path / "old.json").result) == json.loads(text)
 
 
 def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -20,17 +20,18 @@ pytest.importorskip("torch", reason="audits need the extra 'train'")
 
 from rich.console import Console
 
-from deniable import words as told
+from deniable.answers import sentences as told
+from deniable.answers.explain import explain
+from deniable.answers.parse import described, question
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
 from deniable.cli import trials as text_of_audit
-from deniable.document import explain
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.evidence.scores import Scores
 from deniable.evidence.trials import Trials
+from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
-from deniable.numbers import percent_at_most
 from deniable.promises import Epsilon, audited_promise
 from deniable.report import given_away, words
 from deniable.report.audited import audit_chapter
@@ -39,7 +40,6 @@ from deniable.report.epsilons import _foot
 from deniable.report.runs import Run
 from deniable.report.scored import verdict_chapter
 from deniable.report.tables import may_exceed
-from deniable.requests import described, question
 from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.results.shared import Limits
 from deniable.training import TrainingSettings

@@ -22,16 +22,16 @@ from deniable.mechanisms import (
 
 __all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
 
-_LARGEST = 1e130  # its square, times any order and any number of steps, is a finite number
+_LARGEST_EPSILON = 1e130  # of a bare guarantee: its square, times any order and number of steps, is finite
 _HUGE = 500.0
 
 
 def runs(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
-    """The single runs with their counts, compositions unfolded and idle ones (no steps, rate 0) left out."""
-    found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and sampling(part) > 0]
+    """The single runs with their counts, compositions unfolded and idle ones (no steps, rate 0, mu 0) left out."""
+    found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and not _is_idle(part)]
     for part, _ in found:
-        if _size(base(part)) > _LARGEST:
-            raise InapplicableError(f"{part}: a privacy loss above {_LARGEST:g} is beyond every analysis here")
+        if (pure_epsilon(base(part)) or 0.0) > _LARGEST_EPSILON:
+            raise InapplicableError(f"{part}: a privacy loss above {_LARGEST_EPSILON:g} is beyond every analysis here")
     return found
 
 
@@ -96,10 +96,8 @@ def pure_epsilon(mechanism: Mechanism) -> float | None:
     return None
 
 
-def _size(mechanism: Mechanism) -> float:
-    """The rough size of one run's privacy loss."""
-    noise = gaussian_noise(mechanism)
-    return pure_epsilon(mechanism) or 0.0 if noise is None else 1 / noise
+def _is_idle(part: Mechanism) -> bool:
+    return sampling(part) == 0 or base(part) == GaussianDP(0.0)
 
 
 def _unfold(mechanism: Mechanism, steps: int) -> Iterator[tuple[Mechanism, int]]:

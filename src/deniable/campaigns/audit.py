@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from msgspec import convert
 
+from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Plan, Progress, Trials, play
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import audit_command, now, versions
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
-from deniable.document import exact_scores
 from deniable.engines import Engine, choose_engine
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import convert
 from numpy.typing import NDArray
 
+from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Progress, named_by
 from deniable.campaigns.exposure import Exposure, exposure, rank_correlations
 from deniable.campaigns.provenance import exposure_command, now, versions
 from deniable.campaigns.setup import Ground
 from deniable.data import Dataset
-from deniable.document import exact_scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results

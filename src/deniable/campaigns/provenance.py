@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deniable.answers.explain import Document
 from deniable.data.tables import SUFFIXES
-from deniable.document import Document
 from deniable.promises import AUDITED
 
 if TYPE_CHECKING:

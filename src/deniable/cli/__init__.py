@@ -67,13 +67,13 @@ def _version() -> str:
 @options.taking(options.EXPLAIN, before="json")
 def explain(json: options.Json = False, **texts: Any) -> None:
     """What a guarantee, or a training with a given noise, means for a person."""
-    from deniable import requests
-    from deniable.document import explain as explained
+    from deniable.answers import parse
+    from deniable.answers.explain import explain as explained
 
     with _refusals():
         values = options.read(texts)
-        asked = requests.question(values, texts["adjacency"])
-        mechanism, given = requests.described(values, asked)
+        asked = parse.question(values, texts["adjacency"])
+        mechanism, given = parse.described(values, asked)
     _print(lambda: explained(mechanism, asked, given), json)
 
 
@@ -81,14 +81,14 @@ def explain(json: options.Json = False, **texts: Any) -> None:
 @options.taking(options.CHOOSE, before="json")
 def choose(json: options.Json = False, **texts: Any) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
-    from deniable import requests
-    from deniable.document import choose as chosen
+    from deniable.answers import parse
+    from deniable.answers.explain import choose as chosen
 
     with _refusals():
         values = options.read(texts)
-        asked = requests.question(values, texts["adjacency"])
-        promise = requests.promised(values, asked)
-        training, given = requests.trained(values, asked, texts["mechanism"])
+        asked = parse.question(values, texts["adjacency"])
+        promise = parse.promised(values, asked)
+        training, given = parse.trained(values, asked, texts["mechanism"])
         _print(lambda: chosen(training, promise, asked, given), json)
 
 

@@ -13,7 +13,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
 from deniable.engines import Local
-from deniable.numbers import at_least, at_most, short
+from deniable.formatting import at_least, at_most, short
 
 if TYPE_CHECKING:
     from deniable.results.compare_result import CompareResult, LevelResult

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.checks import RefusedError
 from deniable.fields import Field
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
-from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
 __all__ = [
     "Text",

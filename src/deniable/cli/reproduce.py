@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.answers.explain import Document
 from deniable.cli.options import Text, option
 from deniable.cli.running import print_parts, refusals
-from deniable.document import Document
 
 if TYPE_CHECKING:
     from deniable.experiments import Scale

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deniable.cli.running import print_parts
 from deniable.evidence.score_audit import INDEPENDENT
-from deniable.numbers import as_given, at_least, at_most, counted
+from deniable.formatting import as_given, at_least, at_most, counted
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.standing import standing

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deniable import rows, words
+from deniable.answers import rows, sentences
+from deniable.answers.explain import Document
 from deniable.cli.running import print_parts
-from deniable.document import Document
 
 __all__ = ["show"]
 
@@ -24,12 +24,12 @@ def show(document: Document) -> None:
 def _parts(document: Document) -> Iterator[RenderableType]:
     chosen = "methods" in document
     if chosen:
-        yield Text(words.promise_kept(document) + "\n", style="bold")
-    yield Text(words.meaning(document) + "\n")
-    if words.warning(document):
-        yield Text(words.warning(document) + "\n", style="bold red")
+        yield Text(sentences.promise_kept(document) + "\n", style="bold")
+    yield Text(sentences.meaning(document) + "\n")
+    if sentences.warning(document):
+        yield Text(sentences.warning(document) + "\n", style="bold red")
     if chosen:
-        yield Text(words.engineering(document) + "\n")
+        yield Text(sentences.engineering(document) + "\n")
     if chosen:
         yield _indented(_demands(document))
     yield _indented(_scores(document))
@@ -63,7 +63,7 @@ def _analyses(document: Document) -> Table:
 def _footnotes(document: Document) -> Iterator[str]:
     yield from document["notes"]
     yield from rows.reasons(document)
-    yield f"{words.setting(document)} Method: {document['method']}; rounded up, numerical error included."
+    yield f"{sentences.setting(document)} Method: {document['method']}; rounded up, numerical error included."
 
 
 def _table(*headings: str) -> Table:

@@ -12,7 +12,7 @@ from rich.text import Text
 from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
-from deniable.numbers import counted, short
+from deniable.formatting import counted, short
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.tables import belief_above, belief_limit, estimates, may_exceed, proven

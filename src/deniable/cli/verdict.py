@@ -160,8 +160,9 @@ def _asked(texts: Mapping[str, Any]) -> Asked:
 
 
 def _method(texts: Mapping[str, Any]) -> str | None:
+    given: str | None = texts["method"]
     if not texts["watch"]:
-        return texts["method"]
+        return given
     stray = [name for name in ("method", "rule", "threshold") if texts[name] not in (None, "watch")]
     if stray:
         raise ValueError(f"--watch is an estimator of its own, without thresholds to choose: leave --{stray[0]} out")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.comparison.results import Shift
-from deniable.numbers import at_most
+from deniable.formatting import at_most
 
 __all__ = ["Point", "Recommendation", "recommend"]
 

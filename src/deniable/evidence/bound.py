@@ -8,6 +8,7 @@ from typing import Literal
 
 from scipy.special import ndtri
 
+from deniable.checks import LEAST_NOISE, MOST_NOISE
 from deniable.mechanisms import GaussianDP
 from deniable.results.shared import Assumed, EpsilonBound
 from deniable.scores import privacy_loss
@@ -102,15 +103,20 @@ DESCRIPTIONS = {
 }
 """What each estimator does, by its name."""
 
+_LEAST_MU, _MOST_MU = 1 / MOST_NOISE, 1 / LEAST_NOISE  # what a GaussianDP may have
+
 
 def epsilon_of_mu(mu: float, delta: float, *, at_most: bool = False) -> float:
-    """Epsilon at `delta` of a shift of unit Gaussians by `mu`, rounded down (up if it is to be `at_most`)."""
-    if mu <= 0 or mu == inf:
+    """Epsilon at `delta` of a shift of unit Gaussians by `mu`, rounded down (up if it is to be `at_most`).
+
+    A shift beyond what a `GaussianDP` may have counts as the largest one, or as infinite if it is to be `at_most`.
+    """
+    if mu <= 0 or mu == inf or (at_most and mu > _MOST_MU):
         return 0.0 if mu <= 0 else inf
-    epsilon = privacy_loss(GaussianDP(mu)).epsilon(delta)
-    if at_most or not isfinite(epsilon):
+    epsilon = privacy_loss(GaussianDP(min(max(mu, _LEAST_MU), _MOST_MU))).epsilon(delta)
+    if at_most:
         return float(epsilon)
-    return max(0.0, float(epsilon) - epsilon.error)
+    return 0.0 if mu < _LEAST_MU else max(0.0, float(epsilon) - epsilon.error)
 
 
 def one_sided_z(confidence: float) -> float:

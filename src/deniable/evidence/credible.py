@@ -11,7 +11,7 @@ from scipy.special import betainc, betaincinv
 from deniable.checks import probability
 from deniable.evidence.bound import Bound
 from deniable.evidence.scores import Errors, Floats
-from deniable.loss.roots import crossing
+from deniable.search import crossing
 
 __all__ = ["credible", "epsilon_at_most"]
 

@@ -32,9 +32,9 @@ from deniable.checks import positive, probability, refuse, whole
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 from deniable.evidence.scores import Floats, Scores
 from deniable.evidence.thresholds import Limits, Rule, beats, shift
-from deniable.loss.roots import crossing
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import PrivacyLoss, privacy_loss
+from deniable.search import crossing
 
 __all__ = ["Advantage", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read"]
 

@@ -28,7 +28,7 @@ from scipy.special import fdtr, nctdtr, ndtr, stdtr
 from deniable.checks import probability
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu, one_sided_z
 from deniable.evidence.scores import Scores
-from deniable.loss.roots import falls_to
+from deniable.search import falls_to
 
 __all__ = [
     "largest_likelihood_mu",

@@ -41,8 +41,8 @@ from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.evidence.verdict import Verdict, judge_bound, trials_to_decide
 from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
 from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
+from deniable.formatting import as_given
 from deniable.mechanisms import ApproximateDP, Training
-from deniable.numbers import as_given
 from deniable.promises import Epsilon
 from deniable.results.shared import Watched
 from deniable.results.verdict_result import (

@@ -10,8 +10,10 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.checks import LEAST_NOISE, MOST_NOISE
+from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.trials import Trials
-from deniable.mechanisms import Adjacency, Gaussian, GaussianDP, Mechanism, compose
+from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
 from deniable.scores import privacy_loss
 
 __all__ = ["epsilon_from_sensitivity", "epsilon_of_shift", "largest_shift"]
@@ -40,6 +42,8 @@ def epsilon_from_sensitivity(trials: Trials, delta: float, rate: float, adjacenc
         return None
     with np.errstate(over="ignore"):
         most = shifts[np.expm1(np.square(shifts)).sum(axis=1).argmax()]
+    if most.max() > 1 / LEAST_NOISE:
+        return None
     return _finite(float(privacy_loss(_sampled_steps(most, rate), adjacency).epsilon(delta)))
 
 
@@ -50,7 +54,7 @@ def largest_shift(trials: Trials) -> float:
 
 def epsilon_of_shift(mu: float, delta: float) -> float | None:
     """Exact epsilon of a Gaussian release of this mu."""
-    return _finite(float(privacy_loss(GaussianDP(mu)).epsilon(delta)))
+    return _finite(epsilon_of_mu(mu, delta, at_most=True))
 
 
 def _shifts(trials: Trials) -> NDArray[np.float64]:
@@ -62,7 +66,11 @@ def _shifts(trials: Trials) -> NDArray[np.float64]:
 
 def _sampled_steps(shifts: NDArray[np.float64], rate: float) -> Mechanism:
     groups = np.array_split(np.sort(shifts[shifts > 0]), LEVELS)
-    steps = (Gaussian(1 / float(group[-1])).subsampled(rate).composed(len(group)) for group in groups if len(group))
+    steps = (
+        Gaussian(min(1 / float(group[-1]), MOST_NOISE)).subsampled(rate).composed(len(group))
+        for group in groups
+        if len(group)
+    )
     return compose(*steps)
 
 

@@ -24,8 +24,8 @@ from scipy.special import logsumexp
 
 from deniable.checks import probability
 from deniable.evidence.scores import Floats
-from deniable.loss.roots import crossing
 from deniable.scores import PrivacyLoss
+from deniable.search import crossing
 
 __all__ = ["SLOPES", "Tally", "growth", "hockey_sticks", "largest_refuted", "log_wealth"]
 

@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from deniable.evidence.bound import Bound
 from deniable.evidence.scores import Scores
 from deniable.evidence.watch import shift_of
-from deniable.numbers import as_given, at_least, at_most, counted, percent_at_most
+from deniable.formatting import as_given, at_least, at_most, counted, percent_at_most
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed
 from deniable.results.shared import Scores as ExactScores

@@ -19,8 +19,8 @@ from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.scores import Floats
 from deniable.evidence.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.evidence.trials import Trials
+from deniable.formatting import at_least, counted
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
-from deniable.numbers import at_least, counted
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -163,7 +163,7 @@ class Evidence:
         if self.refuted_after is not None or self.trials < FEWEST_TRIALS:
             return ""
         if self.trials_in_sight is None:
-            return f"It does not grow: going on like this, no number of {unit}s will refute the claim."
+            return "It has not grown so far, so that nothing can be forecast."
         more = f"about {self.trials_in_sight:,} {unit}s in all will refute the claim"
         return f"If it goes on growing as so far, {more}."
 

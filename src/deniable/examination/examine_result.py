@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from deniable.answers.explain import exact_scores
 from deniable.campaigns.audit import as_measured
 from deniable.campaigns.plot_data import course
-from deniable.document import exact_scores
 from deniable.evidence.measured import measure
 from deniable.evidence.trials import Trials
 from deniable.evidence.verdict import Name, Verdict, verdict

@@ -10,16 +10,18 @@ from collections import Counter
 from math import expm1, log1p, sqrt
 from typing import TypeGuard
 
-from deniable.loss.contour import Contour
-from deniable.loss.grid import Grid
-from deniable.loss.lattice import Lattice, two_losses
-from deniable.loss.mixture import MOST_RUNS, Mixture
-from deniable.loss.pair import Pair
-from deniable.loss.replaced import replaced
-from deniable.loss.saddle import Composition
-from deniable.loss.sampled import Exchanged, Removed
-from deniable.loss.steps import AtomStep, GaussianStep, LaplaceStep, Step
-from deniable.loss.values import Upper
+from deniable.loss.compose.binomial import Binomial, two_losses
+from deniable.loss.compose.contour import Contour
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.compose.grid import Grid
+from deniable.loss.compose.mixture import MOST_RUNS, Mixture
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.pair import Pair
+from deniable.loss.pairs.step import Step
+from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum, subsample_replace
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -33,6 +35,7 @@ from deniable.mechanisms import (
     Subsampled,
     TotalVariation,
 )
+from deniable.upper import Upper
 
 __all__ = ["Pair", "Upper", "dominating_pair"]
 
@@ -52,7 +55,7 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
     if not others and count == 1:
         return step
     if not others and (two := two_losses(step)):
-        return Lattice(two, count)
+        return Binomial(two, count)
     mixture = _mixture(parts)
     if mixture is not None:
         return mixture
@@ -66,7 +69,7 @@ def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:
         return None
     for (step, count), (other, runs) in (parts, parts[::-1]):
         if runs == 1 and count <= MOST_RUNS and (two := two_losses(step)):
-            return Mixture(Lattice(two, count), other)
+            return Mixture(Binomial(two, count), other)
     return None
 
 
@@ -134,9 +137,9 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
     if rate == 1:
         return base
     if adjacency != Adjacency.REPLACE:
-        return Removed(base, rate)
+        return SubsampledRemove(base, rate)
     if isinstance(inner, Gaussian) and isinstance(base, GaussianStep):
-        return Exchanged(base.mu, rate)
+        return SubsampledReplaceSum(base.mu, rate)
     if isinstance(base, AtomStep | LaplaceStep | GaussianStep):
-        return replaced(base, rate)
+        return subsample_replace(base, rate)
     raise TypeError(f"cannot sample {type(inner).__name__} under replace")

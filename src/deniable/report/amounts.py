@@ -1,8 +1,8 @@
-"""Measured amounts as a person reads them; bounds are written by `deniable.numbers`, which rounds them up."""
+"""Measured amounts as a person reads them; bounds are written by `deniable.formatting`, which rounds them up."""
 
 from __future__ import annotations
 
-from deniable.numbers import ALMOST_ALL
+from deniable.formatting import ALMOST_ALL
 
 __all__ = ["figure", "share"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.numbers import short
+from deniable.formatting import short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture, region_data, region_picture

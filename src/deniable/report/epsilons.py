@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from deniable.campaigns.region import region
+from deniable.formatting import at_least, at_most, short
 from deniable.mechanisms import Training
-from deniable.numbers import at_least, at_most, short
 from deniable.report.amounts import figure
 from deniable.report.picture import (
     BLUE,

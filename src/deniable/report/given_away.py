@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.numbers import at_least, short
+from deniable.formatting import at_least, short
 from deniable.report.amounts import share
 from deniable.results.attack_result import AttackResult
 

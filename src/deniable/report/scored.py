@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
+from deniable.formatting import as_given, counted, percent_as_given, short
 from deniable.mechanisms import Training
-from deniable.numbers import as_given, counted, percent_as_given, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture

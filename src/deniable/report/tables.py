@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from deniable.numbers import ALMOST_ALL, as_given, at_least, at_most, short
+from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short
 from deniable.report.amounts import figure, share
 from deniable.report.chapter import Table
 from deniable.report.standing import standing

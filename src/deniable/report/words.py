@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, inf, log
 
+from deniable.answers.sentences import weakness
 from deniable.bounds import epsilon_to_belief
 from deniable.evidence.estimators import MechanismCurve, Region, read
 from deniable.evidence.scores import Errors
 from deniable.evidence.thresholds import Limits
 from deniable.evidence.verdict import DO_NOT_REDUCE
+from deniable.formatting import (
+    ALMOST_ALL,
+    as_given,
+    at_least,
+    chance,
+    counted,
+    percent_as_given,
+    percent_at_most,
+    short,
+)
 from deniable.mechanisms import Training
-from deniable.numbers import ALMOST_ALL, as_given, at_least, chance, counted, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 from deniable.results.shared import Limits as Measured
 from deniable.results.verdict_result import VerdictResult
-from deniable.words import weakness
 
 __all__ = [
     "ATTACKS",

@@ -1,6 +1,6 @@
 """The planner: a page for people who decide, and the JSON API behind it.
 
-`create_app` makes the application; `deniable serve` runs it. Every number is that of `deniable.document`.
+`create_app` makes the application; `deniable serve` runs it. Every number is that of `deniable.answers.explain`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from deniable.document import Document
+from deniable.answers.explain import Document
+from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS, promise_in
-from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
 __all__ = ["command", "python"]
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic import Field as Limits
 
+from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.fields import Field
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS, Promise
-from deniable.requests import COUNTED, LOCAL, RELEASES, SAMPLED
 
 __all__ = [
     "ChooseDocument",

@@ -18,14 +18,14 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
-from deniable import requests, rows
+from deniable.answers import parse, rows
+from deniable.answers.curves import curves
+from deniable.answers.explain import Document, demands, explain, found, joined
+from deniable.answers.sentences import assessment, engineering, guessed, observed, promise_kept, setting, warning
 from deniable.checks import RefusedError
-from deniable.curves import curves
-from deniable.document import Document, demands, explain, found, joined
 from deniable.mechanisms import Mechanism
 from deniable.promises import Promise, Question, resolve_spellings
 from deniable.web import exports
-from deniable.words import assessment, engineering, guessed, observed, promise_kept, setting, warning
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
@@ -141,8 +141,8 @@ def _demands(values: Values) -> list[Document]:
 
 def _promise(values: Values) -> tuple[Promise, Callable[[float], Mechanism], Question, dict[str, Any]]:
     asked, question = _asked(values)
-    promise = requests.promised(asked, question)
-    training, given = requests.trained(asked, question, values.get("mechanism"))
+    promise = parse.promised(asked, question)
+    training, given = parse.trained(asked, question, values.get("mechanism"))
     return promise, training, question, given
 
 
@@ -186,14 +186,14 @@ def put_together(kind: str, text: str, parts: Sequence[bytes]) -> bytes:
 
 def _release(values: Values) -> tuple[Mechanism, Question, dict[str, Any]]:
     asked, question = _asked(values)
-    mechanism, given = requests.described(asked, question)
+    mechanism, given = parse.described(asked, question)
     return mechanism, question, given
 
 
 def _asked(values: Values) -> tuple[dict[str, Any], Question]:
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     asked = resolve_spellings(given)
-    return asked, requests.question(asked, values.get("adjacency"))
+    return asked, parse.question(asked, values.get("adjacency"))
 
 
 PARTS = {"choose": ("found", "demands"), "plan-choose": ("found-and-drawn", "demands")}

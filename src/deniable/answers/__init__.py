@@ -1,0 +1,10 @@
+"""What `explain` and `choose` answer: from what was described to figures, sentences, rows of tables and points to draw.
+
+| file | from | to |
+|---|---|---|
+| parse | numbers that a person gave, by name | a mechanism or a promise |
+| explain | a mechanism or a promise | every score, with its error |
+| demands | a promise | the noise that each weaker analysis demands |
+| sentences, rows | an answer | words and figures for people |
+| curves | a mechanism | points to draw |
+"""

@@ -1,0 +1,293 @@
+"""A document in plain words: what a person can be told, in sentences. Every sentence is computed from the figures."""
+
+from __future__ import annotations
+
+from math import log, log1p
+
+from scipy.special import expit
+
+from deniable import __version__
+from deniable.answers.demands import LEAST_NOISE
+from deniable.answers.explain import Document
+from deniable.formatting import (
+    ALMOST_ALL,
+    as_given,
+    at_least,
+    at_most,
+    chance,
+    percent_as_given,
+    percent_at_most,
+)
+from deniable.promises import promise_in
+
+__all__ = [
+    "assessment",
+    "chosen",
+    "delta_as_given",
+    "engineering",
+    "guessed",
+    "meaning",
+    "observed",
+    "promise_kept",
+    "setting",
+    "warning",
+    "weakness",
+]
+
+_ADJACENCIES = {
+    "add-remove": ("one record more or less", "C"),
+    "replace": ("one record exchanged for another", "2C"),
+    "zero-out": ("one record blanked out", "C"),
+}
+_PROTECTED = {
+    "add-remove": "Protects the presence or absence of one record.",
+    "replace": "Protects one record against being told from any other in its place.",
+    "zero-out": "Protects the content of one record: it cannot be told from a blank one.",
+}
+WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9
+"""From these membership advantages on a protection is called weak, and hardly any: right 75 % and 95 % of the time."""
+WEAK_BELIEF = 0.99
+"""From this belief on, which an observer who starts at 50 % may reach, a protection is called weak, too."""
+NOT_RARE = 0.01
+"""Where a belief may be exceeded with a larger chance, this is warned of."""
+_OFTEN = 0.05
+_NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to spare
+_NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
+
+
+def meaning(document: Document) -> str:
+    """The paragraph that comes first: how sure an observer can become, and how well the best attack guesses."""
+    return f"{observed(document)} {guessed(document)}"
+
+
+def observed(document: Document) -> str:
+    """How sure an observer can become."""
+    return f"{_observer(document['input'], document['scores']['prior'])} {_ending(document)}."
+
+
+def guessed(document: Document) -> str:
+    """How well the best attack guesses."""
+    scores = document["scores"]
+    accuracy, blind = percent_at_most(scores["accuracy"]), percent_at_most(max(scores["prior"], 1 - scores["prior"]))
+    often = {"100 %": "always", ALMOST_ALL: f"nearly always ({ALMOST_ALL})"}.get(accuracy)
+    if often:
+        return f"The best attack may guess right {often}; blind guessing is right {blind} of the time."
+    return f"The best attack guesses right at most {accuracy} of the time; blind guessing does {blind}."
+
+
+def weakness(advantage: float, belief: float) -> str | None:
+    """ "weak" or "hardly any" where the protection is no better, else None; `belief` is that of one who starts at 50 %.
+
+    The limits are `WEAK_ADVANTAGE`, `HARDLY_ANY_ADVANTAGE` and `WEAK_BELIEF`; they are chosen, not derived.
+    """
+    if advantage >= HARDLY_ANY_ADVANTAGE:
+        return "hardly any"
+    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
+
+
+def warning(document: Document) -> str:
+    """What must be said of a weak protection, or of a large delta; empty where there is nothing to warn of."""
+    said = " ".join(filter(None, (_weak(document["scores"]), _not_rare(document))))
+    return said and f"Warning: {said[0].lower()}{said[1:]}"
+
+
+def _weak(scores: Document) -> str:
+    belief = _from_even(scores["belief"], scores["prior"])
+    found = weakness(scores["advantage"], belief)
+    if found is None:
+        return ""
+    right = percent_at_most((1 + scores["advantage"]) / 2)
+    sure = "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
+    return (
+        f"This is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack on as "
+        f"many members as others may be right {right} of the time."
+    )
+
+
+def _not_rare(document: Document) -> str:
+    """Where the limit on the belief may be exceeded often, or for more than one of the records on average."""
+    often, records = document["scores"]["belief_delta"], document["input"].get("records")
+    many = bool(records) and document["input"]["delta"] * records > 1 + 1e-9
+    if document["scores"]["belief"] >= 1 or not (many or often > NOT_RARE):
+        return ""
+    people = f" (on average, for up to {at_most(often * records)} of {as_given(records)} records)" if records else ""
+    larger = "the belief may be larger than stated; a smaller delta shows how large."
+    return f"With a chance of {chance(often)}{people} {larger}"
+
+
+def _from_even(belief: float, prior: float) -> float:
+    """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
+    if not 0 < belief < 1:
+        return 1.0 if belief >= 1 else 0.5
+    loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
+    return float(expit(loss))
+
+
+def assessment(document: Document) -> str:
+    """A paragraph for a data-protection impact assessment: what is done, what it means, and in which terms."""
+    scores, given = document["scores"], document["input"]
+    epsilon = "no finite epsilon" if scores["epsilon"] is None else f"epsilon {at_most(scores['epsilon'])}"
+    neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
+    terms = (
+        f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(document)} for neighbours "
+        f"that differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
+    )
+    exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
+    said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
+    return " ".join(filter(None, said))
+
+
+def _done(document: Document) -> str:
+    """What protects the person, as a statement."""
+    given = document["input"]
+    noise = document.get("noise", given.get("noise"))
+    if "rate" in given:
+        size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
+        if not _is_training(given):
+            return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
+        sampled = (
+            f"a Poisson sample of {_rounded_percent(given['rate'])} of the records"
+            if given["rate"] < 1
+            else "all records"
+        )
+        records = f" on {as_given(given['records'])} records" if "records" in given else ""
+        return (
+            f"The model is trained{records} with differential privacy: in each of {as_given(given['steps'])} steps, on "
+            f"{sampled}, every record's gradient is clipped to norm C and Gaussian noise of standard deviation {size} "
+            "is added to their sum."
+        )
+    if _is_response(given):
+        epsilon = given.get("randomized_response") or 1 / document["noise"]
+        answers = "answer" if given["features"] == 1 else f"{as_given(given['features'])} answers"
+        return (
+            f"Every person's {answers} with {as_given(given['categories'])} possible values passes randomized response "
+            f"with epsilon {at_least(epsilon, 5)} an answer before it leaves the person's device."
+        )
+    if "laplace" in given or given.get("mechanism") == "laplace":
+        scale = given.get("laplace") or document["noise"]
+        return f"The release carries Laplace noise of scale {at_most(scale, 5)} x its sensitivity."
+    return _guaranteed(document)
+
+
+def _guaranteed(document: Document) -> str:
+    given = document["input"]
+    if "tvd" in given:
+        return f"The release promises a total variation of at most {percent_as_given(given['tvd'])}."
+    if "gdp" in given:
+        return f"The release promises {as_given(given['gdp'])}-GDP (Gaussian differential privacy)."
+    return f"The release promises ({as_given(given['epsilon'])}, {delta_as_given(document)})-differential privacy."
+
+
+def promise_kept(document: Document) -> str:
+    """The sentence that comes first for `choose`: with what the promise is kept."""
+    noise, kind = chosen(document), document["input"].get("mechanism")
+    what = {
+        "laplace": f"Laplace noise of scale {noise} x sensitivity",
+        "randomized-response": f"Randomized response with epsilon {noise} an answer",
+    }.get(kind, f"Noise multiplier {noise}")
+    if _is_least(document):
+        what = f"Even {what[0].lower()}{what[1:]} (less noise is not tried)"
+    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
+    return f"{what} keeps your promise: {promise_in(document['input']).say(about, delta_as_given(document))}."
+
+
+def engineering(document: Document) -> str:
+    """What to do, for those who write the code."""
+    noise, given = chosen(document), document["input"]
+    if _is_response(given):
+        most = _NOT_TRIED if _is_least(document) else "A larger epsilon is too much."
+        return f"For engineers: report the true value e^{noise} times as often as any other. {most}"
+    least = _NOT_TRIED if _is_least(document) else "Less is too little."
+    if given.get("mechanism") == "laplace":
+        return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. {least}"
+    sensitivity = _ADJACENCIES[given["adjacency"]][1]
+    where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
+    return f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. {least}"
+
+
+def _is_least(document: Document) -> bool:
+    """Whether the search for the noise ended where it begins, so that less may keep the promise, too."""
+    return bool(document["noise"] <= LEAST_NOISE * (1 + 1e-9))
+
+
+def chosen(document: Document) -> str:
+    """What was chosen, rounded to the safe side: the noise up, or the epsilon of a randomized answer down."""
+    noise = document["noise"]
+    return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
+
+
+def delta_as_given(document: Document) -> str:
+    """Delta as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
+    delta, records = document["input"]["delta"], document["input"].get("records")
+    return f"1/{as_given(records)}" if records and delta == 1 / records else as_given(delta)
+
+
+def setting(document: Document) -> str:
+    """What is assumed of the training, what is protected, and what noise means here."""
+    given = document["input"]
+    if _is_response(given):
+        unit = " Noise is 1 / epsilon of an answer." if "mechanism" in given else ""
+        return (
+            "Protects all answers of one person against everybody, also against those who collect them (local "
+            f"differential privacy).{unit}"
+        )
+    protected, sensitivity = _PROTECTED[given["adjacency"]], _ADJACENCIES[given["adjacency"]][1]
+    if "rate" in given:
+        unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
+        return f"{_steps(given)} {protected} {unit}"
+    return f"{protected} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else protected
+
+
+def _steps(given: Document) -> str:
+    if not _is_training(given):
+        return "Assumes one release."
+    steps = "1 step" if given["steps"] == 1 else f"{as_given(given['steps'])} steps"
+    if given["rate"] >= 1:
+        return f"Assumes {steps}, each on all records."
+    drawn = f"every record is drawn independently with probability {_rounded_percent(given['rate'])}"
+    return f"Assumes {steps}; in {'it' if given['steps'] == 1 else 'each'}, {drawn}."
+
+
+def _rounded_percent(rate: float) -> str:
+    return percent_as_given(float(f"{rate:.4g}"))
+
+
+def _is_response(given: Document) -> bool:
+    return "randomized_response" in given or given.get("mechanism") == "randomized-response"
+
+
+def _is_training(given: Document) -> bool:
+    return bool(given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
+
+
+def _observer(given: Document, prior: float) -> str:
+    if _is_response(given):
+        start = "no idea which (50:50)" if prior == 0.5 else f"{percent_as_given(prior)} belief in the true one"
+        return (
+            "Someone who sees a person's randomized answers, knows that they stem from one of two records and has "
+            f"{start} is afterwards"
+        )
+    start = (
+        "has no idea about a person (50:50)"
+        if prior == 0.5
+        else f"believes beforehand with {percent_as_given(prior)} that a person is in the data"
+    )
+    return f"Someone who knows every other record, {_watches(given)} and {start} is afterwards"
+
+
+def _watches(given: Document) -> str:
+    return "sees every training step" if _is_training(given) else "sees the release"
+
+
+def _ending(document: Document) -> str:
+    scores = document["scores"]
+    about = "which record it is" if _is_response(document["input"]) else "that this person is in the data"
+    rare = scores["belief_delta"]
+    if scores["belief"] >= 1:
+        certain = f"possibly certain {about}"
+        return f"{certain}, also if cases with a chance of {chance(rare)} are left aside" if rare else certain
+    shown = percent_at_most(scores["belief"])
+    most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
+    if rare >= _OFTEN:
+        return f"{most}, except in up to {percent_at_most(rare)} of cases, where it may be more"
+    return f"{most}; the chance of more is at most {chance(rare)}" if rare else most

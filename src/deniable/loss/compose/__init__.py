@@ -1,0 +1,1 @@
+"""Many runs: closed forms, contour inversion, or a grid with proved bounds."""

@@ -1,0 +1,112 @@
+"""What every way of composing steps knows from the composition alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import exp, expm1, inf, isfinite, log, log1p
+
+import numpy as np
+
+from deniable.loss.compose.cumulants import Composition
+from deniable.loss.pairs.pair import Pair
+from deniable.search import falls_to
+from deniable.upper import Upper
+
+__all__ = ["ComposedPair"]
+
+_ROUNDOFF = 1e-12  # relative, of a step's tails
+_APART = 1e-9  # Q-mass of large losses, below which they stand wholly apart from all others
+
+
+class ComposedPair(Pair):
+    """The pair of a composition; its divergence and tails are the subclass's business."""
+
+    composition: Composition
+
+    @property
+    def largest(self) -> float:
+        return self.composition.largest
+
+    @property
+    def largest_finite(self) -> float:
+        return self.composition.largest_finite
+
+    @property
+    def escape(self) -> float:
+        return self.composition.escape
+
+    @property
+    def scale(self) -> float:
+        return self.composition.scale
+
+    @cached_property
+    def jump_test(self) -> tuple[float, float]:
+        """The attack that accuses where the loss of some single step is above 0."""
+        return self._jump_test(0.0)
+
+    def jump_test_near(self, fpr: float) -> tuple[float, float]:
+        """The attack that accuses where the loss of some single step is so large that its own rate is about `fpr`."""
+        near = falls_to(lambda t: self._some_step_above(t, null=True), fpr, (0.0, self.scale), close=1e-3)
+        return self._jump_test(near)
+
+    def _jump_test(self, t: float) -> tuple[float, float]:
+        return float(self._some_step_above(t, null=True)), max(self._some_step_above(t).least, 0.0)
+
+    @cached_property
+    def stands_apart(self) -> bool:
+        """Whether Q hardly ever has a step whose loss is above 0: faint noise on rare samples.
+
+        One common step settles it, so a long schedule is rarely asked step by step.
+        """
+        zero = np.zeros(1)
+        rare = all(float(step.null_tails(zero)[0]) < _APART for step, _ in self.composition.parts)
+        return rare and self.jump_test[0] < _APART
+
+    def _some_step_above(self, t: float, null: bool = False) -> Upper:
+        """Probability under P, or Q, that the loss of some single step is above t."""
+        kept, at = 0.0, np.array([t])
+        for step, count in self.composition.parts:
+            above = float((step.null_tails(at) if null else step.tails(at))[0])
+            kept += count * log1p(-above) if above < 1 else -inf
+        some = min(1.0, -expm1(kept) * (1 + _ROUNDOFF))
+        return Upper(some, 2 * _ROUNDOFF * some)
+
+    @cached_property
+    def most_variation(self) -> float:
+        """1 - product of (1 - total variation) over all steps (Jia et al. 2023, Theorem 6).
+
+        It bounds every divergence at k >= 0.
+        """
+        kept = 0.0
+        for step, count in self.composition.parts:
+            kept += count * log1p(-step.variation) if step.variation < 1 else -inf
+        return min(1.0, -expm1(kept) * (1 + 1e-12))
+
+    def by_single_steps(self, k: float, stick: bool, null: bool) -> Upper | None:
+        """`bracket_by_steps` at k >= 0 where large losses stand apart: there it leaves little open."""
+        return self.bracket_by_steps(k, stick, null) if k >= 0 and self.stands_apart else None
+
+    def bracket_by_steps(self, k: float, stick: bool, null: bool) -> Upper:
+        """A bracket of the divergence or of a tail at k >= 0 from single steps (Lemma J2).
+
+        A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
+        step's loss is above t bounds the divergence, and so P(L > k), from below.
+        """
+        top = float(self._some_step_above(k / self.composition.steps, null))
+        if null:
+            return Upper(top, top)
+        top = min(top, self.most_variation) if stick else top
+        least = max(
+            self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k, 10.0)
+        )
+        return Upper.between(min(max(least, 0.0), top), top)
+
+    def _log_null_above(self, t: float) -> float:
+        """ln of a bound on Q's probability that the loss of some single step is above t, also where it underflows."""
+        at, logs = np.array([t]), [-inf]
+        for step, count in self.composition.parts:
+            above = float(step.log_null_tails(at)[0])
+            if above == -inf:  # none, or too little for a number
+                above = inf if t < step.largest_finite else -inf
+            logs.append(above + log(count) + (_ROUNDOFF * abs(above) if isfinite(above) else 0.0))
+        return float(np.logaddexp.reduce(logs)) if max(logs) > -inf else -inf

@@ -1,0 +1,281 @@
+"""Compositions by inverting the moment function M(s) = E_Q[e^{sL}] on a vertical line through a saddle point.
+
+For any real k, with K = log M of the whole composition (a plain sum over its steps),
+
+    E_Q[(e^L - e^k)^+] = 1/(2 pi i) * integral of e^{K(s) - k (s-1)} / (s (s-1)) ds     on Re s = c > 1,
+
+and moving c past a pole only adds its residue, so three families of lines give the divergence, its complement
+1 - H, or the reversed divergence, each with full *relative* accuracy where it is small. Tails of L under P and Q
+have the same form with one pole (Lemma C1). Cost does not depend on the number of steps.
+
+Where rare large losses stand apart from many small ones no single line serves: there the composition is taken apart by
+its largest jump (largest_jump.py) and each part has a line of its own. The errors are explained in line_integral.py and
+proved, where they are, in docs/theory/contour.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from math import exp, expm1, inf, log, sqrt
+
+import numpy as np
+
+from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limited, still_affordable
+from deniable.loss.compose.composed_pair import ComposedPair
+from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
+from deniable.loss.compose.grid import Grid
+from deniable.loss.compose.largest_jump import bands
+from deniable.loss.compose.line_integral import GOOD, LOOKS, Law
+from deniable.loss.compose.saddle import find_level_saddle
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.pair import PRECISION, Pair
+from deniable.loss.pairs.step import Step
+from deniable.search import falls_to
+from deniable.upper import Upper, upper
+
+__all__ = ["ANY", "Contour", "Range"]
+
+_NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
+_WORTH_ONE_LINE = 1e-25  # ... and below this what one line tells, be it no more than a bound
+_BESIDE = 1e-10  # or below this share of a level that is searched for
+_APART = 100.0  # standard deviations
+_OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling
+_LOG_MUS = -20.0, 4.0
+_SLIGHT = 1e-2  # relative error of an overlap that is guessed with
+_EXPLODING = 10.0  # times the variance at a saddle may exceed the loss's own: beyond, jumps stand apart from the bulk
+_FEW_PARTS = 8  # unlike steps, whose bulk is quickly looked at
+_SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
+_LOOSE = 1e-4  # relative error from which on a grid may know more
+_GRID_POINTS = 2**16
+_GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
+_FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
+_WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
+_MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
+_FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
+
+
+Range = tuple[float, float]
+ANY: Range = (0.0, inf)
+
+
+@dataclass
+class Contour(ComposedPair):
+    """A composition of steps, at least one of them smooth, by contour inversion."""
+
+    composition: Composition
+    method = "contour inversion"
+
+    def hockey_stick(self, k: float, matters: Range = ANY) -> Upper:
+        if not self.least < k < self.largest_finite:
+            return self._outside(k, -expm1(min(k, 0.0)))
+        if k < 0:  # the same divergence seen from the other side, where it is the smaller part of 1 - e^k
+            other = self.mirror.hockey_stick(-k)
+            return upper(-expm1(k) + exp(k) * (other - other.error / 2), exp(k) * other.error / 2 + 2 * EPS, high=1.0)
+        return self._value(k, STICK, matters)
+
+    def rough_stick(self, k: float, negligible: float) -> Upper:
+        return self.hockey_stick(k, (negligible, inf))
+
+    def tail(self, t: float, matters: Range = ANY) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return self._outside(t, 1.0)
+        return self._value(t, TAIL, matters)
+
+    def null_tail(self, t: float, matters: Range = ANY) -> Upper:
+        if not self.least < t < self.largest_finite:
+            return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
+        return self._value(t, NULL_TAIL, matters)
+
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
+        """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
+        return self._where(self.null_tail, failure, precision=1e-6, hint=hint)
+
+    def _fall(
+        self,
+        functional: Callable[..., Upper],
+        level: float,
+        floor: float,
+        precision: float = PRECISION,
+        hint: float | None = None,
+    ) -> Upper:
+        @wraps(functional)
+        def looked_at(k: float) -> Upper:
+            return functional(k, (level / 2, 2 * level))
+
+        return super()._fall(looked_at, level, floor, precision, hint)
+
+    @ends_in_time
+    def _value(self, k: float, weight: Functional, matters: Range) -> Upper:
+        """The functional by one line through the whole composition where that serves, else band by band.
+
+        Where it surely lies outside the range that `matters`, to a search for instance, the error may be any.
+        """
+        ceiling = self._whole.chernoff.null_ceiling(k) if weight is NULL_TAIL else self.ceiling(k)
+        if weight is STICK:
+            ceiling = min(ceiling, self.most_variation)
+        if ceiling < max(_NEGLIGIBLE, matters[0]):
+            return Upper(ceiling, ceiling)
+        single = self.by_single_steps(k, weight is STICK, weight is NULL_TAIL)
+        if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
+            return single
+        value, error = self._by_lines(k, weight, ceiling, matters)
+        escape = self.escape if weight.shift else 0.0
+        found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
+            return found
+        found = _tighter(found, self._on_grid(k, weight))
+        return found if k < 0 else _tighter(found, self.bracket_by_steps(k, weight is STICK, weight is NULL_TAIL))
+
+    def _by_lines(self, k: float, weight: Functional, ceiling: float, matters: Range) -> tuple[float, float]:
+        """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
+        best = 0.0, ceiling
+        negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
+        for way in (self._at_once, self._by_bands):
+            try:
+                found = way(k, weight)
+            except UnresolvedError:
+                continue
+            if found[1] < best[1]:
+                best = found
+            if best[1] <= max(GOOD * abs(best[0]), negligible) or _is_outside(best, matters):
+                break
+        return best
+
+    def _on_grid(self, k: float, weight: Functional) -> Upper:
+        """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
+        with limited(QUESTION, anew=True), np.errstate(all="ignore"):
+            try:
+                found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
+            except (ArithmeticError, ValueError):  # losses beyond what a grid can hold
+                return Upper(1.0, 1.0)
+            return found
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.composition, points=_GRID_POINTS)
+
+    def rough(self) -> Pair:
+        """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian.
+
+        Where the person may never be sampled at all, one on a sample that holds the person with that probability.
+        """
+        overlap = self.composition.saddle(0.5).value  # logarithm; inf where it cannot be had, as it hardly is any
+        mu = sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART
+        present = self.composition.presence
+        if overlap == inf or present > _OFTEN:
+            return GaussianStep(mu)
+
+        def rare(log_mu: float) -> Step:
+            return self.composition.parts[0][0].sampled_like(exp(log_mu), present)
+
+        def overlaps(log_mu: float) -> float:
+            return exp(float(rare(log_mu).tilted(np.array([0.5]))[0, 0]))
+
+        start = log(mu / present), 0.5
+        log_mu = falls_to(overlaps, exp(overlap), start, within=_LOG_MUS, close=_SLIGHT * abs(overlap))
+        return rare(min(max(log_mu, _LOG_MUS[0]), _LOG_MUS[1]))
+
+    @cached_property
+    def _whole(self) -> Law:
+        return Law(self.composition, TINY)
+
+    @cached_property
+    def _bands(self) -> list[Law]:
+        return [Law(band, _FAINT) for band in bands(self.composition)]
+
+    def _at_once(self, k: float, weight: Functional) -> tuple[float, float]:
+        return self._whole.value(k, weight, enough=_NEGLIGIBLE)
+
+    def _by_bands(self, k: float, weight: Functional) -> tuple[float, float]:
+        """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.
+
+        The one that is known worst is looked at more closely, until none of them matters any more.
+        """
+        still_affordable()
+        if not self._bands:
+            raise UnresolvedError("no jumps stand apart")
+        least = self._single(k, weight)
+        found = [band.mass_bound(weight) for band in self._bands]
+        looks = [0] * len(found)
+        while True:
+            about = max(abs(sum(value for value, _ in found)), least)
+            enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
+            doubtful = [p for p, (_, error) in enumerate(found) if error > enough and looks[p] < len(LOOKS)]
+            if not doubtful:
+                return sum(value for value, _ in found), sum(error for _, error in found)
+            place = max(doubtful, key=lambda p: found[p][1])
+            found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, weight), enough)
+            looks[place] += 1
+
+    def _jump_point(self, level: float, weight: Functional) -> float:
+        """Where the functional would fall to `level` if one single jump were to blame."""
+        return falls_to(lambda k: self._single(k, weight), level / self.composition.steps, (0.0, self.scale), close=0.1)
+
+    def _single(self, k: float, weight: Functional) -> float:
+        """The functional of one single step: a composition's is rarely smaller."""
+        at = np.array([k])
+        functional = {STICK: "sticks", TAIL: "tails", NULL_TAIL: "null_tails"}[weight]
+        return max(float(getattr(step, functional)(at)[0]) for step, _ in self.composition.parts)
+
+    def _outside(self, k: float, below: float) -> Upper:
+        """Where k is not between the least and the largest loss, there is nothing to integrate."""
+        value = self.escape if k >= self.largest_finite else below
+        return upper(value, 2 * EPS * value, high=1.0)
+
+    def reversed(self) -> Contour:
+        return self.mirror
+
+    @cached_property
+    def mirror(self) -> Contour:
+        mirrored = Contour(self.composition.reversed())
+        mirrored.__dict__["mirror"] = self
+        return mirrored
+
+    def ceiling(self, k: float) -> float:
+        return self._whole.chernoff.ceiling(k)
+
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        weight = _WEIGHTS[functional.__name__]
+        if level < _SMALL_LEVEL:
+            found = self._level_points(level, weight)
+            if found:
+                return max(found)
+        return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4
+
+    def _level_points(self, level: float, weight: Functional) -> list[tuple[float, float]]:
+        """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
+        found = _saddle_points(self.composition, level, weight)
+        few = len(self.composition.parts) <= _FEW_PARTS
+        if (not found or (few and found[0].bend > _EXPLODING * self.scale**2)) and self._bands:
+            jump = self._jump_point(level, weight)
+            bulk = _saddle_points(self._bands[0].composition, level, weight) if few else []
+            points = [(jump, 0.1 * jump), *(_around(saddle, weight) for saddle in bulk)]
+        else:
+            points = [_around(saddle, weight) for saddle in found]
+        return [point for point in points if 0 < point[0] < inf]
+
+
+def _saddle_points(law: Composition, level: float, weight: Functional) -> list[Saddle]:
+    try:
+        return [find_level_saddle(law, level, weight)]
+    except UnresolvedError:
+        return []
+
+
+def _is_outside(found: tuple[float, float], matters: Range) -> bool:
+    """Whether a value, with its error, surely lies outside a range."""
+    value, error = found
+    return value + error < matters[0] or value - error > matters[1]
+
+
+def _tighter(one: Upper, other: Upper) -> Upper:
+    """What both brackets leave of each other."""
+    top, low = min(one, other), max(one - one.error, other - other.error)
+    return Upper(top, max(0.0, top - low))
+
+
+def _around(saddle: Saddle, weight: Functional) -> tuple[float, float]:
+    return saddle.target(weight), 0.05 / (saddle.c - max(weight.poles))

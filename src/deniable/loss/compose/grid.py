@@ -1,0 +1,207 @@
+"""Compositions of any steps on a grid of losses, by FFT: for losses with atoms, which no Gaussian smooths.
+
+Guarantee. Each step's loss L is moved at random to one of the two ends of its cell, so that a cell's mass keeps both
+its P- and its Q-mass (E_Q[e^xi | cell] = 1 for the move xi).
+
+- Upper ends (Lemma G1). The hockey-stick divergence, convex in e^k, is thereby replaced by its chord ("connect the
+  dots", Doroshenko et al. 2022): the pair (e^loss Q_grid, Q_grid) dominates the true one, and dominance survives
+  composition. A move that goes up a little too often, as round-off is granted here, only adds to it.
+- Lower ends (Lemma G2). The move is a channel: it may be applied to both sides of the true pair, and no channel raises
+  a divergence. So P'(loss > k) - e^k Q_grid(loss > k), where P' is the true P-law of the moved loss, is at most H(k).
+  Both ends are second order in the spacing.
+- Tails (Lemmas G3, G4). The moves of unlike steps are independent and bounded by the spacing; Bernstein's inequality
+  bounds their sum by some a except with probability eta, hence P(L > t) <= P'(loss > t - a) + eta, and likewise from
+  below and under Q. Since H is convex in e^k with slope -Q(L > k), its own two ends bound the tail, too; the better
+  bound is taken.
+
+Mass above the grid is counted as P-mass at infinity, mass below it is rounded up (Lemma G6). The composition is tilted
+by e^{cL} before the transform, so that round-off is relative to the tail that is asked for; all sums run over losses
+above k and are relative to e^{K(c) - (c - 1) k}, so that no loss is too large. Wrap-around of the FFT is bounded by
+Chernoff's inequality for the law on the grid (Lemma G5). Atoms that lie on the grid do not move at all: there the
+result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, exp, floor, inf, log2, sqrt
+
+import numpy as np
+
+from deniable.effort import UnresolvedError, is_spent, spend
+from deniable.loss.compose.cells import is_atomic, put_on_grid
+from deniable.loss.compose.composed_pair import ComposedPair
+from deniable.loss.compose.cumulants import EPS, TINY, Composition
+from deniable.loss.compose.grid_law import GridLaw
+from deniable.loss.compose.saddle import find_level_saddle, find_period, find_rivals, find_saddle
+from deniable.loss.compose.transform import GridComposition
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.step import Step
+from deniable.upper import Upper
+
+__all__ = ["Grid"]
+
+_MOST_POINTS = 2**21  # of one transform, where a lattice asks for them
+_WORK = 2**22  # points times unlike steps that one composition may cost
+_FEWEST_POINTS = 2**11
+_QUICK_POINTS = 2**13  # to look around with, and where a question's effort is spent
+_POINT_COST = 5  # exponentials that one point of one step is worth
+_CLOSE = 1e-7  # relative error with which no law is asked for
+_SMALLEST = 5e-324
+_MOST_LAWS = 4  # kept at a time, some 16 MB each
+_SMALL_LEVEL = 0.2  # below it a level is found from its saddle
+
+
+@dataclass(frozen=True)
+class _Spread(Composition):
+    """A composition whose spread is the largest of three: half-way between Q and P an atom may hide all others."""
+
+    @cached_property
+    def scale(self) -> float:
+        return max([super().scale, *(sqrt(saddle.bend) for saddle in self.saddles([0.0, 1.0]) if saddle.value < inf)])
+
+
+@dataclass
+class Grid(ComposedPair):
+    """A composition of any steps on a grid of losses."""
+
+    composition: Composition
+    points: int = 2**18
+    _laws: dict[tuple[float, int], GridLaw] = field(default_factory=dict, repr=False, compare=False)
+    method = "grid"
+
+    def __post_init__(self) -> None:
+        self.composition = _Spread(self.composition.parts)
+
+    def hockey_stick(self, k: float) -> Upper:
+        if k >= self.largest_finite:
+            return Upper(self.escape)
+        if (single := self.by_single_steps(k, stick=True, null=False)) and single.error <= _CLOSE * single:
+            return single
+        law = self._law(k, 1.0)
+        least, most = law.stick(k)
+        most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
+        return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most)
+
+    def tail(self, t: float) -> Upper:
+        if t >= self.largest_finite or t == -inf:
+            return Upper(self.escape if t > -inf else 1.0)
+        if (single := self.by_single_steps(t, stick=False, null=False)) and single.error <= _CLOSE * single:
+            return single
+        law = self._law(t, 1.0)
+        least, most = law.tail(t, 1.0)
+        if law.moved > 0:
+            stick, slope = law.stick(t), law.slope(t)
+            least, most = max(least, stick[0] + slope[0]), min(most, stick[1] + slope[1])
+        return self._between(least + law.escape, most + law.lost)
+
+    def null_tail(self, t: float) -> Upper:
+        if t >= self.largest_finite or t == -inf:
+            return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
+        return self._between(*self._law(t, 0.0).tail(t, 0.0))
+
+    @staticmethod
+    def _between(least: float, most: float) -> Upper:
+        most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
+        return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
+
+    def reversed(self) -> Grid:
+        return self.mirror
+
+    @cached_property
+    def mirror(self) -> Grid:
+        mirrored = Grid(self.composition.reversed(), self.points)
+        mirrored.__dict__["mirror"] = self
+        return mirrored
+
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        """By the saddle-point approximation where the level is small, so that few laws are needed."""
+        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
+        if level < _SMALL_LEVEL:
+            try:
+                guess = find_level_saddle(self.composition, level, weight).target(weight)
+                return min(max(guess, self.least), self.largest_finite), 0.1 * self.scale
+            except UnresolvedError:
+                pass
+        mean = self.composition.null_mean if weight is NULL_TAIL else self.composition.mean
+        return min(max(mean, self.least), self.largest_finite), self.scale / 2
+
+    def _law(self, k: float, least: float) -> GridLaw:
+        """The composition tilted to the saddle for k right of `least`; near-by k share one, on octaves."""
+        c = least
+        if k > (self.composition.mean if least == 1.0 else self.composition.null_mean):
+            try:
+                distance = find_saddle(self.composition, k, Functional((least,), least), (least, inf)).c - least
+                c = least + 2.0 ** round(log2(distance))
+            except UnresolvedError:
+                c = least
+        points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
+        if (c, self.points) in self._laws:
+            points = self.points
+        if (c, points) not in self._laws:
+            while len(self._laws) >= _MOST_LAWS:
+                self._laws.pop(next(iter(self._laws)))
+            self._laws[c, points] = self._compose(c, points)
+        return self._laws[c, points]
+
+    def rough(self) -> Grid | None:
+        """The same on fewer points."""
+        return Grid(self.composition, _QUICK_POINTS) if self.points > _QUICK_POINTS else None
+
+    def _compose(self, c: float, points: int) -> GridLaw:
+        bounds = self._bounds(c)
+        low, high = self._window(c, bounds)
+        spacing = self._spacing(high - low, points)
+        first = floor(low / spacing)
+        size = 2 ** max(4, ceil(log2(high / spacing - first + 3)))
+        spend(_POINT_COST * size * len(self.composition.parts))
+        cells = [
+            put_on_grid(step, spacing, *ends) for (step, _), ends in zip(self.composition.parts, bounds, strict=True)
+        ]
+        return GridComposition(self.composition, cells, c, spacing, size, first).law()
+
+    def _bounds(self, c: float) -> list[tuple[float, float]]:
+        """The least and the largest loss of every step that matters."""
+        saddle = self.composition.saddle(c)
+        level = exp(max(min(saddle.value - (c - 1) * saddle.slope, 0.0), -600.0) - TINY)
+        return [_range(step, max(level / self.composition.steps, 1e-300)) for step, _ in self.composition.parts]
+
+    def _window(self, c: float, bounds: list[tuple[float, float]]) -> tuple[float, float]:
+        """Its ends: all losses there are, or about all but e^-41 around the tilted mean (Chernoff)."""
+        counts = [count for _, count in self.composition.parts]
+        low, high = (sum(n * ends[side] for n, ends in zip(counts, bounds, strict=True)) for side in (0, 1))
+        saddle = self.composition.saddle(c)
+        if not low <= saddle.slope <= high:  # nor where it is infinite
+            return low, high
+        likely = find_period(
+            self.composition, saddle.slope, saddle, find_rivals(self.composition, saddle, (-inf, inf)), TINY
+        )
+        reach = max(likely if likely > 0 else inf, *(end - start for start, end in bounds))
+        return max(low, saddle.slope - reach), min(high, saddle.slope + reach)
+
+    def _spacing(self, width: float, most: int) -> float:
+        """So fine that the points suffice, and such that the atoms of the most frequent step lie on the grid."""
+        parts = self.composition.parts
+        points = max(min(most, _WORK // len(parts)), _FEWEST_POINTS)
+        wanted = max(width / (0.97 * points - 4), 1e-300)
+        atoms = [(n, step.largest_finite) for step, n in parts if not step.smooth and 0 < step.largest_finite < inf]
+        if not atoms:
+            return wanted
+        atom = max(atoms)[1]
+        if width / atom < _MOST_POINTS:
+            if all(isinstance(step, AtomStep) and step.epsilon in (0.0, atom) for step, _ in parts):
+                return atom  # all losses are on one lattice
+            if len(parts) == 1 and is_atomic(parts[0][0]):
+                wanted = min(wanted, atom)
+        return atom / ceil(atom / wanted * (1 - EPS)) if wanted <= atom else wanted
+
+
+def _range(step: Step, failure: float) -> tuple[float, float]:
+    """Losses of one step that matter: P exceeds the upper end, Q falls below the lower end at most so often."""
+    back = step.reversed()
+    high = step.largest_finite if step.largest_finite < inf else float(step.exceeded(failure))
+    low = back.largest_finite if back.largest_finite < inf else float(back.exceeded(failure))
+    return -low, high

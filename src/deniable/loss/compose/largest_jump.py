@@ -1,0 +1,152 @@
+"""A composition taken apart by its largest jump, so that each part has a saddle where its own losses are.
+
+With M_j the steps' law damped to jumps below some size y_j (damping.py), y_1 < y_2 < ..., a composition of n steps is
+
+    M^n = M_1^n + (M_2^n - M_1^n) + (M_3^n - M_2^n) + ...
+
+and every difference is the positive measure of the runs whose largest jump lies between two sizes (Lemma J1). A
+question about a small probability is answered by the band that can cause it; its relative accuracy is not lost to the
+bulk, where nearly all the mass lies, nor to larger jumps, which e^{cL} would magnify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import exp
+
+import numpy as np
+
+from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.compose.cumulants import EPS, Composition
+from deniable.loss.moments.elementary import log1p
+from deniable.loss.moments.nodes import seen_from
+from deniable.loss.pairs.step import Moments, Step
+
+__all__ = ["bands"]
+
+_FIRST = exp(-6.0)  # expected number of jumps above the first size in many steps, where all of them make a bulk
+_FEW = 1000  # steps, of which each single one may matter: there the first size is exceeded a few times
+_FALL = exp(-12.0)  # by which the expected number falls from one size to the next
+_APART = 4.0  # by which one size exceeds the one before, at least
+_WIDEST = 32.0  # and at most
+_LARGE = 30.0  # from jumps of this size on, the loss grows no faster than the noise
+_LEAST = 1e-12  # jumps below this size are of no account
+_RAREST = 1e-200
+_BULK = 0.005  # about the mass that must be left below the first size
+
+
+def bands(composition: Composition) -> Sequence[Composition]:
+    """The composition's parts, from the one without jumps upwards; empty where jumps do not stand apart."""
+    decays = _decays(composition)
+    if not decays:
+        return []
+    edges = [*decays, 0.0]
+    return [_Damped(_damped(composition, edges[0]))] + [
+        _Band(_damped(composition, above), below) for below, above in pairwise(edges)
+    ]
+
+
+def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
+    return [(step.damped(decay), count) for step, count in composition.parts]
+
+
+def _decays(composition: Composition) -> list[float]:
+    """One over the sizes of jumps that part the bands, from the smallest size upwards."""
+    few = composition.steps < _FEW
+    size = max(_size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST), _LEAST)
+    decays: list[float] = []
+    while size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
+        if decays or exp(-expected) > _BULK:
+            decays.append(1 / size)
+        following = _APART * size
+        while following < _WIDEST * size and _expected(composition, following) > _FALL * expected:
+            following *= 2
+        size = following
+    return decays
+
+
+def _size(composition: Composition, expected: float) -> float:
+    """The jump that is exceeded `expected` times in all steps of the most jumpy part."""
+    return max(step.jump_size(min(expected / count, 0.99)) for step, count in composition.parts)
+
+
+def _expected(composition: Composition, size: float) -> float:
+    """About how many jumps exceed this size."""
+    return sum(count * step.jump_probability(size) for step, count in composition.parts)
+
+
+@dataclass(frozen=True)
+class _Damped(Composition):
+    """A composition without large jumps: some mass is missing."""
+
+    def mass(self, pole: float) -> float:
+        return exp(min(self.saddle(pole).value, 0.0))
+
+    @property
+    def mass_noise(self) -> float:
+        return 4 * EPS * self.steps
+
+    def log_height(self, c: float, omega: Floats) -> Floats:
+        """Validated, not proved: a proved bound would cost several times as many points here (Lemma C4)."""
+        return self.seen_height(c, omega)
+
+    def seen_height(self, c: float, omega: Floats) -> Floats:
+        return seen_from(self.cumulant, c, omega)
+
+
+@dataclass(frozen=True)
+class _Band(_Damped):
+    """What the parts have in excess of the same parts damped by `decay`, in composition."""
+
+    decay: float
+
+    @cached_property
+    def _apart(self) -> list[tuple[Step, Moments | None, int]]:
+        """Every part without its jumps, the jumps, and how often it runs."""
+        return [(step.damped(self.decay), step.jumps(self.decay), count) for step, count in self.parts]
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        below = np.zeros(s.shape, dtype=np.complex128)
+        growth = np.zeros(s.shape, dtype=np.complex128)
+        for step, jumps, count in self._apart:
+            found = step.cumulant(s)
+            below += count * found
+            if jumps is not None:
+                growth += count * _log_one_plus_exp(jumps.cumulant(s) - found)
+        return below + _log_expm1(growth)
+
+    def tilted(self, c: Floats) -> Floats:
+        """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""
+        total, growth = np.zeros((3, c.size)), np.zeros((3, c.size))
+        for step, jumps, count in self._apart:
+            found = step.tilted(c)
+            total += count * found
+            if jumps is not None:
+                growth += count * _log_sum_growth(found, jumps.tilted(c))
+        d, slope, bend = growth
+        with np.errstate(divide="ignore"):
+            share = -1 / np.expm1(-d)  # derivative of log(e^d - 1)
+            value = np.where(d > 1, d + np.log1p(-np.exp(-d)), np.log(np.expm1(np.minimum(d, 1.0))))
+        total += [value, share * slope, share * bend - (share * share - share) * slope**2]
+        return total
+
+
+def _log_sum_growth(base: Floats, added: Floats) -> Floats:
+    """log(1 + e^{added - base}) and its first two derivatives."""
+    distance, apart, excess = added - base
+    value = np.logaddexp(0.0, distance)
+    share = np.exp(distance - value)
+    return np.array([value, share * apart, share * excess + share * (1 - share) * apart**2])
+
+
+def _log_one_plus_exp(x: Complexes) -> Complexes:
+    big = x.real > 40
+    return np.asarray(np.where(big, x, log1p(np.exp(np.where(big, 0.0, x)))))
+
+
+def _log_expm1(x: Complexes) -> Complexes:
+    big = x.real > 30
+    return np.asarray(np.where(big, x, np.log(np.expm1(np.where(big, 1.0, x)))))

@@ -1,0 +1,201 @@
+"""Nodes for the moments of a loss that is an analytic function of noise: a trapezoidal rule above the real axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, inf, log, pi
+
+import numpy as np
+
+from deniable.effort import UnresolvedError, spend
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.moments.nodes import (
+    BULK_NATS,
+    NEGLIGIBLE_NATS,
+    SUNK_NATS,
+    Nodes,
+    is_coarse,
+    is_inside,
+    log_fall,
+    log_sums,
+    tilted_moments,
+    tilted_sums,
+)
+
+__all__ = ["Rule"]
+
+_MOST_FIXED = 2**13
+_FINEST = 2**14
+_CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
+_STRIP_NATS = 37.0  # the trapezoidal rule errs by at most e^-37 = 8.5e-17 of a moment (Lemma C5)
+_HEIGHTS_LIFTS = np.array([1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 7 / 4])  # of lines above the axis
+_STRIPS = ((0.75, 4, 8), (0.5, 5, 7))  # half-width in lifts around the line at one lift, places of both edges
+_LOWER_LINES = 7  # the lowest lines, on which sums of moduli are exact to about 1e-13
+_MODULI_SLACK = 1e-12  # nats granted to them (Lemma C4)
+
+
+Function = Callable[[Numbers], Numbers]
+
+
+@dataclass
+class Rule:
+    """Nodes for the moments E[e^{sL(X)}], X having an analytic density on `reach`, `missing` of whose mass is missing.
+
+    A trapezoidal rule, which converges exponentially here: its spacing follows from the integrand's size on both edges
+    of a strip (Lemma C5), not from trials. Off the real axis of s the nodes are lifted by i * `lift`: the integral is
+    the same, but there e^{i omega L} decays where L is steep instead of oscillating, so a few hundred nodes serve every
+    frequency.
+    """
+
+    loss: Function
+    log_density: Function
+    reach: tuple[float, float]
+    lift: float
+    missing: float | None = 0.0
+    _latest: tuple[float, float, Nodes] | None = None
+
+    def nodes(self, s: Complexes) -> Nodes:
+        """For points on one vertical line; those found last serve the same line up to the same frequency."""
+        c, fastest = float(s[0].real), float(s.imag.max())
+        if self._latest is None or self._latest[0] != c or not 0 < fastest <= self._latest[1]:
+            self._latest = c, *self._nodes_at(c, fastest)
+        return self._latest[2]
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """ln of a bound on (|Im s| / omega)^share |E[e^{sL}]| for Re s = c and all |Im s| >= omega (Lemma C4)."""
+        real, imag, logs = (part[:_LOWER_LINES] for part in self._above_axis)
+        spend(omega.size * logs.size // 2)  # real ones
+        falls = log_fall(np.multiply.outer(omega, imag), share)
+        return np.asarray(log_sums(logs + c * real + falls).min(axis=-1) + _MODULI_SLACK)
+
+    def tilted(self, c: Floats) -> Floats:
+        """K, K' and K'' at every real c, by fixed nodes (Lemma C5) where every second one of them gives the same."""
+        nodes = self._axis
+        spend(c.size * nodes.losses.size)
+        peaks = nodes.log_weights + np.multiply.outer(c, nodes.losses)
+        tops = peaks.max(axis=1)
+        terms = np.exp(peaks - tops[:, None])
+        found = tilted_sums(nodes, c, tops, terms)
+        inside = is_inside(peaks, tops)
+        for place in np.flatnonzero(inside & (is_coarse(terms) | self._coarse_mass)):
+            found[:, place] = self._resolved(c[place])
+        return np.where(inside, found, np.inf)
+
+    def _resolved(self, c: float) -> Floats:
+        """The same at one c by nodes of its own; inf where there are none."""
+        try:
+            return tilted_moments(self._settled(c, 0.0), np.array([c]))[:, 0]
+        except UnresolvedError:
+            return np.full(3, np.inf)
+
+    @cached_property
+    def _axis(self) -> Nodes:
+        return self._between(*self.reach, self._axis_count, 0.0)
+
+    @cached_property
+    def _coarse_mass(self) -> bool:
+        """Whether the fixed nodes do not resolve the density itself, on which differences from 1 rely."""
+        return self.missing is not None and bool(is_coarse(np.exp(self._axis.log_weights)))
+
+    @property
+    def _axis_count(self) -> int:
+        """Intervals between fixed nodes on the real axis: five a lift."""
+        low, high = self.reach
+        return min(2 * ceil((high - low) / (0.4 * self.lift)), _MOST_FIXED)
+
+    @property
+    def _axis_spacing(self) -> float:
+        return (self.reach[1] - self.reach[0]) / self._axis_count
+
+    @cached_property
+    def _above_axis(self) -> tuple[Floats, Floats, Floats]:
+        """Losses (real and imaginary parts) and logarithms of |weights| on lines above the axis, one row a line."""
+        spend(8 * _HEIGHTS_LIFTS.size * self._axis_count)
+        x = np.linspace(*self.reach, 1 + self._axis_count) + 1j * self.lift * _HEIGHTS_LIFTS[:, None]
+        losses = self.loss(x)
+        return losses.real, losses.imag, self.log_density(x).real + log(self._axis_spacing)
+
+    def _between(self, low: float, high: float, count: int, lift: complex) -> Nodes:
+        spend(8 * count)
+        x = low + (high - low) / count * np.arange(count + 1) + lift
+        return Nodes(self.loss(x), self.log_density(x) + np.log((high - low) / count), self.missing)
+
+    def _nodes_at(self, c: float, fastest: float) -> tuple[float, Nodes]:
+        """Up to which frequency, and lifted nodes for Re s = c: any (Lemma C5) unless that takes too many."""
+        low, high, peak = self._range(c)
+        spacing = self._spacing(c, peak)
+        if self._near_one(peak):  # then the mass itself is summed, too
+            spacing = min(spacing, self._spacing(0.0, float(self._axis.log_weights.max())))
+        count = max(32, ceil((high - low) / spacing))
+        if count > _FINEST:
+            return fastest, self._settled(c, fastest)
+        return inf, self._between(low, high, count, 1j * self.lift)
+
+    def _spacing(self, c: float, peak: float) -> float:
+        """The widest at which the rule errs by at most e^-37 of a moment that is at least e^peak (Lemma C5)."""
+        real, _, logs = self._above_axis
+        sizes = log_sums(logs + c * real)
+        if sizes[_LOWER_LINES - 1] > peak + BULK_NATS:
+            raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
+        nats = [_STRIP_NATS + max(float(np.logaddexp(sizes[low], sizes[high])) - peak, 0.0) for _, low, high in _STRIPS]
+        return max(2 * pi * self.lift * width / needed for (width, _, _), needed in zip(_STRIPS, nats, strict=True))
+
+    def _settled(self, c: float, fastest: float) -> Nodes:
+        """Nodes doubled in number until the moments at a few points of the line stand still: validated, not proved."""
+        low, high, peak = self._range(c)
+        probes = c + 1j * fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.array([c])
+        if self._near_one(peak):
+            probes = np.append(probes, 0.0)
+        # a single moment is cheap, and hardly ever settled with fewer
+        count, lift = max(32 if fastest else 128, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
+        nodes = self._between(low, high, count, lift)
+        sums = _probed(nodes, probes, peak)
+        while 2 * count <= _FINEST:
+            half = (high - low) / (2 * count)
+            between = self._between(low + half, high - half, count - 1, lift)
+            more = _probed(between, probes, peak)
+            nodes, count = _interleaved(nodes, between), 2 * count
+            if np.abs(more - sums).max() <= 2 * _CLOSE * abs(more[0]):
+                return nodes
+            sums = (sums + more) / 2
+        raise UnresolvedError(f"more than {_FINEST} nodes needed at frequency {fastest:g}")
+
+    def _near_one(self, peak: float) -> bool:
+        """Whether the moment will be summed as a difference from 1, which needs all of Q as well."""
+        return self.missing is not None and -2 * SUNK_NATS < peak < 2 * BULK_NATS  # for whatever nodes it will be
+
+    def _range(self, c: float) -> tuple[float, float, float]:
+        """Where the moment at c comes from, and the logarithm of its largest term."""
+        log_density = self._axis.log_weights
+        height = log_density + c * self._axis.losses
+        peak = float(height.max())
+        if not is_inside(height, height.max()):
+            raise UnresolvedError("the moment is infinite, or comes from the ends of the range")
+        if self._near_one(peak):
+            height = np.maximum(height, log_density)
+        kept = np.flatnonzero(height >= height.max() - NEGLIGIBLE_NATS)
+        low = self.reach[0]
+        return low + self._axis_spacing * float(kept[0]) - 0.5, low + self._axis_spacing * float(kept[-1]) + 0.5, peak
+
+
+def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:
+    """e^{-peak} times the moments at every s."""
+    spend(s.size * nodes.losses.size)
+    exponents = nodes.log_weights - peak + np.multiply.outer(s, nodes.losses)
+    if not exponents.real.max() < BULK_NATS:
+        raise UnresolvedError(f"the moment at {s[0].real:g} has a narrow peak")
+    return np.asarray(np.exp(exponents).sum(axis=1))
+
+
+def _interleaved(nodes: Nodes, between: Nodes) -> Nodes:
+    """Both together, each node half as heavy."""
+    losses, log_weights = (_merged(a, b) for a, b in zip(nodes[:2], between[:2], strict=True))
+    return Nodes(losses, log_weights - log(2), nodes.missing)
+
+
+def _merged(even: Numbers, odd: Numbers) -> Numbers:
+    both = np.empty_like(even, shape=even.size + odd.size)
+    both[::2], both[1::2] = even, odd
+    return both

@@ -1,0 +1,1 @@
+"""One run of one mechanism: its dominating pair, one file a family."""

@@ -1,0 +1,146 @@
+"""The contract between a release and its scores.
+
+A release is known here by its *dominating pair*: two distributions, P for the data with the person and Q for the
+data without, that are at least as easy to tell apart as any neighbouring data sets. Its privacy loss is
+L = ln dP/dQ. Everything a person can be told follows from three functions of L, each given on the safe side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import inf, isfinite, nextafter
+
+from deniable.search import falls_to, surely_above
+from deniable.upper import Upper
+
+__all__ = ["PRECISION", "Pair"]
+
+PRECISION = 1e-13  # relative, of a search
+_ROUNDOFF = 1e-14
+
+
+class Pair(ABC):
+    """A dominating pair (P, Q) seen through its privacy loss L = ln dP/dQ."""
+
+    method: str = "closed form"
+
+    @abstractmethod
+    def hockey_stick(self, k: float) -> Upper:
+        """sup over events of P(event) - e^k Q(event), for any real k."""
+
+    def rough_stick(self, k: float, negligible: float) -> Upper:
+        """The hockey-stick divergence, with any error where it is below `negligible`."""
+        return self.hockey_stick(k)
+
+    @abstractmethod
+    def tail(self, t: float) -> Upper:
+        """P(L > t)."""
+
+    @abstractmethod
+    def null_tail(self, t: float) -> Upper:
+        """Q(L > t)."""
+
+    @abstractmethod
+    def reversed(self) -> Pair:
+        """The pair (Q, P)."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest value that L can take (inf where there is none)."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """A positive number of the size of L's spread: where searches begin."""
+
+    @property
+    @abstractmethod
+    def escape(self) -> float:
+        """P(L = inf): mass where Q cannot have produced the output."""
+
+    @property
+    def most_variation(self) -> float:
+        """A quick upper bound on the total variation between P and Q."""
+        return 1.0
+
+    @property
+    def jump_test(self) -> tuple[float, float]:
+        """False positive rate, at most, and true positive rate, at least, of one attack that is known at no cost."""
+        return 0.0, self.escape
+
+    def jump_test_near(self, fpr: float) -> tuple[float, float]:
+        """The same of another such attack, whose rate is about `fpr`."""
+        return self.jump_test
+
+    @property
+    def stands_apart(self) -> bool:
+        """Whether that attack is nearly the best of all."""
+        return False
+
+    def rough(self) -> Pair | None:
+        """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
+        return None
+
+    def ceiling(self, k: float) -> float:
+        """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
+        return self.escape if k >= self.largest else 1.0
+
+    def enough(self, delta: float) -> Upper:
+        """Smallest k >= 0 with hockey_stick(k) <= delta, where hockey_stick(0) > delta."""
+        if self.escape > delta:
+            return self._never(delta)
+        return self._fall(self.hockey_stick, delta, floor=0.0)
+
+    def exceeded(self, failure: float) -> Upper:
+        """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
+        return self._never(failure) if self.escape > failure else self._where(self.tail, failure)
+
+    def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
+        """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate.
+
+        `hint` is where a similar release has it: the search begins there.
+        """
+        return self._where(self.null_tail, failure, hint=hint)
+
+    def _never(self, level: float) -> Upper:
+        """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
+        return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
+
+    def _where(
+        self, tail: Callable[[float], Upper], failure: float, precision: float = PRECISION, hint: float | None = None
+    ) -> Upper:
+        floor = nextafter(self.least, -inf)
+        if tail(floor) <= failure:
+            return Upper(-inf)
+        return self._fall(tail, failure, floor, precision, hint)
+
+    def _fall(
+        self,
+        functional: Callable[[float], Upper],
+        level: float,
+        floor: float,
+        precision: float = PRECISION,
+        hint: float | None = None,
+    ) -> Upper:
+        """Where a falling functional reaches `level`, from the safe side, with an error that reaches the other one."""
+        start = self.near(functional, level) if hint is None else (hint, 0.02 * abs(hint) + 1e-6)
+        found = falls_to(functional, level, start, floor=floor, precision=precision)
+        value = min(found, self.largest)
+        least = surely_above(functional, level, value, floor, 4 * precision) if isfinite(value) else -inf
+        return Upper.between(least, value)
+
+    @property
+    def least(self) -> float:
+        """The least finite value that L can take (-inf where there is none)."""
+        return -self.reversed().largest_finite
+
+    @property
+    def largest_finite(self) -> float:
+        """The largest value of L apart from inf at an atom."""
+        return self.largest
+
+    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+        """Where to begin looking for the point at which a functional falls to `level`, and how far to step."""
+        return 0.0, self.scale

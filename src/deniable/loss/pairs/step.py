@@ -1,0 +1,127 @@
+"""One run of one mechanism: its dominating pair in closed form.
+
+Every step knows, for whole arrays at once, the hockey-stick divergence, both tails of its loss, and its
+cumulant function log E_Q[e^{sL}] for complex s, from which compositions are made (loss.compose).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import nan
+from typing import Protocol
+
+import numpy as np
+
+from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.pairs.pair import Pair
+from deniable.upper import Upper, upper
+
+__all__ = ["ROUNDOFF", "Moments", "Step"]
+
+ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+
+
+class Moments(Protocol):
+    """A measure of losses, known by the logarithm of its moments."""
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        """log of the integral of e^{sL} for complex s on one vertical line (equal real parts)."""
+
+    def tilted(self, c: Floats) -> Floats:
+        """The same and its first two derivatives (rows) at every real c; inf where they cannot be had."""
+
+
+class Step(Pair):
+    """A pair whose functionals are elementary; `smooth` tells that its characteristic function dies out."""
+
+    smooth: bool = False
+    centres: tuple[float, float] = (nan, nan)
+    """The loss around which the law is rough, on any scale, while elsewhere it is smooth on the scale of the distance:
+    two guesses, for rare jumps and for many. NaN where there is no such single loss."""
+
+    @abstractmethod
+    def sticks(self, k: Floats) -> Floats:
+        """Hockey-stick divergence at every k."""
+
+    slip: float = 0.0
+    """Relative round-off of the losses themselves."""
+
+    @abstractmethod
+    def tails(self, t: Floats) -> Floats:
+        """P(L > t) at every t."""
+
+    @abstractmethod
+    def null_tails(self, t: Floats) -> Floats:
+        """Q(L > t) at every t."""
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        """ln Q(L > t) at every t, also where it underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.null_tails(t)))
+
+    @abstractmethod
+    def cumulant(self, s: Complexes) -> Complexes:
+        """log E_Q[e^{sL}; L finite] for complex s on one vertical line (equal real parts)."""
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """ln of a bound on |E_Q[e^{sL}]| at Re s = c and all |Im s| >= omega, however often atoms make it come back.
+
+        Of a smooth step on (|Im s| / omega)^share times that (Lemma C4).
+        """
+        return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
+
+    presence: float = 1.0
+    """Probability that the person takes part."""
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        """Gaussian noise on a sample of the same kind."""
+        raise TypeError(f"{type(self).__name__} is not sampled")
+
+    def damped(self, decay: float) -> Step:
+        """The same step, each outcome's mass times e^{-(decay * jump)^8}: without rare large losses (Lemma J1)."""
+        return self
+
+    def jumps(self, decay: float) -> Moments | None:
+        """What damping this step by `decay` takes away; None where it has no rare large losses."""
+        return None
+
+    def jump_size(self, probability: float) -> float:
+        """About the jump that is exceeded with this probability (0: there are none)."""
+        return 0.0
+
+    def jump_probability(self, size: float) -> float:
+        """About how probable a larger jump is."""
+        return 0.0
+
+    def tilted(self, c: Floats) -> Floats:
+        """The cumulant function and its first two derivatives (rows) at every real c, here by complex differences."""
+        width = 0.02 / self.scale
+        around = 1j * width * np.array([0.0, 1e-7, 1.0])
+        at, close, near = np.array([self.cumulant(point + around) for point in c]).T
+        return np.array([at.real, close.imag / (1e-7 * width), 2 * (at.real - near.real) / width**2])
+
+    @property
+    def escape(self) -> float:
+        return 0.0
+
+    def reversed(self) -> Step:
+        return self  # symmetric unless a subclass says otherwise
+
+    @property
+    def variation(self) -> float:
+        """Total variation: the divergence at 0."""
+        return float(self.hockey_stick(0.0))
+
+    def hockey_stick(self, k: float) -> Upper:
+        slip = self.slip * abs(k)
+        value = float(self.sticks(np.array([k]))[0])
+        tail, before = self.tails(np.array([k, k - slip])).tolist()
+        return upper(value, ROUNDOFF * min(1.0, tail) + slip * min(1.0, before), high=1.0)
+
+    def tail(self, t: float) -> Upper:
+        value = float(self.tails(np.array([t]))[0])
+        return upper(value, ROUNDOFF * value, high=1.0)
+
+    def null_tail(self, t: float) -> Upper:
+        value = float(self.null_tails(np.array([t]))[0])
+        return upper(value, ROUNDOFF * value, high=1.0)

@@ -1,0 +1,238 @@
+"""One run on a Poisson sample, `replace`: what is known of the output where the sampled record is left out.
+
+- `SubsampledReplaceSum`: Gaussian noise on a sum of clipped vectors (DP-SGD). A record that is left out contributes 0,
+  half-way between a record and its opposite.
+- `SubsampledReplace`: any query, of which nothing is known.
+
+Guarantee of the latter. With and without the sampled record, and with the record that replaces it, the output is P0,
+R0 or Q0, any two as hard to tell apart as the base mechanism says: leaving a record out may look like any other
+record's presence (a count, where the other record counts nothing, attains it). The releases are (1 - rate) R0 +
+rate P0 and (1 - rate) R0 + rate Q0; by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Theorem 2) their
+divergence at k >= 0 is at most that of `SubsampledRemove`, and for k < 0 the same holds with the records exchanged.
+Both halves together are again the divergences of one pair: losses above 0 as in `SubsampledRemove`, losses below 0
+their mirror image, the rest at 0. At rate 1 it is the base pair, and a smaller rate never raises it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, log, log1p
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import log_ndtr, ndtr
+
+from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.moments.damping import Jumps, NoiseLaw
+from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.moments.laplace_density import mirrored, sampled_density
+from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
+from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.noise import FARTHEST_SIGMAS, jump_probability, jump_size, lift, log_normal
+from deniable.loss.pairs.step import Moments, Step
+from deniable.loss.pairs.subsampled import SubsampledRemove
+
+__all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
+
+_MOST_PANELS = 256
+_FARTHEST_LOSS = 1e200
+
+
+def subsample_replace(base: AtomStep | LaplaceStep | GaussianStep, rate: float) -> Step:
+    """The sampled step of a symmetric base: atoms and what is hidden remain so; a density is `SubsampledReplace`."""
+    if not isinstance(base, AtomStep):
+        return SubsampledReplace(base, rate)
+    up, hidden = (1 - rate) * base.down + rate * base.up, rate * base.hidden
+    loss = float(log_mixture(rate, np.array([base.epsilon]))[0])
+    return AtomStep(loss, up, max(0.0, 1 - up - base.down - hidden), base.down, hidden)
+
+
+@dataclass(frozen=True)
+class SubsampledReplace(Step):
+    """Noise on a Poisson sample: both halves of `SubsampledRemove` and its mirror image, with an atom at 0."""
+
+    base: LaplaceStep | GaussianStep
+    rate: float
+
+    @cached_property
+    def _half(self) -> SubsampledRemove:
+        return SubsampledRemove(self.base, self.rate)
+
+    def sticks(self, k: Floats) -> Floats:
+        above, below = self._half.sticks(np.abs(k)), np.minimum(k, 0.0)
+        return np.asarray(np.exp(below) * above - np.expm1(below))
+
+    def tails(self, t: Floats) -> Floats:
+        return np.where(t >= 0, self._half.tails(np.abs(t)), 1 - self._half.null_tails(_just_below(-t)))
+
+    def null_tails(self, t: Floats) -> Floats:
+        return np.where(t >= 0, self._half.null_tails(np.abs(t)), 1 - self._half.tails(_just_below(-t)))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            below = np.log(1 - self._half.tails(_just_below(-t)))
+        return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(self._nodes(s), s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return tilted_moments(self._nodes(c), c)
+
+    def _nodes(self, s: Numbers) -> Nodes:
+        """Losses above 0, their mirror image, and what is left at 0."""
+        losses, weights = self._half_nodes(s)
+        still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
+        halves = [(losses, weights), mirrored(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
+        joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
+        return Nodes(joined[0], joined[1])
+
+    def _half_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
+        """Of the losses above 0: the atom at a Laplace law's end and nodes for its density, or a Gaussian's half."""
+        if isinstance(self.base, GaussianStep):
+            base, log_null = _gaussian_half(self.base.mu)
+            return log_mixture(self.rate, base), log_null
+        end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
+        between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
+        return np.concatenate([end, between]), np.concatenate([heavy, log_weights])
+
+    @property
+    def largest(self) -> float:
+        return self._half.largest
+
+    @property
+    def scale(self) -> float:
+        return self._half.scale
+
+
+def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
+    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, panel by panel."""
+    nodes, weights = leggauss(16)
+    low, high = mu / 2, mu + FARTHEST_SIGMAS
+    edges = np.linspace(low, high, min(max(32, int(high - low)), _MOST_PANELS) + 1)
+    half = np.diff(edges)[:, None] / 2
+    x, w = (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+    return mu * x - mu * mu / 2, np.log(w / np.sqrt(2 * np.pi)) - x**2 / 2
+
+
+def _just_below(t: Floats) -> Floats:
+    return np.nextafter(np.minimum(np.abs(t), _FARTHEST_LOSS), -np.inf)
+
+
+@dataclass(frozen=True)
+class SubsampledReplaceSum(Step):
+    """Gaussian, `replace`: (1-rate) N(0) + rate N(mu/2) against (1-rate) N(0) + rate N(-mu/2), unit variance.
+
+    The two records pull the sum in opposite directions, each by half the sensitivity; the pair is symmetric
+    (Lebeda, Regehr, Kamath, Steinke 2024).
+    """
+
+    mu: float
+    rate: float
+    decay: float = 0.0
+    smooth = True
+    centres = 0.0, 0.0
+
+    def _loss(self, x: Numbers) -> Numbers:
+        return self._log_mix(x) - self._log_mix(-x)
+
+    def _log_mix(self, x: Numbers) -> Numbers:
+        return log_mixture(self.rate, self.mu * x / 2 - self.mu**2 / 8)
+
+    def _threshold(self, k: Floats) -> Floats:
+        """Where the loss equals k: the positive root u = e^{mu x/2} of A u^2 - B u - e^k A = 0."""
+        half = np.clip(k, -1400.0, 1400.0) / 2  # L is odd in x: solve with sinh so that neither sign cancels
+        log_ratio = log1p(-self.rate) - log(self.rate) + self.mu**2 / 8
+        return (half + _asinh_of_scaled_sinh(half, log_ratio)) * 2 / self.mu
+
+    def sticks(self, k: Floats) -> Floats:
+        x = self._threshold(k)
+        with np.errstate(over="ignore"):
+            growth = np.exp(np.minimum(k, 700.0))
+        shared = (1 - self.rate) * -np.expm1(np.minimum(k, 700.0)) * ndtr(-x)
+        own = self.rate * (ndtr(self.mu / 2 - x) - growth * ndtr(-self.mu / 2 - x))
+        return np.asarray(np.clip(shared + own, 0.0, 1.0))
+
+    def tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(self.mu / 2 - x))
+
+    def null_tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        return np.asarray((1 - self.rate) * ndtr(-x) + self.rate * ndtr(-self.mu / 2 - x))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        x = self._threshold(t)
+        still, moved = log1p(-self.rate) + log_ndtr(-x), log(self.rate) + log_ndtr(-self.mu / 2 - x)
+        return np.asarray(np.logaddexp(still, moved))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return self._law.cumulant(s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return self._law.tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self._law.envelope(c, omega, share)
+
+    def damped(self, decay: float) -> Step:
+        return replace(self, decay=decay)
+
+    def jumps(self, decay: float) -> Moments | None:
+        return Jumps(self._law, decay)
+
+    def jump_size(self, probability: float) -> float:
+        return jump_size(probability / 2, self.mu / 2, self.rate)
+
+    def jump_probability(self, size: float) -> float:
+        return 2 * jump_probability(size, self.mu / 2, self.rate)
+
+    @cached_property
+    def _law(self) -> NoiseLaw:
+        """A jump is what either record's part in the mixture is worth."""
+        mu, end = self.mu, FARTHEST_SIGMAS + self.mu
+        return NoiseLaw(
+            loss=self._loss,
+            log_density=lambda x: log_normal(x) + self._log_mix(-x),
+            log_jump=lambda x: _log_cosh(mu * x / 2) + (log(2 * self.rate) - mu * mu / 8),
+            reach=(-end, end),
+            lift=lift(mu),
+            decay=self.decay,
+        )
+
+    @property
+    def presence(self) -> float:  # type: ignore[override]
+        return self.rate
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return SubsampledReplaceSum(mu, presence)
+
+    @property
+    def variation(self) -> float:
+        return self.rate * GaussianStep(self.mu).variation
+
+    @property
+    def largest(self) -> float:
+        return inf
+
+    @property
+    def scale(self) -> float:
+        return max(self.rate * self.mu, 1e-12)
+
+
+def _log_cosh(x: Numbers) -> Numbers:
+    size = np.where(x.real < 0, -x, x)
+    return np.asarray(size + np.log((1 + np.exp(-2 * size)) / 2))
+
+
+def _asinh_of_scaled_sinh(half: Floats, log_ratio: float) -> Floats:
+    """asinh(e^{log_ratio} sinh(half)) without overflow."""
+    size = np.abs(half)
+    log_sinh = size + np.log(-np.expm1(-2 * np.maximum(size, 1e-300))) - log(2)
+    log_y = log_ratio + log_sinh
+    with np.errstate(over="ignore"):
+        moderate = np.arcsinh(np.exp(np.minimum(log_y, 300.0)))
+    return np.asarray(np.sign(half) * np.where(log_y > 300.0, log_y + log(2), moderate))

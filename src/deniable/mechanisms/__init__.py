@@ -1,0 +1,45 @@
+"""What a release does, as frozen data without mathematics.
+
+A mechanism is a description that every analysis (exact loss, named bound, training engine) can read:
+
+    Gaussian(noise=1.0).subsampled(0.01).composed(1000)
+    compose(phase_one, phase_two, Laplace(scale=2.0))
+
+Noise is always relative to the sensitivity: ``noise = sigma / sensitivity`` and ``scale = b / sensitivity``.
+With clipping norm C the sensitivity is C for `add-remove` and `zero-out` neighbours and 2C for `replace`
+(see `Adjacency`), so the same description serves all of them.
+"""
+
+from __future__ import annotations
+
+from deniable.mechanisms.adjacency import Adjacency, named_adjacency
+from deniable.mechanisms.compositions import Composed, compose
+from deniable.mechanisms.dp_sgd import Training
+from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.releases import (
+    ApproximateDP,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    Pixelization,
+    RandomizedResponse,
+    TotalVariation,
+)
+from deniable.mechanisms.samplings import Subsampled
+
+__all__ = [
+    "Adjacency",
+    "ApproximateDP",
+    "Composed",
+    "Gaussian",
+    "GaussianDP",
+    "Laplace",
+    "Mechanism",
+    "Pixelization",
+    "RandomizedResponse",
+    "Subsampled",
+    "TotalVariation",
+    "Training",
+    "compose",
+    "named_adjacency",
+]

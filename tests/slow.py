@@ -31,6 +31,7 @@ SLOW = (
     "cli/test_serve_command.py",
     "comparison/",
     "engines/test_local.py",
+    "engines/test_ray.py",
     "experiments/",
     "hunt/",
     "report/",

@@ -14,14 +14,15 @@ from msgspec import structs
 from typer.core import TyperCommand
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
-from deniable.engines import Local
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
     from deniable.campaigns.setup import Ground
+    from deniable.engines import Engine
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
     from deniable.store import Store
@@ -62,6 +63,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(engine_options(CAMPAIGN), before="out")
 @options.taking(options.promise_options(AUDITED), before="delta")
 def audit(
     context: typer.Context,
@@ -126,7 +128,6 @@ def audit(
     ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
@@ -139,7 +140,7 @@ def audit(
         bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
     ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
-    **promise: Text,
+    **others: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
     from deniable.results.audit_result import ExposureResult
@@ -155,8 +156,11 @@ def audit(
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
         shown = Exposed(Path(out or "."), show_records) if exposure else None
+        engine = read_engine(texts)
         result = (
-            _exposure_alone(arguments, out, resume, show_records) if only else _campaign(arguments, out, resume, shown)
+            _exposure_alone(arguments, out, resume, show_records)
+            if only
+            else _campaign(arguments, engine, out, resume, shown)
         )
         unwritten = None if isinstance(result, ExposureResult) else write_report(result, out)
     if json:
@@ -196,19 +200,21 @@ class Exposed(NamedTuple):
     show_records: bool
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> AuditResult:
+def _campaign(
+    arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool, exposed: Exposed | None
+) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, store, exposed)
+        return _played(arguments, engine, store, exposed)
 
 
-def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> AuditResult:
+def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
-    engine = Local(arguments.pop("processes", None))
+    arguments.pop("processes", None)
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.audit import run
         from deniable.campaigns.campaign import Plan

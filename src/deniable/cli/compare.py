@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
-from deniable.engines import Local
 from deniable.formatting import at_least, at_most, short
 
 if TYPE_CHECKING:
+    from deniable.engines import Engine
     from deniable.results.compare_result import CompareResult, LevelResult
     from deniable.results.shared import Spread
 
@@ -32,6 +33,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(engine_options(CAMPAIGN), before="out")
 def compare(
     context: typer.Context,
     data: Annotated[
@@ -66,18 +68,18 @@ def compare(
     repeats: Annotated[Text, option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
         Text,
         option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    **engine: Text,
 ) -> None:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left."""
     with refusals("compare"):
         arguments = _arguments(context.params)
-        document = _compared(arguments, out, resume)
+        document = _compared(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -101,13 +103,13 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> CompareResult:
+def _compared(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
 
     running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
-    engine = Local(arguments.pop("processes", None))
+    arguments.pop("processes", None)
     told = kept_told(out, unit="trainings")
     with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import Plan, run

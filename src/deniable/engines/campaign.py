@@ -41,8 +41,8 @@ class Keeper(Protocol):
     def load(self, number: int) -> dict[str, NDArray[Any]]:
         """The arrays of one."""
 
-    def save(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep one more."""
+    def save(self, number: int, arrays: Mapping[str, NDArray[Any]], at_once: bool) -> None:
+        """Keep one more; if not `at_once`, it need not be on the disk before the next."""
 
 
 def play_missing(
@@ -92,7 +92,7 @@ class _Finished(Generic[T]):
         if self._keeper is None:
             self._results[number] = result
         else:
-            self._keeper.save(number, arrays_of(result))
+            self._keeper.save(number, arrays_of(result), at_once=False)
         self.numbers.add(number)
 
     def load(self, number: int) -> T:

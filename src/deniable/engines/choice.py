@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from deniable.checks import one_of
+from deniable.engines.cluster import Ray
 from deniable.engines.local import Local
 from deniable.engines.protocol import Engine
 
-__all__ = ["choose_engine"]
+__all__ = ["ENGINES", "choose_engine"]
 
-_NAMES = ("local",)
+ENGINES = ("local", "ray")
 
 
 def choose_engine(engine: Engine | str = "local", processes: int | None = None) -> Engine:
-    """An engine as it is, or the one of that name; `processes` are the local one's workers."""
+    """An engine as it is, or the one of that name; `processes` are the workers on this machine."""
     if isinstance(engine, str):
-        one_of("engine", engine, _NAMES)
-        return Local(processes)
+        one_of("engine", engine, ENGINES)
+        return Local(processes) if engine == "local" else Ray(processes=processes)
     if processes is not None:
-        raise ValueError("processes is about the local engine: leave it out, or give engine=Local(processes)")
+        raise ValueError("processes is about an engine that is named: leave it out, or give engine=Local(processes)")
     return engine

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from deniable.checks import whole
 from deniable.engines.processes import Workers
-from deniable.engines.protocol import Finished, Work
+from deniable.engines.protocol import EngineError, Finished, Work, pack
 
 __all__ = ["Local"]
 
@@ -51,7 +51,7 @@ class Local:
 
 def _spawned(work: Work[T], first: list[int], rest: Iterator[int]) -> Finished[T]:
     context, most = Workers(), _BLOCKS_A_WORKER * len(first)
-    pool = ProcessPoolExecutor(len(first), context, initializer=_prepare, initargs=(_packed(work),))
+    pool = ProcessPoolExecutor(len(first), context, initializer=_prepare, initargs=(pack(work),))
     try:
         running = {pool.submit(_play, number): number for number in (*first, *islice(rest, most - len(first)))}
         while running:
@@ -66,21 +66,11 @@ def _spawned(work: Work[T], first: list[int], rest: Iterator[int]) -> Finished[T
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _packed(work: Work[Any]) -> bytes:
-    try:
-        return pickle.dumps(work)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
-            "functions (a trainer, a model, a loss) must be importable for worker processes: define them at the top "
-            f"level of a module, or use processes=1 ({error})"
-        ) from error
-
-
 def _result(future: Future[T]) -> T:
     try:
         return future.result()
     except BrokenProcessPool as error:
-        raise RuntimeError(
+        raise EngineError(
             "a worker process died, most likely for lack of memory: take fewer processes, fewer records or a smaller "
             "model"
         ) from error

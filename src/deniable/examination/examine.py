@@ -387,11 +387,11 @@ class _Kept:
         """The arrays of one."""
         return self._trials[number]
 
-    def save(self, number: int, arrays: Mapping[str, Any]) -> None:
+    def save(self, number: int, arrays: Mapping[str, Any], at_once: bool) -> None:
         """Add one."""
         self._trials[number] = dict(arrays)
         if self._store is not None:
-            self._store.save(number, arrays)
+            self._store.save(number, arrays, at_once)
 
 
 def _settled(

@@ -73,7 +73,7 @@ def _judged(report: Report, game: Verdict | None) -> Verdict:
     passed = sum(test.checked for test in report.tests)
     noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
     text = " ".join([f"All {passed} diagnostics that apply pass; {noise}. {game.text}", *unseen])
-    return Verdict("consistent", text, game.closeness)
+    return Verdict("cannot judge" if game.exceeded_too_often else "consistent", text, game.closeness)
 
 
 def _word(report: Report, violated: bool) -> Name:

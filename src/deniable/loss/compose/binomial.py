@@ -10,7 +10,6 @@ log-concave) and is in the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, floor, inf, lgamma, log, log1p, pi, sqrt
@@ -19,6 +18,7 @@ import numpy as np
 
 from deniable.loss.arrays import Floats
 from deniable.loss.compose.binomial_terms import BinomialLaw, Terms
+from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
@@ -217,10 +217,10 @@ class Binomial(Pair):
         share = self._law.mean / self.count
         return max(apart * sqrt(self.count * share * (1 - share)), apart, 1e-12)
 
-    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
         """Where one Gaussian release of the same spread has it: sums of many small losses are nearly Gaussian."""
         mean, spread = float(self.losses(np.array([self._law.mean]))[0]), self.scale
-        if functional.__name__ != "hockey_stick" or not _RAREST < level < 0.5 or self.count < _MANY:
+        if functional is not STICK or not _RAREST < level < 0.5 or self.count < _MANY:
             return mean, spread / 4
         return float(GaussianStep(spread).enough(level)), 1e-3 * spread
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from deniable.loss.arrays import Floats
 from deniable.loss.compose.cumulants import Composition
+from deniable.loss.functionals import Functional
 
 __all__ = ["Chernoff"]
 
@@ -25,15 +26,12 @@ class Chernoff:
         points, cumulants = self._right if right else self._left
         return float((cumulants - (points - shift) * k).min())  # Lemma C2
 
-    def ceiling(self, k: float) -> float:
-        """Chernoff's bound on P(L > k), and so on the divergence, at a few points."""
+    def ceiling(self, functional: Functional, k: float) -> float:
+        """A bound on a tail, and so on the divergence, with the mass at L = inf where it counts."""
+        escape = self.law.escape if functional.shift else 0.0
         if k >= self.law.largest:
-            return self.law.escape
-        return min(1.0, self.law.escape + exp(min(0.0, self.log_bound(k, 1.0, right=True))))
-
-    def null_ceiling(self, k: float) -> float:
-        """The same bound on Q(L > k)."""
-        return min(1.0, exp(min(0.0, self.log_bound(k, 0.0, right=True))))
+            return escape
+        return min(1.0, escape + exp(min(0.0, self.log_bound(k, functional.shift, right=True))))
 
     @cached_property
     def _right(self) -> tuple[Floats, Floats]:

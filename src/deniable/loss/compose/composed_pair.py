@@ -8,6 +8,7 @@ from math import exp, expm1, inf, isfinite, log, log1p
 import numpy as np
 
 from deniable.loss.compose.cumulants import Composition
+from deniable.loss.functionals import NULL_TAIL, STICK, Functional
 from deniable.loss.pairs.pair import Pair
 from deniable.search import falls_to
 from deniable.upper import Upper
@@ -82,24 +83,28 @@ class ComposedPair(Pair):
             kept += count * log1p(-step.variation) if step.variation < 1 else -inf
         return min(1.0, -expm1(kept) * (1 + 1e-12))
 
-    def by_single_steps(self, k: float, stick: bool, null: bool) -> Upper | None:
+    def by_single_steps(self, functional: Functional, k: float) -> Upper | None:
         """`bracket_by_steps` at k >= 0 where large losses stand apart: there it leaves little open."""
-        return self.bracket_by_steps(k, stick, null) if k >= 0 and self.stands_apart else None
+        return self.bracket_by_steps(functional, k) if k >= 0 and self.stands_apart else None
 
-    def bracket_by_steps(self, k: float, stick: bool, null: bool) -> Upper:
-        """A bracket of the divergence or of a tail at k >= 0 from single steps (Lemma J2).
+    def bracket_by_steps(self, functional: Functional, k: float) -> Upper:
+        """A bracket of a functional at k >= 0 from single steps (Lemma J2).
 
         A sum above k has a part above k / steps, which bounds tails from above; and an attack that accuses where some
         step's loss is above t bounds the divergence, and so P(L > k), from below.
         """
-        top = float(self._some_step_above(k / self.composition.steps, null))
+        null = functional is NULL_TAIL
+        top = min(float(self._some_step_above(k / self.composition.steps, null)), self._most(functional))
         if null:
             return Upper(top, top)
-        top = min(top, self.most_variation) if stick else top
         least = max(
             self._some_step_above(t).least - exp(min(k + self._log_null_above(t), 1.0)) for t in (0.0, k / 2, k, 10.0)
         )
         return Upper.between(min(max(least, 0.0), top), top)
+
+    def _most(self, functional: Functional) -> float:
+        """What it cannot exceed at k >= 0."""
+        return self.most_variation if functional is STICK else 1.0
 
     def _log_null_above(self, t: float) -> float:
         """ln of a bound on Q's probability that the loss of some single step is above t, also where it underflows."""

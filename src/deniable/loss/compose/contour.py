@@ -15,9 +15,8 @@ proved, where they are, in docs/theory/contour.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from math import exp, expm1, inf, log, sqrt
 
 import numpy as np
@@ -31,7 +30,7 @@ from deniable.loss.compose.line_integral import GOOD, LOOKS, Law
 from deniable.loss.compose.saddle import find_level_saddle
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.pair import PRECISION, Pair
+from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import Step
 from deniable.search import falls_to
 from deniable.upper import Upper, upper
@@ -51,8 +50,6 @@ _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _LOOSE = 1e-4  # relative error from which on a grid may know more
 _GRID_POINTS = 2**16
 _GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
-_FUNCTIONALS = {STICK: "hockey_stick", TAIL: "tail", NULL_TAIL: "null_tail"}
-_WEIGHTS = {functional: weight for weight, functional in _FUNCTIONALS.items()}
 _MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
 _FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
@@ -91,51 +88,39 @@ class Contour(ComposedPair):
 
     def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
-        return self._where(self.null_tail, failure, precision=1e-6, hint=hint)
+        return self._where(NULL_TAIL, failure, precision=1e-6, hint=hint)
 
-    def _fall(
-        self,
-        functional: Callable[..., Upper],
-        level: float,
-        floor: float,
-        precision: float = PRECISION,
-        hint: float | None = None,
-    ) -> Upper:
-        @wraps(functional)
-        def looked_at(k: float) -> Upper:
-            return functional(k, (level / 2, 2 * level))
-
-        return super()._fall(looked_at, level, floor, precision, hint)
+    def _look(self, functional: Functional, k: float, level: float) -> Upper:
+        answers = {STICK: self.hockey_stick, TAIL: self.tail, NULL_TAIL: self.null_tail}
+        return answers[functional](k, (level / 2, 2 * level))
 
     @ends_in_time
-    def _value(self, k: float, weight: Functional, matters: Range) -> Upper:
+    def _value(self, k: float, functional: Functional, matters: Range) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band.
 
         Where it surely lies outside the range that `matters`, to a search for instance, the error may be any.
         """
-        ceiling = self._whole.chernoff.null_ceiling(k) if weight is NULL_TAIL else self.ceiling(k)
-        if weight is STICK:
-            ceiling = min(ceiling, self.most_variation)
+        ceiling = min(self._whole.chernoff.ceiling(functional, k), self._most(functional))
         if ceiling < max(_NEGLIGIBLE, matters[0]):
             return Upper(ceiling, ceiling)
-        single = self.by_single_steps(k, weight is STICK, weight is NULL_TAIL)
+        single = self.by_single_steps(functional, k)
         if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
             return single
-        value, error = self._by_lines(k, weight, ceiling, matters)
-        escape = self.escape if weight.shift else 0.0
+        value, error = self._by_lines(k, functional, ceiling, matters)
+        escape = self.escape if functional.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
             return found
-        found = _tighter(found, self._on_grid(k, weight))
-        return found if k < 0 else _tighter(found, self.bracket_by_steps(k, weight is STICK, weight is NULL_TAIL))
+        found = _tighter(found, self._on_grid(k, functional))
+        return found if k < 0 else _tighter(found, self.bracket_by_steps(functional, k))
 
-    def _by_lines(self, k: float, weight: Functional, ceiling: float, matters: Range) -> tuple[float, float]:
+    def _by_lines(self, k: float, functional: Functional, ceiling: float, matters: Range) -> tuple[float, float]:
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
         negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
         for way in (self._at_once, self._by_bands):
             try:
-                found = way(k, weight)
+                found = way(k, functional)
             except UnresolvedError:
                 continue
             if found[1] < best[1]:
@@ -144,14 +129,13 @@ class Contour(ComposedPair):
                 break
         return best
 
-    def _on_grid(self, k: float, weight: Functional) -> Upper:
+    def _on_grid(self, k: float, functional: Functional) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
         with limited(QUESTION, anew=True), np.errstate(all="ignore"):
             try:
-                found: Upper = getattr(self._grid, _FUNCTIONALS[weight])(k)
+                return functional.at(self._grid, k)
             except (ArithmeticError, ValueError):  # losses beyond what a grid can hold
                 return Upper(1.0, 1.0)
-            return found
 
     @cached_property
     def _grid(self) -> Grid:
@@ -186,10 +170,10 @@ class Contour(ComposedPair):
     def _bands(self) -> list[Law]:
         return [Law(band, _FAINT) for band in bands(self.composition)]
 
-    def _at_once(self, k: float, weight: Functional) -> tuple[float, float]:
-        return self._whole.value(k, weight, enough=_NEGLIGIBLE)
+    def _at_once(self, k: float, functional: Functional) -> tuple[float, float]:
+        return self._whole.value(k, functional, enough=_NEGLIGIBLE)
 
-    def _by_bands(self, k: float, weight: Functional) -> tuple[float, float]:
+    def _by_bands(self, k: float, functional: Functional) -> tuple[float, float]:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.
 
         The one that is known worst is looked at more closely, until none of them matters any more.
@@ -197,8 +181,8 @@ class Contour(ComposedPair):
         still_affordable()
         if not self._bands:
             raise UnresolvedError("no jumps stand apart")
-        least = self._single(k, weight)
-        found = [band.mass_bound(weight) for band in self._bands]
+        least = self._single(k, functional)
+        found = [band.mass_bound(functional) for band in self._bands]
         looks = [0] * len(found)
         while True:
             about = max(abs(sum(value for value, _ in found)), least)
@@ -207,18 +191,19 @@ class Contour(ComposedPair):
             if not doubtful:
                 return sum(value for value, _ in found), sum(error for _, error in found)
             place = max(doubtful, key=lambda p: found[p][1])
-            found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, weight), enough)
+            found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, functional), enough)
             looks[place] += 1
 
-    def _jump_point(self, level: float, weight: Functional) -> float:
+    def _jump_point(self, level: float, functional: Functional) -> float:
         """Where the functional would fall to `level` if one single jump were to blame."""
-        return falls_to(lambda k: self._single(k, weight), level / self.composition.steps, (0.0, self.scale), close=0.1)
+        return falls_to(
+            lambda k: self._single(k, functional), level / self.composition.steps, (0.0, self.scale), close=0.1
+        )
 
-    def _single(self, k: float, weight: Functional) -> float:
+    def _single(self, k: float, functional: Functional) -> float:
         """The functional of one single step: a composition's is rarely smaller."""
         at = np.array([k])
-        functional = {STICK: "sticks", TAIL: "tails", NULL_TAIL: "null_tails"}[weight]
-        return max(float(getattr(step, functional)(at)[0]) for step, _ in self.composition.parts)
+        return max(float(functional.on_step(step, at)[0]) for step, _ in self.composition.parts)
 
     def _outside(self, k: float, below: float) -> Upper:
         """Where k is not between the least and the largest loss, there is nothing to integrate."""
@@ -235,32 +220,31 @@ class Contour(ComposedPair):
         return mirrored
 
     def ceiling(self, k: float) -> float:
-        return self._whole.chernoff.ceiling(k)
+        return self._whole.chernoff.ceiling(TAIL, k)
 
-    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
-        weight = _WEIGHTS[functional.__name__]
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
         if level < _SMALL_LEVEL:
-            found = self._level_points(level, weight)
+            found = self._level_points(level, functional)
             if found:
                 return max(found)
-        return (self.composition.null_mean if weight is NULL_TAIL else self.composition.mean), self.scale / 4
+        return self.composition.mean_under(functional), self.scale / 4
 
-    def _level_points(self, level: float, weight: Functional) -> list[tuple[float, float]]:
+    def _level_points(self, level: float, functional: Functional) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        found = _saddle_points(self.composition, level, weight)
+        found = _saddle_points(self.composition, level, functional)
         few = len(self.composition.parts) <= _FEW_PARTS
         if (not found or (few and found[0].bend > _EXPLODING * self.scale**2)) and self._bands:
-            jump = self._jump_point(level, weight)
-            bulk = _saddle_points(self._bands[0].composition, level, weight) if few else []
-            points = [(jump, 0.1 * jump), *(_around(saddle, weight) for saddle in bulk)]
+            jump = self._jump_point(level, functional)
+            bulk = _saddle_points(self._bands[0].composition, level, functional) if few else []
+            points = [(jump, 0.1 * jump), *(_around(saddle, functional) for saddle in bulk)]
         else:
-            points = [_around(saddle, weight) for saddle in found]
+            points = [_around(saddle, functional) for saddle in found]
         return [point for point in points if 0 < point[0] < inf]
 
 
-def _saddle_points(law: Composition, level: float, weight: Functional) -> list[Saddle]:
+def _saddle_points(law: Composition, level: float, functional: Functional) -> list[Saddle]:
     try:
-        return [find_level_saddle(law, level, weight)]
+        return [find_level_saddle(law, level, functional)]
     except UnresolvedError:
         return []
 
@@ -277,5 +261,5 @@ def _tighter(one: Upper, other: Upper) -> Upper:
     return Upper(top, max(0.0, top - low))
 
 
-def _around(saddle: Saddle, weight: Functional) -> tuple[float, float]:
-    return saddle.target(weight), 0.05 / (saddle.c - max(weight.poles))
+def _around(saddle: Saddle, functional: Functional) -> tuple[float, float]:
+    return saddle.target(functional), 0.05 / (saddle.c - max(functional.poles))

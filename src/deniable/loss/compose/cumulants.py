@@ -40,18 +40,18 @@ class Saddle:
     slope: float
     bend: float
 
-    def target(self, weight: Functional) -> float:
+    def target(self, functional: Functional) -> float:
         """The k whose integrand has its saddle exactly here."""
-        return self.slope - weight.slope(self.c)
+        return self.slope - functional.slope(self.c)
 
-    def offset(self, k: float, weight: Functional) -> float:
+    def offset(self, k: float, functional: Functional) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
-        return (self.target(weight) - k) / sqrt(self.bend + weight.bend(self.c))
+        return (self.target(functional) - k) / sqrt(self.bend + functional.bend(self.c))
 
-    def estimate(self, weight: Functional) -> float:
+    def estimate(self, functional: Functional) -> float:
         """The line integral at its own k by the saddle-point approximation, right of all poles: to some per cent."""
-        log_value = self.value - self.target(weight) * (self.c - weight.shift) + weight.log_size(self.c)
-        return exp(min(log_value - 0.5 * log(2 * pi * (self.bend + weight.bend(self.c))), 700.0))
+        log_value = self.value - self.target(functional) * (self.c - functional.shift) + functional.log_weight(self.c)
+        return exp(min(log_value - 0.5 * log(2 * pi * (self.bend + functional.bend(self.c))), 700.0))
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,10 @@ class Composition:
     def null_mean(self) -> float:
         """E_Q[L]."""
         return self.saddle(0.0).slope
+
+    def mean_under(self, functional: Functional) -> float:
+        """E[L] under P or Q, whichever the functional counts."""
+        return self.saddle(functional.shift).slope
 
     def reversed(self) -> Composition:
         return Composition([(step.reversed(), count) for step, count in self.parts])

@@ -23,7 +23,6 @@ result is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, exp, floor, inf, log2, sqrt
@@ -79,9 +78,9 @@ class Grid(ComposedPair):
     def hockey_stick(self, k: float) -> Upper:
         if k >= self.largest_finite:
             return Upper(self.escape)
-        if (single := self.by_single_steps(k, stick=True, null=False)) and single.error <= _CLOSE * single:
+        if (single := self.by_single_steps(STICK, k)) and single.error <= _CLOSE * single:
             return single
-        law = self._law(k, 1.0)
+        law = self._law(TAIL, k)
         least, most = law.stick(k)
         most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
         return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most)
@@ -89,9 +88,9 @@ class Grid(ComposedPair):
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
             return Upper(self.escape if t > -inf else 1.0)
-        if (single := self.by_single_steps(t, stick=False, null=False)) and single.error <= _CLOSE * single:
+        if (single := self.by_single_steps(TAIL, t)) and single.error <= _CLOSE * single:
             return single
-        law = self._law(t, 1.0)
+        law = self._law(TAIL, t)
         least, most = law.tail(t, 1.0)
         if law.moved > 0:
             stick, slope = law.stick(t), law.slope(t)
@@ -101,7 +100,9 @@ class Grid(ComposedPair):
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
             return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
-        return self._between(*self._law(t, 0.0).tail(t, 0.0))
+        law = self._law(NULL_TAIL, t)
+        least, most = law.tail(t, 0.0)
+        return self._between(least, most + law.lost * exp(-max(t, 0.0)))  # Q is at most e^-t P where L > t
 
     @staticmethod
     def _between(least: float, most: float) -> Upper:
@@ -117,27 +118,25 @@ class Grid(ComposedPair):
         mirrored.__dict__["mirror"] = self
         return mirrored
 
-    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
         """By the saddle-point approximation where the level is small, so that few laws are needed."""
-        weight = {"hockey_stick": STICK, "tail": TAIL, "null_tail": NULL_TAIL}[functional.__name__]
         if level < _SMALL_LEVEL:
             try:
-                guess = find_level_saddle(self.composition, level, weight).target(weight)
+                guess = find_level_saddle(self.composition, level, functional).target(functional)
                 return min(max(guess, self.least), self.largest_finite), 0.1 * self.scale
             except UnresolvedError:
                 pass
-        mean = self.composition.null_mean if weight is NULL_TAIL else self.composition.mean
-        return min(max(mean, self.least), self.largest_finite), self.scale / 2
+        return min(max(self.composition.mean_under(functional), self.least), self.largest_finite), self.scale / 2
 
-    def _law(self, k: float, least: float) -> GridLaw:
-        """The composition tilted to the saddle for k right of `least`; near-by k share one, on octaves."""
-        c = least
-        if k > (self.composition.mean if least == 1.0 else self.composition.null_mean):
+    def _law(self, tail: Functional, k: float) -> GridLaw:
+        """The composition tilted to the saddle for k right of the tail's pole; near-by k share one, on octaves."""
+        (pole,) = tail.poles
+        c = pole
+        if k > self.composition.mean_under(tail):
             try:
-                distance = find_saddle(self.composition, k, Functional((least,), least), (least, inf)).c - least
-                c = least + 2.0 ** round(log2(distance))
+                c = pole + 2.0 ** round(log2(find_saddle(self.composition, k, tail, (pole, inf)).c - pole))
             except UnresolvedError:
-                c = least
+                c = pole
         points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
         if (c, self.points) in self._laws:
             points = self.points

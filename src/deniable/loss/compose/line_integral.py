@@ -26,7 +26,7 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.saddle import Region, find_period, find_saddle, surround
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
+from deniable.loss.functionals import Functional
 from deniable.loss.moments.panels import growing_panels, unresolved_where_smooth
 
 __all__ = ["GOOD", "LOOKS", "Law", "Line"]
@@ -80,29 +80,29 @@ class Line:
     narrower: Floats | None = None  # share of each weight that a taper of half the width would leave; None: no taper
     integrands: dict[Functional, _Integrand] = field(default_factory=dict)
 
-    def integral(self, k: float, weight: Functional) -> tuple[float, float]:
+    def integral(self, k: float, functional: Functional) -> tuple[float, float]:
         """The line integral and its error."""
-        top = self.saddle.value - k * (self.saddle.c - weight.shift)
+        top = self.saddle.value - k * (self.saddle.c - functional.shift)
         if top > 700:
             return 0.0, inf
-        integrand = self._integrand(weight)
+        integrand = self._integrand(functional)
         spend(self.frequencies.size)
         terms = integrand.terms * np.exp(-1j * k * self.frequencies)
         roundoff = integrand.roundoff + integrand.size * EPS * abs(top)
         height = exp(top) / pi
         panels = 0.0 if self.panel_weights is None else unresolved_where_smooth(terms, self.panel_weights)
-        cut = self._truncation(weight) if self.narrower is None else abs(float(terms.real @ (1 - self.narrower)))
+        cut = self._truncation(functional) if self.narrower is None else abs(float(terms.real @ (1 - self.narrower)))
         error = height * (roundoff + panels + cut) + self._aliases(k, integrand)
         return height * float(terms.real.sum()), error
 
-    def _integrand(self, weight: Functional) -> _Integrand:
-        if weight not in self.integrands:
+    def _integrand(self, functional: Functional) -> _Integrand:
+        if functional not in self.integrands:
             size = np.exp(np.minimum(self.cumulants.real - self.saddle.value, 700.0) + 1j * self.cumulants.imag)
-            terms = size * weight(self.saddle.c + 1j * self.frequencies) * self.weights
+            terms = size * functional.weight(self.saddle.c + 1j * self.frequencies) * self.weights
             sizes = np.abs(terms)
             roundoff = float(sizes @ self.noises)
-            self.integrands[weight] = _Integrand(terms, float(sizes.sum()), roundoff, self._sides(weight))
-        return self.integrands[weight]
+            self.integrands[functional] = _Integrand(terms, float(sizes.sum()), roundoff, self._sides(functional))
+        return self.integrands[functional]
 
     def _aliases(self, k: float, integrand: _Integrand) -> float:
         """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
@@ -111,25 +111,25 @@ class Line:
         logs = (float((a - b * k).min()) if a.size else inf for a, b in integrand.sides)
         return sum(exp(min(log, 700.0)) if log < inf else inf for log in logs)
 
-    def _sides(self, weight: Functional) -> tuple[tuple[Floats, Floats], ...]:
-        others, cumulants = self._on_this_side(weight)
+    def _sides(self, functional: Functional) -> tuple[tuple[Floats, Floats], ...]:
+        others, cumulants = self._on_this_side(functional)
         apart = others - self.saddle.c
         turns = np.abs(apart) * self.period
         # sum over m >= 1 of e^{-m turns} is 1 / (e^turns - 1) (Lemma C3)
-        at_zero, slopes = cumulants - turns - np.log(-np.expm1(-turns)), others - weight.shift
+        at_zero, slopes = cumulants - turns - np.log(-np.expm1(-turns)), others - functional.shift
         return tuple((at_zero[side], slopes[side]) for side in (apart > 0, apart < 0))
 
-    def _on_this_side(self, weight: Functional) -> tuple[Floats, Floats]:
+    def _on_this_side(self, functional: Functional) -> tuple[Floats, Floats]:
         """The rivals that no pole parts from the line: beyond it the bounds are those of another functional."""
         others, cumulants = self.rivals
-        low = max((pole for pole in weight.poles if pole < self.saddle.c), default=-inf)
-        high = min((pole for pole in weight.poles if pole > self.saddle.c), default=inf)
+        low = max((pole for pole in functional.poles if pole < self.saddle.c), default=-inf)
+        high = min((pole for pole in functional.poles if pole > self.saddle.c), default=inf)
         near = (low <= others) & (others <= high)
         return others[near], cumulants[near]
 
-    def _truncation(self, weight: Functional) -> float:
+    def _truncation(self, functional: Functional) -> float:
         """Beyond the last frequency |e^K| falls at least like 1 / omega (Lemma C4)."""
-        return self.beyond * (0.5 / float(self.frequencies.max()) if len(weight.poles) == 2 else 1.0)
+        return self.beyond * (0.5 / float(self.frequencies.max()) if len(functional.poles) == 2 else 1.0)
 
 
 @dataclass
@@ -145,75 +145,71 @@ class Law:
     def chernoff(self) -> Chernoff:
         return Chernoff(self.composition)
 
-    def mass_bound(self, weight: Functional) -> Known:
+    def mass_bound(self, functional: Functional) -> Known:
         """Any functional lies between 0 and the mass."""
-        mass = exp(min(self.composition.saddle(weight.shift).value + _ROUNDOFF, 0.0))
+        mass = exp(min(self.composition.saddle(functional.shift).value + _ROUNDOFF, 0.0))
         return mass / 2, mass / 2
 
-    def known(self, k: float, weight: Functional) -> tuple[float, float]:
+    def known(self, k: float, functional: Functional) -> tuple[float, float]:
         """The functional and its error as far as Chernoff's bounds tell (Lemma C6): nearly nothing, or nearly all."""
-        above = exp(min(self.chernoff.log_bound(k, weight.shift, right=True), 0.0))
-        below = exp(min(self.chernoff.log_bound(k, weight.shift, right=False), 0.0))
+        above = exp(min(self.chernoff.log_bound(k, functional.shift, right=True), 0.0))
+        below = exp(min(self.chernoff.log_bound(k, functional.shift, right=False), 0.0))
         if above <= below:
             return above / 2, above / 2
-        # (e^L - e^k)^+ has the part of losses below k in addition to e^L - e^k, a tail lacks it
-        missed = below / 2 if weight is STICK else -below / 2
-        residue, roundoff = self._residue(k, weight, -inf)
-        return residue + missed, below / 2 + roundoff
+        residue, roundoff = self._residue(k, functional, -inf)
+        return residue + functional.misses_below * below / 2, below / 2 + roundoff
 
-    def value(self, k: float, weight: Functional, close: float = GOOD, enough: float = 0.0) -> tuple[float, float]:
+    def value(self, k: float, functional: Functional, close: float = GOOD, enough: float = 0.0) -> tuple[float, float]:
         """The functional of this measure, and its error, which need not be below the share `close`, or `enough`."""
-        for line in self._near_by(k, weight):
-            value, error = self._along(line, k, weight)
+        for line in self._near_by(k, functional):
+            value, error = self._along(line, k, functional)
             if error <= max(_AS_GOOD, 4 * float(line.noises[0])) * abs(value):
                 return value, error
-        saddle = find_saddle(self.composition, k, weight, self._region(k, weight))
-        if saddle.c > max(weight.poles):
-            most = exp(min(self.composition.height(saddle) - k * (saddle.c - weight.shift), 0.0))  # Lemma C2
+        saddle = find_saddle(self.composition, k, functional, self._region(k, functional))
+        if saddle.c > max(functional.poles):
+            most = exp(min(self.composition.height(saddle) - k * (saddle.c - functional.shift), 0.0))  # Lemma C2
             if most <= 2 * enough:
                 return most / 2, most / 2
-        return self._along(self._through_saddle(k, weight, close), k, weight)
+        return self._along(self._through_saddle(k, functional, close), k, functional)
 
-    def _near_by(self, k: float, weight: Functional) -> list[Line]:
+    def _near_by(self, k: float, functional: Functional) -> list[Line]:
         """Lines that are there already, the one whose saddle is nearest to the question's first."""
-        usable = (line.saddle for c, line in self.lines.items() if c not in weight.poles)
-        distances = [(abs(saddle.offset(k, weight)), saddle.c) for saddle in usable]
+        usable = (line.saddle for c, line in self.lines.items() if c not in functional.poles)
+        distances = [(abs(saddle.offset(k, functional)), saddle.c) for saddle in usable]
         return [self.lines[c] for distance, c in sorted(distances)[:2] if distance < _NEAR]
 
-    def _along(self, line: Line, k: float, weight: Functional) -> tuple[float, float]:
+    def _along(self, line: Line, k: float, functional: Functional) -> tuple[float, float]:
         """The functional by one line, and its error."""
-        value, error = line.integral(k, weight)
-        residue, roundoff = self._residue(k, weight, line.saddle.c)
+        value, error = line.integral(k, functional)
+        residue, roundoff = self._residue(k, functional, line.saddle.c)
         return value + residue, error + roundoff
 
-    def _residue(self, k: float, weight: Functional, c: float) -> tuple[float, float]:
+    def _residue(self, k: float, functional: Functional, c: float) -> tuple[float, float]:
         """The masses of P and Q, where the line at c has passed their poles (Lemma C1), and their round-off."""
-        signs = {1.0: 1.0, 0.0: 1.0 if weight is NULL_TAIL else -exp(min(k, 700.0))}
-        passed = [signs[pole] * self.composition.mass(pole) for pole in weight.poles if c < pole]
+        passed = [functional.residue(pole, k) * self.composition.mass(pole) for pole in functional.poles if c < pole]
         return sum(passed), self.composition.mass_noise * sum(abs(mass) for mass in passed)
 
-    def _region(self, k: float, weight: Functional) -> Region:
+    def _region(self, k: float, functional: Functional) -> Region:
         """Between the poles where a divergence is neither near 0 nor 1; else the side that keeps its digits."""
         law = self.composition
-        if weight is TAIL:
-            return (1.0, inf) if k > law.mean else (-inf, 1.0)
-        if weight is NULL_TAIL:
-            return (0.0, inf) if k > law.null_mean else (-inf, 0.0)
+        if len(functional.poles) == 1:
+            (pole,) = functional.poles
+            return (pole, inf) if k > law.mean_under(functional) else (-inf, pole)
         if law.null_mean < k < law.mean:
             right = k > 0
             return (0.0, 1.0) if law.scale > 3 else (1.0, inf) if right else (-inf, 0.0)
         return (1.0, inf) if k >= law.mean else (-inf, 0.0)
 
-    def _through_saddle(self, k: float, weight: Functional, close: float) -> Line:
+    def _through_saddle(self, k: float, functional: Functional, close: float) -> Line:
         """The line through the saddle for k: the one that is there already if it serves, else a new one."""
-        region = self._region(k, weight)
-        saddle = find_saddle(self.composition, k, weight, region)
+        region = self._region(k, functional)
+        saddle = find_saddle(self.composition, k, functional, region)
         line = self.lines.get(saddle.c)
         if line is not None:
-            value, error = line.integral(k, weight)
-            if error <= close * abs(value) or self._is_alike(line.drawn_for, (k, weight)):
+            value, error = line.integral(k, functional)
+            if error <= close * abs(value) or self._is_alike(line.drawn_for, (k, functional)):
                 return line
-        line = self._draw(k, weight, saddle, region)
+        line = self._draw(k, functional, saddle, region)
         self.lines[line.saddle.c] = line
         return line
 
@@ -222,7 +218,7 @@ class Law:
         room = min([self.composition.scale, *self._distances(one[0])])
         return one == other or (one[1] is other[1] and abs(one[0] - other[0]) < _ALIKE * room)
 
-    def _draw(self, k: float, weight: Functional, saddle: Saddle, region: Region) -> Line:
+    def _draw(self, k: float, functional: Functional, saddle: Saddle, region: Region) -> Line:
         """A new line: by the trapezoidal rule, or by panels where that would need too many points."""
         still_affordable()
         saddle, rivals = surround(self.composition, saddle, region)
@@ -230,7 +226,7 @@ class Law:
         last, beyond = self._last_frequency(saddle, lambda: self._farthest(k, saddle, period))
         count = last * period / (2 * pi) + 8
         if _MANY_POINTS < count < inf and self._distances(k):
-            return self._on_best_panels((k, weight), saddle, 2 * pi / period, (last, beyond))
+            return self._on_best_panels((k, functional), saddle, 2 * pi / period, (last, beyond))
         if not 8 <= count <= _MOST_POINTS:
             raise UnresolvedError(f"{count:.0f} points needed")
         frequencies = 2 * pi / period * np.arange(int(count))
@@ -238,7 +234,7 @@ class Law:
         weights[0] /= 2
         cumulants = self.composition.cumulant(saddle.c + 1j * frequencies)
         noises = self._noises(saddle, frequencies, cumulants)
-        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, weight), beyond, noises)
+        return Line(saddle, frequencies, weights, cumulants, rivals, period, (k, functional), beyond, noises)
 
     def _distances(self, k: float) -> list[float]:
         """Of k from the guesses at the losses' centre; none where there is no such guess."""

@@ -8,14 +8,13 @@ than e^-700 are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 
-from deniable.loss.arrays import Floats
 from deniable.loss.compose.binomial import Binomial
 from deniable.loss.compose.binomial_terms import Terms
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.upper import Upper
@@ -35,23 +34,21 @@ class Mixture(Pair):
     method = "closed form"
 
     def hockey_stick(self, k: float) -> Upper:
-        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, self.other.sticks, k))
+        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, STICK, k))
 
     def tail(self, t: float) -> Upper:
-        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, self.other.tails, t))
+        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, TAIL, t))
 
     def null_tail(self, t: float) -> Upper:
         lattice = self.lattice
-        return Upper.between(*self._expected(lattice.null_likely, lattice.null_finite, self.other.null_tails, t))
+        return Upper.between(*self._expected(lattice.null_likely, lattice.null_finite, NULL_TAIL, t))
 
-    def _expected(
-        self, terms: Terms, mass: float, functional: Callable[[Floats], Floats], k: float
-    ) -> tuple[float, float]:
+    def _expected(self, terms: Terms, mass: float, functional: Functional, k: float) -> tuple[float, float]:
         """Lower and upper end of the functional's expectation over finite lattice losses."""
         losses, slips = self.lattice.losses(terms.successes), self.lattice.slips(terms.successes)
         slips = slips + (ROUNDOFF * abs(k) if isfinite(k) else 0.0)
-        reach = self.other.tails(k - losses - slips) if functional == self.other.sticks else 0.0
-        ends = [functional(k - losses + sign * slips) for sign in (1, -1)]
+        reach = self.other.tails(k - losses - slips) if functional is STICK else 0.0
+        ends = [functional.on_step(self.other, k - losses + sign * slips) for sign in (1, -1)]
         doubts = terms.doubts + 2 * ROUNDOFF
         least = float((terms.masses * (ends[0] * (1 - doubts) - ROUNDOFF * reach)).sum())
         most = float((terms.masses * (ends[1] * (1 + doubts) + ROUNDOFF * reach)).sum())
@@ -85,5 +82,5 @@ class Mixture(Pair):
     def scale(self) -> float:
         return max(self.lattice.scale, self.other.scale)
 
-    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
         return self.lattice.near(functional, level)

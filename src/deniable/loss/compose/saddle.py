@@ -21,7 +21,7 @@ Region = tuple[float, float]
 _FARTHEST = 1e4  # saddles are not sought farther out than this, in units of 1 / (spread of the loss)
 
 
-def find_saddle(law: Composition, k: float, weight: Functional, region: Region) -> Saddle:
+def find_saddle(law: Composition, k: float, functional: Functional, region: Region) -> Saddle:
     """Nearly minimise the convex log-integrand on the real axis: Newton on the log of the distance to the pole.
 
     Where K cannot be had as far out as the saddle, the farthest point is given instead.
@@ -31,18 +31,18 @@ def find_saddle(law: Composition, k: float, weight: Functional, region: Region) 
         return law.saddle(0.5)
     sign, pole = (1.0, low) if high == inf else (-1.0, high)
     limit = law.limits.get(region)
-    if limit and sign * limit.offset(k, weight) < 0:
+    if limit and sign * limit.offset(k, functional) < 0:
         return limit
-    start = _nearest(law, k, weight, region) or pole + sign * 1.4 / law.scale
+    start = _nearest(law, k, functional, region) or pole + sign * 1.4 / law.scale
     position, near, far = log(abs(start - pole)), -inf, inf
     for _ in range(60):
         still_affordable()
         here = law.saddle(pole + sign * exp(position))
-        offset = here.offset(k, weight)
+        offset = here.offset(k, functional)
         if abs(offset) < 1.0:
             return here
         near, far = (near, position) if sign * offset > 0 else (position, far)
-        move = -sign * offset / sqrt(here.bend + weight.bend(here.c)) / exp(position)
+        move = -sign * offset / sqrt(here.bend + functional.bend(here.c)) / exp(position)
         least = 0.5 if abs(offset) > 5 else 0.0  # where K is exploding, Newton's own steps are far too short
         move = copysign(min(max(abs(move), least), 1.0), move)
         position += move
@@ -57,13 +57,13 @@ def find_saddle(law: Composition, k: float, weight: Functional, region: Region) 
     return law.limits[region]
 
 
-def _nearest(law: Composition, k: float, weight: Functional, region: Region) -> float | None:
+def _nearest(law: Composition, k: float, functional: Functional, region: Region) -> float | None:
     """Of the points known inside the region, the one whose own k is nearest: the integrand is convex."""
     first = bisect_right(law.known, region[0], key=attrgetter("c"))
     last = bisect_left(law.known, region[1], key=attrgetter("c"))
-    place = bisect_left(law.known, k, first, last, key=lambda saddle: saddle.target(weight))
+    place = bisect_left(law.known, k, first, last, key=lambda saddle: saddle.target(functional))
     around = law.known[max(first, place - 1) : min(last, place + 1)]
-    return min(around, key=lambda saddle: abs(saddle.offset(k, weight))).c if around else None
+    return min(around, key=lambda saddle: abs(saddle.offset(k, functional))).c if around else None
 
 
 def surround(law: Composition, saddle: Saddle, region: Region) -> tuple[Saddle, tuple[Floats, Floats]]:
@@ -103,16 +103,16 @@ def find_period(law: Composition, k: float, saddle: Saddle, rivals: tuple[Floats
     return 1.2 * max(float(side.min()) if side.size else 1e3 * law.scale for side in sides)
 
 
-def find_level_saddle(law: Composition, level: float, weight: Functional) -> Saddle:
+def find_level_saddle(law: Composition, level: float, functional: Functional) -> Saddle:
     """The saddle of the k at which a functional falls to about the small `level`.
 
     Every saddle c belongs to one k, and there the saddle-point approximation tells the functional's value.
     """
-    pole = max(weight.poles)
+    pole = max(functional.poles)
 
     def approximation(log_distance: float) -> float:
         here = law.saddle(pole + exp(log_distance))
-        return here.estimate(weight) if here.value < inf else 0.0
+        return here.estimate(functional) if here.value < inf else 0.0
 
     start = log(1.4 / law.scale)
     within = start - 11, log(_FARTHEST / law.scale)

@@ -11,6 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.functionals import Functional
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 
@@ -71,16 +72,16 @@ class AtomStep(Step):
     def tail(self, t: float) -> Upper:
         return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
 
-    def _where(
-        self, tail: Callable[[float], Upper], failure: float, precision: float = 0.0, hint: float | None = None
-    ) -> Upper:
+    def _where(self, tail: Functional, failure: float, precision: float = 0.0, hint: float | None = None) -> Upper:
         """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""
         return Upper.between(*(self._first_loss(tail, failure, end) for end in (attrgetter("least"), float)))
 
-    def _first_loss(self, tail: Callable[[float], Upper], failure: float, end: Callable[[Upper], float]) -> float:
-        if end(tail(nextafter(-self.epsilon, -inf))) <= failure:
+    def _first_loss(self, tail: Functional, failure: float, end: Callable[[Upper], float]) -> float:
+        if end(tail.at(self, nextafter(-self.epsilon, -inf))) <= failure:
             return -inf
-        return next((loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail(loss)) <= failure), self.largest)
+        return next(
+            (loss for loss in (-self.epsilon, 0.0, self.epsilon) if end(tail.at(self, loss)) <= failure), self.largest
+        )
 
     def cumulant(self, s: Complexes) -> Complexes:
         terms = self.log_null_masses[:, None] + self.losses[:, None] * s.ravel()

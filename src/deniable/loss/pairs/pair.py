@@ -8,9 +8,9 @@ L = ln dP/dQ. Everything a person can be told follows from three functions of L,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from math import inf, isfinite, nextafter
 
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.search import falls_to, surely_above
 from deniable.upper import Upper
 
@@ -91,45 +91,53 @@ class Pair(ABC):
         """Smallest k >= 0 with hockey_stick(k) <= delta, where hockey_stick(0) > delta."""
         if self.escape > delta:
             return self._never(delta)
-        return self._fall(self.hockey_stick, delta, floor=0.0)
+        return self._fall(STICK, delta, floor=0.0)
 
     def exceeded(self, failure: float) -> Upper:
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
-        return self._never(failure) if self.escape > failure else self._where(self.tail, failure)
+        return self._never(failure) if self.escape > failure else self._where(TAIL, failure)
 
     def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         """Smallest t with Q(L > t) <= failure: the threshold of the best attack with that false positive rate.
 
         `hint` is where a similar release has it: the search begins there.
         """
-        return self._where(self.null_tail, failure, hint=hint)
+        return self._where(NULL_TAIL, failure, hint=hint)
 
     def _never(self, level: float) -> Upper:
         """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
         return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
 
     def _where(
-        self, tail: Callable[[float], Upper], failure: float, precision: float = PRECISION, hint: float | None = None
+        self, tail: Functional, failure: float, precision: float = PRECISION, hint: float | None = None
     ) -> Upper:
         floor = nextafter(self.least, -inf)
-        if tail(floor) <= failure:
+        if tail.at(self, floor) <= failure:
             return Upper(-inf)
         return self._fall(tail, failure, floor, precision, hint)
 
     def _fall(
         self,
-        functional: Callable[[float], Upper],
+        functional: Functional,
         level: float,
         floor: float,
         precision: float = PRECISION,
         hint: float | None = None,
     ) -> Upper:
-        """Where a falling functional reaches `level`, from the safe side, with an error that reaches the other one."""
+        """Where a functional falls to `level`, from the safe side, with an error that reaches the other one."""
+
+        def falling(k: float) -> Upper:
+            return self._look(functional, k, level)
+
         start = self.near(functional, level) if hint is None else (hint, 0.02 * abs(hint) + 1e-6)
-        found = falls_to(functional, level, start, floor=floor, precision=precision)
+        found = falls_to(falling, level, start, floor=floor, precision=precision)
         value = min(found, self.largest)
-        least = surely_above(functional, level, value, floor, 4 * precision) if isfinite(value) else -inf
+        least = surely_above(falling, level, value, floor, 4 * precision) if isfinite(value) else -inf
         return Upper.between(least, value)
+
+    def _look(self, functional: Functional, k: float, level: float) -> Upper:
+        """The functional, as closely as a search for where it falls to `level` needs it."""
+        return functional.at(self, k)
 
     @property
     def least(self) -> float:
@@ -141,6 +149,6 @@ class Pair(ABC):
         """The largest value of L apart from inf at an atom."""
         return self.largest
 
-    def near(self, functional: Callable[[float], Upper], level: float) -> tuple[float, float]:
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
         """Where to begin looking for the point at which a functional falls to `level`, and how far to step."""
         return 0.0, self.scale

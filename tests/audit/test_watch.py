@@ -165,7 +165,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("draw", "truth", "claim"), KEPT, ids=str)
+@pytest.mark.parametrize(("draw", "truth", "claim"), KEPT, ids=lambda one: getattr(one, "__name__", str(one)))
 def test_a_kept_claim_is_rarely_ever_refuted(draw, truth, claim):
     """5,000 trials: at most 5 %, as far as 40 campaigns show (`hunt statistics` simulates more)."""
     refuted = count_refuted(draw, truth, claim, rounds=40, trials=5000, every=50)

@@ -128,6 +128,15 @@ def audit(
     ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    stop: Annotated[
+        Text,
+        option(
+            "stop",
+            "WHEN",
+            "never (default): play all trials. certain: watch every block, and end once a violation is certain.",
+            CAMPAIGN,
+        ),
+    ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
@@ -188,7 +197,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
     audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
-    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
+    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency", "stop")
     named = {name: texts[name] for name in words if texts[name] is not None}
     return {"data": sources[0], **values, **named}
 
@@ -213,7 +222,7 @@ def _campaign(
 
 def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
+    running = {name: arguments.pop(name) for name in ("confidence", "stop") if name in arguments}
     arguments.pop("processes", None)
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.audit import run

@@ -132,7 +132,7 @@ def audit(
         Text,
         option(
             "stop",
-            "WHEN",
+            "W",
             "never (default): play all trials. certain: watch every block, and end once a violation is certain.",
             CAMPAIGN,
         ),
@@ -258,7 +258,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
 def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
-    unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
+    unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
     from deniable.cli.exposed import alone

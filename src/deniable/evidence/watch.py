@@ -55,11 +55,11 @@ _MOST_EPSILON, _MOST_MU = 100.0, 40.0
 _MOST_LOG_WEALTH = 700.0
 
 
-def looks(trials: int, per_block: int) -> list[int]:
+def looks(trials: int, per_block: int, next_look: float = NEXT_LOOK) -> list[int]:
     """After how many of all `trials`, played in blocks, a watch looks at the evidence; the last is after all."""
     found: list[int] = []
     for end in range(per_block, trials + per_block, per_block):
-        if not found or end >= NEXT_LOOK * found[-1] or end >= trials:
+        if not found or end >= next_look * found[-1] or end >= trials:
             found.append(min(end, trials))
     return found
 
@@ -223,7 +223,8 @@ class Evidence:
 
 def half_noise_text(trials: int, unit: str = "trial") -> str:
     """The forecast from theory in a sentence."""
-    return f"A training with half of the claimed noise would probably be refuted by {trials:,} {unit}s."
+    observer = f"the strongest observer would probably refute the claim with {trials:,} {unit}s"
+    return f"Had the training half of the claimed noise, {observer}."
 
 
 def expected_trials(pace: Tally, deltas: Floats, risk: float) -> int | None:

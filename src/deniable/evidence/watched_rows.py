@@ -35,6 +35,8 @@ COINS_SEED = 0xC0145
 """The coins are public and the same for every file; the scores know nothing of them."""
 _EVERY_ROW, _NEXT_PLACES = 100, 1.02
 """Each of the first rows is placed among all before it, later ones among those that were there at 2 % fewer rows."""
+_NEXT_LOOK = 1.002
+"""Up to 500 rows every one is looked at, so that a claim once refuted stays refuted while the file grows."""
 _ODD_ORDER = 1e-6
 
 
@@ -99,6 +101,6 @@ def watch_rows(scores: Scores, claim: PrivacyLoss, risk: float) -> Evidence:
     """What a watch from the first row on shows against a claim."""
     score, member = take_trials(scores)
     odds, deltas = log_odds_from_earlier(score, member), hockey_sticks(claim)
-    ends = looks(score.size, 1)
+    ends = looks(score.size, 1, _NEXT_LOOK)
     looked = list(accumulate(Tally.of(odds[a:b], member[a:b]) for a, b in pairwise([0, *ends])))
     return Evidence(tuple(looked), log_wealth(looked, deltas), deltas, risk)

@@ -34,6 +34,7 @@ SLOW = (
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",
+    "engines/test_workers.py",
     "experiments/",
     "hunt/",
     "report/",

@@ -26,6 +26,9 @@ class Shuffled:
     seed: int
     window: int = 5
 
+    def nodes(self) -> dict[str, float]:
+        return {}
+
     def run(self, work: Any, blocks: Iterable[int]):
         draw, rest = random.Random(self.seed), iter(blocks)
         running = list(islice(rest, self.window))

@@ -24,7 +24,7 @@ from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
 from deniable.training.models import model_factory
 
-__all__ = ["Plan", "Progress", "Trials", "choose_neighbours", "exchanged", "named_by", "play"]
+__all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchanged", "named_by", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
@@ -95,12 +95,15 @@ def play(
     `engine` is by default a pool of processes, one a core. `certain` hears the trials in order, block by block; once it
     says True, the campaign ends everywhere and the trials so far are returned, the same ones on every engine.
     """
-    campaign = Campaign(
-        plan.settings, plan.blocks, Trials, partial(play_block, plan.training, plan.neighbours, plan.seed)
-    )
     watch = None if certain is None else _Watch(plan, certain)
-    ordered = play_missing(campaign, engine or Local(), store, tell=_teller(plan, progress), certain=watch)
+    ordered = play_missing(campaign_of(plan), engine or Local(), store, tell=_teller(plan, progress), certain=watch)
     return Trials.joined(map(arrays_of, ordered), plan.trials)
+
+
+def campaign_of(plan: Plan) -> Campaign[Trials]:
+    """The plan's blocks, as every engine plays them."""
+    work = partial(play_block, plan.training, plan.neighbours, plan.seed)
+    return Campaign(plan.settings, plan.blocks, Trials, work)
 
 
 def play_block(training: TrainingSettings, neighbours: Neighbours, seed: int, number: int) -> Trials:

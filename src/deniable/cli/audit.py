@@ -21,6 +21,7 @@ from deniable.cli.waiting import patience
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
+    from deniable.campaigns.campaign import Plan
     from deniable.campaigns.setup import Ground
     from deniable.engines import Engine
     from deniable.results.audit_result import AuditResult, ExposureResult
@@ -36,6 +37,8 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 USUAL_TRIALS = 1000
+_OF_THE_VERDICT = ("confidence", "stop", "processes")
+"""Options that say how trials are judged and played: the trials do not depend on them."""
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
 OLD_NAMES = {"--lr": "--learning-rate"}
@@ -141,6 +144,7 @@ def audit(
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
@@ -161,6 +165,9 @@ def audit(
         only = exposure and texts["trials"] == "0"
         if only:
             texts["trials"] = None
+        if plan:
+            _plan_only(texts, out)
+            return
         arguments = _arguments(texts)
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
@@ -192,7 +199,7 @@ def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     """What `Plan.of` and `run` take, from the options that were given."""
-    values = options.read(texts)
+    values = options.read({name: text for name, text in texts.items() if name not in ("task_memory", "task_gpus")})
     sources = [texts[name] for name in ("data", "file") if texts[name] is not None]
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
@@ -200,6 +207,35 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency", "stop")
     named = {name: texts[name] for name in words if texts[name] is not None}
     return {"data": sources[0], **values, **named}
+
+
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    if out is None:
+        raise ValueError("--plan needs --out, the directory that the workers see")
+    from deniable.cli.planning import keep_plan
+    from deniable.store import Store
+
+    with Store(out) as store:
+        from deniable.campaigns.campaign import campaign_of
+
+        campaign = campaign_of(plan_audit(texts)[1])
+        store.begin(campaign.settings)
+        keep_plan("audit", texts, campaign, out)
+
+
+def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
+    """What the options ask for: the data and the training, and the campaign."""
+    return _planned(_arguments(texts))
+
+
+def _planned(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
+    with bar("Choosing neighbours and noise", "Comparing records") as progress:
+        from deniable.campaigns.campaign import Plan
+
+        asked = {name: value for name, value in arguments.items() if name not in _OF_THE_VERDICT}
+        trials, measure = asked.pop("trials", USUAL_TRIALS), asked.pop("measure", None)
+        ground = _ground(asked)
+        return ground, Plan.on(ground, trials, measure, progress)
 
 
 class Exposed(NamedTuple):
@@ -222,22 +258,30 @@ def _campaign(
 
 def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    running = {name: arguments.pop(name) for name in ("confidence", "stop") if name in arguments}
-    arguments.pop("processes", None)
-    with bar("Choosing neighbours and noise", "Comparing records") as progress:
-        from deniable.campaigns.audit import run
-        from deniable.campaigns.campaign import Plan
-        from deniable.cli.exposed import written
-
-        trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
-        ground = _ground(arguments)
-        plan = Plan.on(ground, trials, measure, progress)
+    ground, plan = _planned(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
+    from deniable.campaigns.audit import run
+    from deniable.cli.exposed import written
+
     found = None if exposed is None else written(ground, *exposed)
+    running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
+    if running.get("stop") == "certain":
+        _tell_forecast(plan, running.get("confidence", 0.95))
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _tell_forecast(plan: Plan, confidence: float) -> None:
+    """How many trials a violation would take, before the first is played."""
+    from deniable.campaigns.audit import watch_over
+    from deniable.evidence.watch import half_noise_text
+    from deniable.mechanisms import Training
+
+    trials = watch_over(plan, confidence).evidence().trials_at_half_noise(Training.of(plan.training))
+    if trials is not None:
+        typer.echo(f"{half_noise_text(trials)} {plan.trials:,} are planned.", err=True)
 
 
 def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:

@@ -16,6 +16,7 @@ from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals,
 from deniable.formatting import at_least, at_most, short
 
 if TYPE_CHECKING:
+    from deniable.comparison import Plan
     from deniable.engines import Engine
     from deniable.results.compare_result import CompareResult, LevelResult
     from deniable.results.shared import Spread
@@ -73,11 +74,15 @@ def compare(
         option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
+    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
     **engine: Text,
 ) -> None:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left."""
     with refusals("compare"):
+        if plan:
+            _plan_only(context.params, out)
+            return
         arguments = _arguments(context.params)
         document = _compared(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
@@ -90,7 +95,8 @@ def compare(
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     """What `Plan.of` and `run` take, from the options that were given."""
-    values = options.read({name: text for name, text in texts.items() if name != "data"})
+    left_out = ("data", "task_memory", "task_gpus")
+    values = options.read({name: text for name, text in texts.items() if name not in left_out})
     lists = {name: numbers(f"--{name}", texts[name]) for name in ("central", "local")}
     words = {name: texts[name] for name in ("label", "attack") if texts[name] is not None}
     if values.get("patience") == 0:
@@ -101,6 +107,27 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
         **words,
         "data": texts["data"],
     }
+
+
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    if out is None:
+        raise ValueError("--plan needs --out, the directory that the workers see")
+    from deniable.cli.planning import keep_plan
+    from deniable.comparison.play import campaign_of
+    from deniable.store import Store
+
+    with Store(out) as store:
+        campaign = campaign_of(plan_comparison(texts))
+        store.begin(campaign.settings)
+        keep_plan("compare", texts, campaign, out)
+
+
+def plan_comparison(texts: Mapping[str, Any]) -> Plan:
+    """The comparison that the options ask for."""
+    from deniable.comparison import Plan
+
+    arguments = _arguments(texts)
+    return Plan.of(**{name: value for name, value in arguments.items() if name not in ("confidence", "processes")})
 
 
 def _compared(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:

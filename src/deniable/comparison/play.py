@@ -19,7 +19,7 @@ from deniable.store import Store
 from deniable.training.engine import one_thread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
-__all__ = ["Played", "play"]
+__all__ = ["Played", "campaign_of", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (units done, units in all), first with those that a resumed campaign had already."""
@@ -46,14 +46,19 @@ def play(
     plan: Plan, store: Store | None = None, *, engine: Engine | None = None, progress: Progress | None = None
 ) -> tuple[list[Played], dict[Level, list[Played]]]:
     """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
-    total = (1 + len(plan.levels)) * plan.repeats
-    campaign = Campaign(plan.settings, total, Played, partial(unit, plan))
+    campaign = campaign_of(plan)
+    total = campaign.blocks
     tell = None if progress is None else partial(_tell, progress, total)
     kept = play_missing(campaign, engine or Local(), store, tell=tell)
     rows = [
         [kept[row * plan.repeats + repeat] for repeat in range(plan.repeats)] for row in range(total // plan.repeats)
     ]
     return rows[0], dict(zip(plan.levels, rows[1:], strict=True))
+
+
+def campaign_of(plan: Plan) -> Campaign[Played]:
+    """The plan's units, as every engine plays them."""
+    return Campaign(plan.settings, (1 + len(plan.levels)) * plan.repeats, Played, partial(unit, plan))
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:

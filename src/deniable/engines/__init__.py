@@ -2,7 +2,8 @@
 
 A block's result depends on the campaign's settings and the block's number alone, so that every engine gives the same
 bytes. protocol, choice (what an engine is; which one is asked for) | local, processes (a pool on this machine) |
-cluster (Ray) | campaign (plays what a store lacks, and ends when the answer is certain).
+cluster (Ray) | campaign (plays what a store lacks, and ends when the answer is certain) | planned, claims, worker,
+slurm, merge (workers on a shared disk) | players, status (who plays, and how far it is).
 """
 
 from deniable.engines.campaign import Campaign, play_missing

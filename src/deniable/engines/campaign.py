@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from deniable.engines.players import Playing
 from deniable.engines.protocol import Engine, Work
 from deniable.store import StoreError
 
@@ -66,13 +67,22 @@ def play_missing(
     hear(len(finished.numbers))
     if not watch.is_over():
         missing = (number for number in range(campaign.blocks) if number not in finished.numbers)
-        with closing(engine.run(campaign.work, missing)) as running:
+        with (
+            closing(engine.run(campaign.work, missing)) as running,
+            closing(_playing(keeper, campaign, engine)) as told,
+        ):
             for number, result in running:
                 finished.add(number, result)
+                told.add()
                 hear(len(finished.numbers))
                 if watch.is_over():
                     break
     return [finished.load(number) for number in range(watch.needed)]
+
+
+def _playing(keeper: Keeper | None, campaign: Campaign[T], engine: Engine) -> Playing:
+    """Tells the keeper's directory, if it has one, who plays and how fast."""
+    return Playing(getattr(keeper, "directory", None), campaign.blocks, engine.nodes())
 
 
 class _Finished(Generic[T]):

@@ -57,6 +57,10 @@ class Ray:
         if self.processes is not None:
             whole("processes", self.processes)
 
+    def nodes(self) -> dict[str, float]:
+        """The cluster, by its address: its machines come and go."""
+        return {f"Ray at {self.address or platform.node()}": float(self.processes or 0)}
+
     def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
         """(number, ``work(number)``) as the tasks finish; two a CPU are under way."""
         packed, ray = pack(work), _import_ray()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -37,6 +38,10 @@ class Local:
     def __post_init__(self) -> None:
         if self.processes is not None:
             whole("processes", self.processes)
+
+    def nodes(self) -> dict[str, float]:
+        """This machine."""
+        return {platform.node(): float(self.processes or os.cpu_count() or 1)}
 
     def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
         """(number, ``work(number)``) as they finish; every worker is handed `work` once."""

@@ -30,6 +30,10 @@ class Engine(Protocol):
         """
         ...
 
+    def nodes(self) -> dict[str, float]:
+        """CPUs that blocks are played on, by machine, as far as that is known: for people."""
+        ...
+
 
 def pack(work: Work[Any]) -> bytes:
     """The work as it is sent to other processes, once for all their blocks."""

@@ -22,7 +22,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FILE", "SETTINGS", "Arrays", "Record", "RecordFile", "StoreError", "from_bytes", "in_words", "to_bytes"]
+__all__ = [
+    "FILE",
+    "SETTINGS",
+    "Arrays",
+    "Record",
+    "RecordFile",
+    "StoreError",
+    "from_bytes",
+    "in_words",
+    "numbers_in",
+    "seal",
+    "to_bytes",
+    "unseal",
+]
 
 FILE = "trials.blocks"
 Arrays = dict[str, NDArray[Any]]
@@ -77,13 +90,14 @@ class Damage:
 class RecordFile:
     """The records of one locked file, in an index that is made once by reading, and checking, all of it."""
 
-    def __init__(self, path: Path, write: bool) -> None:
+    def __init__(self, path: Path, write: bool, locked: bool = True) -> None:
         self.path = path
         self._synced, self._is_dirty = -_SYNC_SECONDS, False
         flags = os.O_RDWR | os.O_CREAT if write else os.O_RDONLY
         self._file = open(os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666), "r+b" if write else "rb", 0)  # noqa: SIM115, PTH123
         try:
-            _lock(self._file.fileno(), exclusive=write)
+            if locked:
+                _lock(self._file.fileno(), exclusive=write)
             self.records, self.damage = self._scan()
         except BaseException:
             self._file.close()
@@ -112,7 +126,7 @@ class RecordFile:
         """
         end = self._file.seek(0, os.SEEK_END)
         try:
-            self._write(end, _head(number, body) + body, at_once)
+            self._write(end, seal(number, body), at_once)
         except BaseException:
             self._file.truncate(end)
             raise
@@ -129,7 +143,7 @@ class RecordFile:
                 raise StoreError(f"{self.path} is damaged {gap}, less than a record: name another directory")
             else:
                 body = bytes(gap.end - gap.start - _HEAD.size)
-                self._write(gap.start, _head(VOID, body) + body)
+                self._write(gap.start, seal(VOID, body))
         self.damage = []
 
     def _scan(self) -> tuple[dict[int, Record], list[Damage]]:
@@ -150,11 +164,7 @@ class RecordFile:
 
     def _record(self, place: int) -> Record | None:
         """What the head at `place` says, if it is one."""
-        head = self._read(place, _HEAD.size)
-        if len(head) < _HEAD.size or not head.startswith(_MARK) or head[-8:] != sha256(head[:-8]).digest()[:8]:
-            return None
-        _, number, length, digest, _ = _HEAD.unpack(head)
-        return Record(number, place + _HEAD.size, length, digest)
+        return _record_of(self._read(place, _HEAD.size), place)
 
     def _is_whole(self, record: Record) -> bool:
         try:
@@ -233,9 +243,39 @@ def _plain(directory: Path, error: OSError) -> str:
     return f"{directory} cannot be made or written ({error.strerror or error}): name another directory"
 
 
-def _head(number: int, body: bytes) -> bytes:
+def seal(number: int, body: bytes) -> bytes:
+    """A record: head and body."""
     head = _HEAD.pack(_MARK, number, len(body), sha256(body).digest(), b"")[:-8]
-    return head + sha256(head).digest()[:8]
+    return head + sha256(head).digest()[:8] + body
+
+
+def unseal(content: bytes) -> tuple[int, bytes]:
+    """(number, body) of a record; ValueError where it is not as it was written."""
+    record, body = _record_of(content[: _HEAD.size], 0), content[_HEAD.size :]
+    if record is None or len(body) != record.length or sha256(body).digest() != record.digest:
+        raise ValueError("a byte was changed or is missing: its checksum differs")
+    return record.number, body
+
+
+def _record_of(head: bytes, place: int) -> Record | None:
+    """What a head that stands at `place` says, if it is one."""
+    if len(head) < _HEAD.size or not head.startswith(_MARK) or head[-8:] != sha256(head[:-8]).digest()[:8]:
+        return None
+    _, number, length, digest, _ = _HEAD.unpack(head)
+    return Record(number, place + _HEAD.size, length, digest)
+
+
+def numbers_in(path: Path) -> set[int]:
+    """The blocks of a file that another process may be adding to, from their heads alone; none without a file."""
+    numbers: set[int] = set()
+    if not path.is_file():
+        return numbers
+    with path.open("rb") as file:
+        size, place = os.fstat(file.fileno()).st_size, 0
+        while (record := _record_of(file.read(_HEAD.size), place)) is not None and record.end <= size:
+            numbers.add(record.number)
+            place = file.seek(record.end)
+    return {number for number in numbers if number >= 0}
 
 
 def to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +26,9 @@ from deniable.store.records import (
     in_words,
     to_bytes,
 )
+from deniable.store.shared import SharedBlocks, settings_digest
 
-__all__ = ["Store", "kept", "opened"]
+__all__ = ["Store", "differences", "kept", "look_at_blocks", "opened", "read_blocks", "read_settings"]
 
 OLD_FILE = "trials.sqlite"
 """Of version 0.1.0, whose blocks have no checksums."""
@@ -68,7 +69,7 @@ class Store:
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Make the file this campaign's, or check that it is."""
         text = canonical(settings)
-        self._settings_digest = sha256(text.encode()).digest()
+        self._settings_digest = settings_digest(settings)
         held = self._file.records.get(SETTINGS)
         if held is not None:
             self._agree(self._file.body(held).decode(), json.loads(text))
@@ -79,6 +80,17 @@ class Store:
                 self._file.mend()
             if held is None:
                 self._file.add(SETTINGS, text.encode())
+        self._take_in(SharedBlocks(self.directory, self._settings_digest))
+
+    def _take_in(self, shared: SharedBlocks) -> None:
+        """What workers finished in this directory; a damaged block is told to the log, and played again."""
+        for number in sorted(shared.finished() - self._file.records.keys()):
+            try:
+                arrays = shared.load(number)
+            except StoreError as error:
+                _log.warning("%s", error)
+                continue
+            self.save(number, arrays, at_once=False)
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +102,9 @@ class Store:
     def finished(self) -> list[int]:
         """The numbers of the finished blocks, in ascending order."""
         return sorted(number for number in self._file.records if number >= 0)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._file.records
 
     def save(self, number: int, arrays: Mapping[str, NDArray[Any]], at_once: bool = True) -> None:
         """Add one finished block; on return it is on the disk.
@@ -122,7 +137,7 @@ class Store:
             )
 
     def _agree(self, text: str, settings: dict[str, Any]) -> None:
-        changed = list(_differences(json.loads(text), settings))
+        changed = list(differences(json.loads(text), settings))
         if changed:
             raise StoreError(
                 f"{self.directory} was begun with other settings: {'; '.join(changed)}. Give the old ones to resume, "
@@ -151,24 +166,56 @@ def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
 
     StoreError names damage anywhere in the file.
     """
+    with _reading(directory) as (settings, blocks):
+        return settings, [arrays for _, arrays in blocks]
+
+
+def read_settings(directory: Path | str) -> dict[str, Any]:
+    """A campaign's settings."""
+    with _reading(directory) as (settings, _):
+        return settings
+
+
+def read_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
+    """(number, arrays) of a campaign's finished blocks, in order and one after another."""
+    with _reading(directory) as (_, blocks):
+        yield from blocks
+
+
+def look_at_blocks(directory: Path | str) -> Iterator[Arrays]:
+    """The finished blocks of a campaign that others may be playing, in no order; what is damaged is left out."""
+    path, held = Path(directory) / FILE, set[int]()
+    if path.is_file():
+        with closing(RecordFile(path, write=False, locked=False)) as file:
+            blocks = {number: record for number, record in file.records.items() if number >= 0}
+            held |= blocks.keys()
+            yield from (from_bytes(file.body(record)[_DIGEST_BYTES:]) for record in blocks.values())
+    shared = SharedBlocks(directory, b"")
+    for number in shared.finished() - held:
+        with suppress(StoreError):
+            yield from_bytes(shared.body(number)[_DIGEST_BYTES:])
+
+
+@contextmanager
+def _reading(directory: Path | str) -> Iterator[tuple[dict[str, Any], Iterator[tuple[int, Arrays]]]]:
     path = Path(directory) / FILE
     with in_words(path.parent):
         _refuse_old(path.parent)
-        file = RecordFile(path, write=False)
-        try:
+        with closing(RecordFile(path, write=False)) as file:
             if file.damage:
                 raise _damaged(path, file)
             if SETTINGS not in file.records:
                 raise StoreError(f"{path} is empty: its campaign was not begun; go on with --resume")
-            bodies = {number: file.body(record) for number, record in sorted(file.records.items())}
-        finally:
-            file.close()
-    text = bodies.pop(SETTINGS)
-    digest = sha256(text).digest()
-    foreign = next((number for number, body in bodies.items() if not body.startswith(digest)), None)
-    if foreign is not None:
-        raise StoreError(f"{path}: block {foreign} was played under other settings; name another directory")
-    return json.loads(text), [from_bytes(body[_DIGEST_BYTES:]) for body in bodies.values()]
+            text = file.body(file.records.pop(SETTINGS))
+            yield json.loads(text), _blocks(file, sha256(text).digest())
+
+
+def _blocks(file: RecordFile, digest: bytes) -> Iterator[tuple[int, Arrays]]:
+    for number, record in sorted(file.records.items()):
+        body = file.body(record)
+        if not body.startswith(digest):
+            raise StoreError(f"{file.path}: block {number} was played under other settings; name another directory")
+        yield number, from_bytes(body[_DIGEST_BYTES:])
 
 
 def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
@@ -201,7 +248,8 @@ def _refuse_old(directory: Path) -> None:
         )
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What settings say otherwise, in words."""
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
             before, now = (json.dumps(settings.get(name)) for settings in (old, new))

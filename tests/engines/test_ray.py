@@ -34,7 +34,8 @@ class TwoNodes:
         from ray.cluster_utils import Cluster  # noqa: PLC0415 (what it is asked stands in the environment first)
 
         head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        seen_soon = {"health_check_period_ms": 500, "health_check_timeout_ms": 5000}
+        self.cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": seen_soon})
         self.other = self._another()
         self.address = self.cluster.address
 

@@ -1,9 +1,9 @@
 """SIGKILL at random moments: a node, a process and the driver of a Ray campaign, and workers on one directory.
 
-    nice python benchmarks/scale/kills.py [times] [seed]
+    python benchmarks/scale/kills.py node|process|driver|workers 30 1     what, how often, seed
 
-Every campaign must end with the bytes of an undisturbed one, each block kept once. About 25 minutes for 30 times on a
-machine of two busy cores; a short share of it runs in tests/engines.
+Every campaign must end with the bytes of an undisturbed one, each block kept once. Minutes to
+an hour, by how busy the machine is; a short share of it runs in tests/engines.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ BLOCKS, SECONDS = 60, 0.1
 
 
 def lose(what: str, nodes: TwoNodes, times: int, draw: random.Random) -> int:
-    """Lose a node or a process at `times` random moments, about six a campaign."""
+    """Lose a node or a process at `times` random moments, about ten a campaign."""
     lost = 0
     while lost < times:
         campaign = sleeping(BLOCKS, SECONDS)
-        moments = sorted(draw.sample(range(1, BLOCKS - 5), min(6, times - lost)))
+        moments = sorted(draw.sample(range(1, BLOCKS - 5), min(10, times - lost)))
 
         def tell(done: int, moments: list[int] = moments) -> None:
             nonlocal lost
@@ -111,14 +111,15 @@ def main(words: list[str]) -> None:
             jumps = random.Random()
             time.time = lambda: jumps.uniform(0, 4e9)
             work_in(place, sleeping(20 * int(times), SECONDS), lease_seconds=2.0)
-        case _:
-            times, seed = (int(word) for word in [*words, "30", "1"][:2]) if words else (30, 1)
-            draw = random.Random(seed)
-            kill_workers(times, draw)
+        case [what, times, seed]:
+            draw, number = random.Random(int(seed)), int(times)
+            if what == "workers":
+                kill_workers(number, draw)
+                return
             with two_nodes() as nodes:
-                lose("node", nodes, times, draw)
-                lose("process", nodes, times, draw)
-                kill_drivers(nodes, times, draw)
+                kill_drivers(nodes, number, draw) if what == "driver" else lose(what, nodes, number, draw)
+        case _:
+            print(__doc__)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,8 @@ def tiny(name: str, blocks: int) -> None:
     for done, _, _, memory in seen:
         print(f"{name}: {memory:.0f} MB after {done:,} blocks")
     played = last - first
-    print(
-        f"{name}: driver {1e3 * (cpu_end - cpu) / played:.2f} ms of CPU, {1e3 * (wall_end - wall) / played:.2f} ms a block"
-    )
+    spent, passed = (1e3 * time / played for time in (cpu_end - cpu, wall_end - wall))
+    print(f"{name}: {spent:.2f} ms of the driver's CPU and {passed:.2f} ms a block")
 
 
 def seconds(name: str, cpus: int, blocks: int, length: float) -> float:

@@ -17,6 +17,7 @@ from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import audit_command, now, versions
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
+from deniable.engines import Engine, choose_engine
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict
 from deniable.mechanisms import Adjacency, Training
@@ -72,6 +73,7 @@ def audit(
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
 ) -> AuditResult:
     """Play the strongest observer against your own training, many times, and say how close it comes.
@@ -106,6 +108,7 @@ def audit(
         trials_per_block: Default: what suits the model.
         out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
         processes: Workers. Default: one a core.
+        engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
     """
     given: dict[str, Any] = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
@@ -114,10 +117,11 @@ def audit(
     training |= {} if trials_per_block is None else {"trials_per_block": trials_per_block}
     chosen: dict[str, Any] = {"delta": delta, "calibration": calibration, "records": records, "model": model}
     chosen |= {"label": label, "seed": seed, "adjacency": adjacency, "trials": trials, "measure": measure}
+    chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         plan = planned(data, **given, **chosen, **training)
         with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
-            return run(plan, store, processes=processes, progress=told, confidence=confidence)[0]
+            return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence)[0]
 
 
 def planned(
@@ -147,7 +151,7 @@ def run(
     plan: Plan,
     store: Store | None = None,
     *,
-    processes: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> tuple[AuditResult, Trials]:
@@ -156,7 +160,7 @@ def run(
     if store is not None:
         store.begin(plan.settings)
         played = len(store.finished()) * plan.training.trials_per_block
-    trials = play(plan, store, processes=processes, progress=progress)
+    trials = play(plan, store, engine=engine, progress=progress)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
     found = judge(plan, trials, confidence)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from deniable.campaigns.provenance import data_source, now, python_call, version
 from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import probability, whole
 from deniable.data import load, split
+from deniable.engines import Campaign, Engine, choose_engine, play_missing
 from deniable.evidence.trials import Trials
 from deniable.examination.batch_mixing import mixing, refused
 from deniable.examination.claim import RecipeTraining
@@ -41,11 +41,9 @@ from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
 from deniable.training.gradients import trainable
-from deniable.training.kept import play_missing
 from deniable.training.losses import Loss, loss_function
 from deniable.training.models import model_factory, named_function
 from deniable.training.noise import SeededSource
-from deniable.training.pool import spread
 from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["Examination", "examine"]
@@ -226,6 +224,7 @@ def examine(
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
 ) -> AuditResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
@@ -244,8 +243,9 @@ def examine(
     Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise.
 
     `progress` is called with (trials done, trials in all); without it, a bar is shown where standard error is a
-    terminal. With `out`, every finished trial is kept in that directory, and `resume` goes on with the trials there;
-    the result depends on the settings alone but for `seconds` and `trials_per_second`.
+    terminal. `engine` says where the trials run (`deniable.engines`). With `out`, every finished trial is kept in that
+    directory, and `resume` goes on with the trials there; the result depends on the settings alone but for `seconds`
+    and `trials_per_second`.
 
     Twin trainings (the same seed, one record exchanged, see `twins`) are compared for public values that
     are computed from the records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs
@@ -255,6 +255,7 @@ def examine(
     at most 1 - `confidence`, of which the diagnostics have a fifth.
     """
     probability("confidence", confidence, open_ends=True)
+    chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
         neighbours, origin, source, factory = _settled(
@@ -267,7 +268,7 @@ def examine(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        found = _examined(game, claimed, given, confidence, store, processes=processes, progress=progress)
+        found = _examined(game, claimed, given, confidence, store, engine=chosen_engine, progress=progress)
         call = _call(given, source["data"], claim, confidence)
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
@@ -287,7 +288,7 @@ def _examined(
     confidence: float,
     store: Store | None,
     *,
-    processes: int | None,
+    engine: Engine,
     progress: Progress | None,
 ) -> AuditResult:
     """Play the trials that `store` lacks, and judge all."""
@@ -295,7 +296,7 @@ def _examined(
     mixed = mixing(game.model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
-        examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, processes, told)
+        examined, findings = ([], refused(mixed)) if mixed else _looked(game, store, false_alarms, engine, told)
     played = _trials(game.claim, examined) if examined else None
     sure = 1 - GAME_SHARE * _spent(len(examined), game.trials) * (1 - confidence)
     asked = convert(given, AuditInput)
@@ -328,7 +329,7 @@ def looks(trials: int) -> list[int]:
 
 
 def _looked(
-    game: Examination, store: Store | None, false_alarms: float, processes: int | None, progress: Progress | None
+    game: Examination, store: Store | None, false_alarms: float, engine: Engine, progress: Progress | None
 ) -> tuple[list[Examined], Report]:
     """Play the trials, and end early where a leak is certain.
 
@@ -341,7 +342,7 @@ def _looked(
     torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
-        examined = _played(game, number, kept, processes, progress)
+        examined = _played(game, number, kept, engine, progress)
         played = partial(_diagnosed, game, examined, share * false_alarms, false_alarms=false_alarms)
         report = played(twins=twins, alone=alone, torn=torn)
         if report.certain:
@@ -386,11 +387,11 @@ class _Kept:
         """The arrays of one."""
         return self._trials[number]
 
-    def save(self, number: int, arrays: Mapping[str, Any]) -> None:
+    def save(self, number: int, arrays: Mapping[str, Any], at_once: bool) -> None:
         """Add one."""
         self._trials[number] = dict(arrays)
         if self._store is not None:
-            self._store.save(number, arrays)
+            self._store.save(number, arrays, at_once)
 
 
 def _settled(
@@ -447,29 +448,10 @@ def _named_with_settings(trainer: Trainer) -> str:
     return str(named_by(trainer)) if " at 0x" in text else text
 
 
-def _played(
-    game: Examination, number: int, kept: _Kept, processes: int | None, progress: Progress | None
-) -> list[Examined]:
+def _played(game: Examination, number: int, kept: _Kept, engine: Engine, progress: Progress | None) -> list[Examined]:
     """The first trials, so many."""
-
-    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Examined]]:
-        if workers > 1:
-            _check_importable(work)
-        return spread(work, missing, workers)
-
-    work = partial(play_trial, game)
     tell = None if progress is None else lambda done: progress(done, game.trials)
-    return play_missing(number, Examined, run, cast("Store", kept), processes=processes, tell=tell)
-
-
-def _check_importable(work: Callable[[int], Examined]) -> None:
-    try:
-        pickle.dumps(work)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        advice = "define them at the top level of a module, or use processes=1"
-        raise ValueError(
-            f"trainer, model and loss must be importable for worker processes: {advice} ({error})"
-        ) from error
+    return play_missing(Campaign({}, number, Examined, partial(play_trial, game)), engine, kept, tell=tell)
 
 
 def _trials(claim: RecipeTraining, examined: list[Examined]) -> Trials:

@@ -37,6 +37,8 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 USUAL_TRIALS = 1000
+_OF_THE_VERDICT = ("confidence", "stop", "processes")
+"""Options that say how trials are judged and played: the trials do not depend on them."""
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
 OLD_NAMES = {"--lr": "--learning-rate"}
@@ -129,6 +131,15 @@ def audit(
     ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    stop: Annotated[
+        Text,
+        option(
+            "stop",
+            "W",
+            "never (default): play all trials. certain: watch every block, and end once a violation is certain.",
+            CAMPAIGN,
+        ),
+    ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
@@ -193,7 +204,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
     audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
-    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
+    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency", "stop")
     named = {name: texts[name] for name in words if texts[name] is not None}
     return {"data": sources[0], **values, **named}
 
@@ -221,7 +232,7 @@ def _planned(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.campaign import Plan
 
-        asked = {name: value for name, value in arguments.items() if name not in ("confidence", "processes")}
+        asked = {name: value for name, value in arguments.items() if name not in _OF_THE_VERDICT}
         trials, measure = asked.pop("trials", USUAL_TRIALS), asked.pop("measure", None)
         ground = _ground(asked)
         return ground, Plan.on(ground, trials, measure, progress)
@@ -254,10 +265,23 @@ def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, expo
     from deniable.cli.exposed import written
 
     found = None if exposed is None else written(ground, *exposed)
-    running = {name: arguments[name] for name in ("confidence",) if name in arguments}
+    running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
+    if running.get("stop") == "certain":
+        _tell_forecast(plan, running.get("confidence", 0.95))
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _tell_forecast(plan: Plan, confidence: float) -> None:
+    """How many trials a violation would take, before the first is played."""
+    from deniable.campaigns.audit import watch_over
+    from deniable.evidence.watch import half_noise_text
+    from deniable.mechanisms import Training
+
+    trials = watch_over(plan, confidence).evidence().trials_at_half_noise(Training.of(plan.training))
+    if trials is not None:
+        typer.echo(f"{half_noise_text(trials)} {plan.trials:,} are planned.", err=True)
 
 
 def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
@@ -278,7 +302,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
 def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
-    unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
+    unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
     from deniable.cli.exposed import alone

@@ -24,15 +24,16 @@ from scipy.special import ndtri
 from deniable.evidence.bound import Bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.scores import Errors, Scores
+from deniable.evidence.watch import shift_of
 from deniable.formatting import as_given, at_least, at_most, counted, percent_at_most
 from deniable.promises import Epsilon
-from deniable.results.shared import Claimed
+from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import Scores as ExactScores
 
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
+__all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -125,7 +126,7 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
 
 def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
     """Evenly spaced Gaussian scores of an observer with this advantage, whose best threshold is `threshold`."""
-    mu = 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+    mu = shift_of(advantage)
     even = ndtri((np.arange(each) + 0.5) / each) * mu  # variance mu^2, as that of log-likelihood ratios
     return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
 
@@ -172,6 +173,19 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
+def with_watch(found: Verdict, watched: Watched) -> Verdict:
+    """The verdict of limits and watch together: either may find a violation, each with its own share of the risk."""
+    if watched.refuted_after is None:
+        return found
+    bound = watched.epsilon
+    least = "beyond all bounds" if bound.value is None else f"at least {at_least(bound.value)}"
+    trusted = [one.text for one in bound.assumptions if one.holds is None]
+    if_so = f", if {'; and if '.join(trusted)}" if trusted else ""
+    epsilon = f"Epsilon at delta {as_given(bound.delta)} is {least}{if_so}."
+    limits = [found.text] if found.name == "violated" else []
+    return Verdict("violated", " ".join([watched.text, epsilon, *limits]))
+
+
 def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> Iterator[str]:
     """What is above its limit. The epsilon that assumes nothing leads; that of the claimed training's curve says so."""
     if limits.advantage is not None and measured.advantage.low > limits.advantage:
@@ -204,8 +218,8 @@ def _not_refutable(measured: Measured, exact: ExactScores) -> str:
     allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
-        f"{at_least(measured.provable_epsilon)} at most, and the noise allows {allowed}: no violation could have been "
-        "found. Play more."
+        f"{at_least(measured.provable_epsilon)} at most by its errors, and the noise allows {allowed}: no violation "
+        "could have been found by them. Play more."
     )
 
 

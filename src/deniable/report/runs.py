@@ -101,8 +101,8 @@ def outcome(run: Run) -> str:
     match run.result:
         case AttackResult() as attacked:
             return given_away.outcome(attacked)
-        case CompareResult(recommendation=found):
-            return _BETTER.get(found.better or "", "undecided")
+        case CompareResult(recommendation=find_runs):
+            return _BETTER.get(find_runs.better or "", "undecided")
         case AuditResult() as audited if words.is_test_mode(audited):
             return words.badge(audited.verdict, None, test_mode=True).lower()
         case AuditResult() | VerdictResult() as judged:
@@ -197,8 +197,8 @@ def _audit(result: AuditResult) -> None:
         raise ValueError("exposure.distribution must have one edge more than counts")
 
 
-def _rates(found: Mapping[str, float]) -> None:
-    for fpr in found:
+def _rates(find_runs: Mapping[str, float]) -> None:
+    for fpr in find_runs:
         if not 0 <= float(fpr) <= 1:
             raise ValueError(f"tpr_at_fpr must name rates from 0 to 1, got {fpr[:20]!r}")
 

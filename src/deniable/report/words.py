@@ -367,7 +367,7 @@ def _rough(document: AuditResult) -> Iterator[str]:
     width = found.advantage.high - found.advantage.low
     if width >= WIDE:
         yield (
-            f"Rough: {counted(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
+            f"Rough: {count_of(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
             f"no better than an interval from {figure(found.advantage.low)} to {figure(found.advantage.high)}."
         )
 

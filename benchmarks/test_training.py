@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from deniable.training import Neighbours, TrainingSettings, run_block
-from deniable.training.models import adult, mnist, purchase
+from deniable.training.networks.usual_models import adult, mnist, purchase
 
 opacus = pytest.importorskip("opacus", reason="the bench compares with Opacus: install the bench extra")
 

@@ -243,7 +243,7 @@ def _client() -> Any:
     from fastapi.testclient import TestClient
 
     from deniable.web import create_app
-    from deniable.web.answers import Answers
+    from deniable.web.answer_pool import Answers
     from deniable.web.work import PARTS, TooCostlyError, _spent, answer, put_together, refusal
 
     signal.signal(signal.SIGPROF, _spent)

@@ -68,10 +68,10 @@ _ROOMS = (
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
-    "attack": "deniable.comparison.own",
+    "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
     "choose": "deniable.answers.choose",
-    "compare": "deniable.comparison.record",
+    "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
     "reproduce": "deniable.experiments",
@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
-    from deniable.comparison.own import attack as attack
-    from deniable.comparison.record import compare as compare
+    from deniable.comparison.compare_levels import compare as compare
+    from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
     from deniable.experiments import reproduce as reproduce
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deniable.training.engine import Observation
-from deniable.training.losses import loss_function
-from deniable.training.models import model_factory
+from deniable.training.networks.losses import loss_function
+from deniable.training.networks.usual_models import model_factory
 from deniable.training.settings import Neighbours, TrainingSettings
 
 

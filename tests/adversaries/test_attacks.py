@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from deniable.adversaries import Attack, Blind, LossThreshold, Shadow, WhiteBox, halves
 from deniable.adversaries.membership import best_threshold
-from deniable.adversaries.observed import last_layer_gradients, losses, outputs
+from deniable.adversaries.model_observation import last_layer_gradients, losses, outputs
 from deniable.data import Dataset, purchases, skewed_purchases
 from deniable.tradeoff import advantage, average_precision, chance_level
 

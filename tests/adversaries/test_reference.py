@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from deniable.adversaries import Identifiability, LossThreshold, WhiteBox
-from deniable.comparison.results import lower_bound
+from deniable.comparison.repeat_measures import lower_bound
 from deniable.data import Dataset, purchases
 from deniable.evidence.estimators import Advantage, GaussianCurve, Region, estimate
 from deniable.evidence.one_run import one_run, one_run_gaussian

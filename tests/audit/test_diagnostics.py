@@ -17,7 +17,7 @@ from deniable.examination import examination_game as room
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Report
 from deniable.training import Neighbours
-from deniable.training.losses import loss_function
+from deniable.training.networks.losses import loss_function
 
 STEPS, SIGMA, TRIALS, AUDITS, RATE_OF_ALARMS = 3, 2.0, 8, 50, 0.2
 

@@ -17,7 +17,7 @@ from deniable.mechanisms import Gaussian, GaussianDP
 from deniable.scores import privacy_loss
 from deniable.training import TrainingSettings
 from deniable.training.ensemble import initial_weights
-from deniable.training.noise import SeededSource
+from deniable.training.noise_source import SeededSource
 
 
 def settings(**other: object) -> TrainingSettings:

@@ -23,7 +23,7 @@ from deniable.evidence.verdict import verdict
 from deniable.formatting import at_least
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief, Epsilon, Question, claimed_scores
-from deniable.report import tables
+from deniable.report import report_tables
 
 STEPS, DELTA = 20, 0.01
 NOISE = least_noise(Belief(0.9, DELTA), DELTA, Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
@@ -86,10 +86,10 @@ def document(region: float, mechanism: float, noise: float = NOISE, trials: int 
 
 
 def test_the_proven_epsilon_is_the_one_that_the_verdict_rests_on_rounded_down() -> None:
-    assert tables.proven(document(3.31, 20.8359)) == "20.8"
-    assert tables.proven(document(0.5578, 0.2)) == "0.557"
-    assert tables.proven(document(0.0, 0.0)) == "0"
-    assert tables.lower_bound(Some(lower_bound=Some(value=0.0))) == "0"  # type: ignore[arg-type]
+    assert report_tables.proven(document(3.31, 20.8359)) == "20.8"
+    assert report_tables.proven(document(0.5578, 0.2)) == "0.557"
+    assert report_tables.proven(document(0.0, 0.0)) == "0"
+    assert report_tables.lower_bound(Some(lower_bound=Some(value=0.0))) == "0"  # type: ignore[arg-type]
 
 
 def test_equal_scores_are_called_so() -> None:

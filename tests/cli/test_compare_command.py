@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 import torch
 from torch import nn
 
-from deniable.comparison.own import read_records
+from deniable.comparison.own_model import read_records
 from deniable.data import purchases
 
 from .conftest import Run

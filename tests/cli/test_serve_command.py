@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deniable.cli.serve import _is_loopback
+from deniable.cli.serve_command import _is_loopback
 
 from .conftest import Run
 

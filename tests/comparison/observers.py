@@ -12,7 +12,7 @@ import numpy as np
 from deniable.adversaries import LossThreshold
 from deniable.campaigns.audit import planned
 from deniable.campaigns.campaign import Plan
-from deniable.comparison.results import Spread, advantages, spread_of
+from deniable.comparison.repeat_measures import Spread, advantages, spread_of
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load
 from deniable.evidence.intervals import advantage_interval

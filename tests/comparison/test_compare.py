@@ -14,9 +14,9 @@ from observers import observers
 
 from deniable.adversaries import LossThreshold, WhiteBox
 from deniable.campaigns.region import region
-from deniable.comparison import Plan, compare, play
+from deniable.comparison import ComparisonPlan, compare, play
 from deniable.comparison.play import unit
-from deniable.comparison.results import spread_of
+from deniable.comparison.repeat_measures import spread_of
 from deniable.data import load
 from deniable.engines import Local
 from deniable.mechanisms import Gaussian
@@ -65,7 +65,7 @@ def test_every_attack_can_be_chosen() -> None:
 
 
 def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, Any], tmp_path: Path) -> None:
-    plan = Plan.of("purchases", **SMALL)
+    plan = ComparisonPlan.of("purchases", **SMALL)
     with Store(tmp_path, plan.settings) as store:
         for number in (0, 5):
             played = unit(plan, number)
@@ -80,7 +80,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
 
 
 def test_repeats_have_records_and_seeds_of_their_own() -> None:
-    plan = Plan.of("purchases", **SMALL)
+    plan = ComparisonPlan.of("purchases", **SMALL)
     first, second = plan.divide(0), plan.divide(1)
     assert not np.array_equal(first.members.features, second.members.features)
     parts = [part.features for part in first]
@@ -108,12 +108,12 @@ def test_repeats_have_records_and_seeds_of_their_own() -> None:
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Plan.of("purchases", **settings)
+        ComparisonPlan.of("purchases", **settings)
 
 
 def test_too_many_records_are_refused() -> None:
     with pytest.raises(ValueError, match="records must be at most 599, a third of what digits has, got 600"):
-        Plan.of("digits", records=600)
+        ComparisonPlan.of("digits", records=600)
 
 
 def test_on_skewed_purchases_the_blind_attack_explains_everything() -> None:

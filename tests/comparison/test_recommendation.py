@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 
 from deniable.comparison.recommendation import Point, recommend
-from deniable.comparison.results import Shift, spread_of
+from deniable.comparison.repeat_measures import Shift, spread_of
 
 CHANCE = 0.52
 

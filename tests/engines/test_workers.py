@@ -22,7 +22,7 @@ from deniable.engines.merge import merge_stores
 from deniable.engines.status import read_status
 from deniable.engines.worker import CERTAIN, work_in
 from deniable.store import SharedBlocks, Store, StoreError, settings_digest
-from deniable.web.runs import list_runs
+from deniable.web.listed_runs import list_runs
 
 
 def kept(place: Path, blocks: int) -> list[list[int]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.experiments.compare import Claim, Close, Known, Ordered, Printed, Within, at
+from deniable.experiments.statements import Claim, Close, Known, Ordered, Printed, Within, at
 
 TWO_DECIMALS = st.decimals(min_value=-1000, max_value=1000, places=2)
 

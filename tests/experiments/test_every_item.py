@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from deniable.experiments import PAPERS, Scale, expected_seconds, find, run_items
-from deniable.experiments.compare import Printed
 from deniable.experiments.item import Item, Paper
+from deniable.experiments.statements import Printed
 
 EVERYTHING = find()
 NAMES = [f"{paper.name}-{item.name}" for paper, item in EVERYTHING]

@@ -11,10 +11,10 @@ import pytest
 from msgspec import convert
 
 from deniable.experiments import find
-from deniable.experiments.compare import Comparison
 from deniable.experiments.item import Item, Paper, Scale
 from deniable.experiments.results_page import results_page
 from deniable.experiments.run import judge_item
+from deniable.experiments.statements import Comparison
 from deniable.results.base import plain
 from deniable.results.reproduce_result import ItemResult
 

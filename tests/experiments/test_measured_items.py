@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from deniable.bounds import belief_to_epsilon
 from deniable.bounds.gaussian import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
-from deniable.experiments.dbsec import panels
+from deniable.experiments.dbsec import figure_panels
+from deniable.experiments.dbsec.figure_panels import Source
 from deniable.experiments.dbsec.figures import FIGURES
-from deniable.experiments.dbsec.panels import Source
 from deniable.experiments.item import Values
 from deniable.experiments.tvd.network import tutorial_cnn
-from deniable.experiments.vldb import auditing, identifiability
+from deniable.experiments.vldb import auditing, observer_figures
 from deniable.experiments.vldb.costs import _power
 
 AUDITED: Values = {
@@ -95,9 +95,9 @@ def test_the_tutorials_network() -> None:
 
 def test_beliefs_may_exceed_only_as_often_as_delta_allows() -> None:
     values: Values = {"trials": 1000, "delta": {"MNIST": 0.01}, "violations": {"MNIST": [0.01, 0.019]}}
-    assert identifiability._rarely(values)
+    assert observer_figures._rarely(values)
     values["violations"]["MNIST"][1] = 0.02
-    assert not identifiability._rarely(values)
+    assert not observer_figures._rarely(values)
 
 
 def test_a_power_law_is_found() -> None:
@@ -112,10 +112,10 @@ def _source(stand_in: tuple[tuple[str, int], ...]) -> Source:
 
 def test_a_stand_in_only_where_the_data_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     other = (("location30", 10),)
-    monkeypatch.setattr(panels, "available", lambda _: False)
+    monkeypatch.setattr(figure_panels, "available", lambda _: False)
     assert _source(other).variants() == other
     assert _source(()).variants() == (("texas100", None),)
-    monkeypatch.setattr(panels, "available", lambda _: True)
+    monkeypatch.setattr(figure_panels, "available", lambda _: True)
     assert _source(other).variants() == (("texas100", None),)
 
 

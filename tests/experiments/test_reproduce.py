@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from deniable.cli import main
 from deniable.experiments import Item, ItemRun, Paper, Scale, Values, expected_seconds, find, run_items
-from deniable.experiments.compare import Claim, Known, Printed
 from deniable.experiments.results_page import _pairs, results_page
 from deniable.experiments.run import _draw_bytes
+from deniable.experiments.statements import Claim, Known, Printed
 from deniable.results.reproduce_result import ReproduceResult
 
 

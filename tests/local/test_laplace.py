@@ -15,7 +15,7 @@ from scipy.stats import chisquare, kstest, laplace
 import deniable as dn
 from deniable.local import BoundedLaplace, ImagePixelization
 from deniable.local.coins import entropy
-from deniable.local.laplace import rounded_laplace
+from deniable.local.laplace_noise import rounded_laplace
 
 LEAST = 1e-6
 

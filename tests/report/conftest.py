@@ -46,7 +46,7 @@ def _attack(place: Path) -> None:
     import torch  # noqa: PLC0415
     from torch import nn  # noqa: PLC0415
 
-    from deniable.comparison.own import attack  # noqa: PLC0415
+    from deniable.comparison.own_model import attack  # noqa: PLC0415
     from deniable.data import from_arrays  # noqa: PLC0415
     from deniable.report.page import write  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words and tables alone: nothing is drawn, and no curve is computed."""
     line = {"fpr": [0.0, 1.0], "tpr": [0.0, 1.0]}
     monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
-    monkeypatch.setattr("deniable.report.audited.region_data", lambda document, lower: [])
+    monkeypatch.setattr("deniable.report.chapters.audit_chapter.region_data", lambda document, lower: [])
     for room in ("observed", "scored"):
         monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda *given: line)
 

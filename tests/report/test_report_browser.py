@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deniable.report.printed import print_page
+from deniable.report.pdf import print_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser's tests need playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the browser's tests need axe-core")

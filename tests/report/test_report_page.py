@@ -17,8 +17,8 @@ from deniable.campaigns.plot_data import MOST_POINTS, course
 from deniable.evidence.trials import Trials
 from deniable.report import read, render
 from deniable.report.page import page
-from deniable.report.runs import Run
-from deniable.report.scale import epsilon_axis, share_axis
+from deniable.report.pictures.scale_chart import epsilon_axis, share_axis
+from deniable.report.stored_runs import ReportedRun
 from deniable.results import read_result
 from deniable.results.base import plain
 
@@ -150,10 +150,10 @@ def test_a_comparison_says_its_recommendation_first(runs: dict[str, Path]) -> No
 @pytest.mark.usefixtures("undrawn")
 def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[str, Any]]) -> None:
     document = documents["audit"]
-    sound = Run("sound", read_result(json.loads(json.dumps(document))))
+    sound = ReportedRun("sound", read_result(json.loads(json.dumps(document))))
     assert "NOT private" not in page([sound])
     document["input"]["sensitivity"] = "local"
-    text = page([Run("test", read_result(document)), sound])
+    text = page([ReportedRun("test", read_result(document)), sound])
     assert "A model trained this way is NOT private." in text
     assert text.index("Verdict: Privacy audit of digits (sound)") < text.index(
         "Verdict: Privacy audit of digits (test)"
@@ -165,7 +165,7 @@ def test_local_noise_is_never_shown_as_a_protection(documents: dict[str, dict[st
 @pytest.mark.parametrize("verdict", ["violated", "cannot judge", "other recipe", "consistent"])
 def test_every_verdict_has_its_words_and_colour(documents: dict[str, dict[str, Any]], verdict: str) -> None:
     document = documents["audit"] | {"verdict": verdict, "closeness": None}
-    text = page([Run("a", read_result(document))])
+    text = page([ReportedRun("a", read_result(document))])
     tone = {"violated": "bad", "cannot judge": "open", "other recipe": "odd", "consistent": "open"}[
         verdict
     ]  # of 40 trainings
@@ -188,7 +188,7 @@ def everywhere(value: Any, text: str) -> Any:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_shown_and_do_nothing(documents: dict[str, dict[str, Any]], text: str, kind: str) -> None:
     document = everywhere(documents[kind], text)
-    shown = page([Run(text, read_result(document)), Run(text, read_result(document))])
+    shown = page([ReportedRun(text, read_result(document)), ReportedRun(text, read_result(document))])
     reader = Reader(shown)
     assert [tag for tag, _ in reader.tags].count("script") == 1
     assert "img" not in {tag for tag, _ in reader.tags}
@@ -203,7 +203,7 @@ def test_hostile_texts_are_shown_and_do_nothing(documents: dict[str, dict[str, A
 
 def test_hostile_texts_in_pictures_are_escaped(documents: dict[str, dict[str, Any]]) -> None:
     document = everywhere(documents["compare"], HOSTILE[3] + HOSTILE[1])
-    shown = page([Run("x", read_result(document))])
+    shown = page([ReportedRun("x", read_result(document))])
     for picture in re.findall(r"<svg.*?</svg>", shown, re.DOTALL):
         tree = ElementTree.fromstring(picture)
         assert not [part for part in tree.iter() if part.tag.rpartition("}")[2] in ("script", "foreignObject")]
@@ -222,7 +222,7 @@ def test_a_thousand_long_trainings_make_a_small_page_that_says_it_is_thinned(
     documents: dict[str, dict[str, Any]],
 ) -> None:
     document = documents["audit"] | {"course": plain(course(thousand()))}
-    shown = page([Run("a", read_result(document))])
+    shown = page([ReportedRun("a", read_result(document))])
     assert len(shown.encode()) < 3 * 2**20
     assert f"{MOST_POINTS} of 2,000 steps are drawn" in shown
     assert f"{MOST_POINTS} of 1,001 thresholds are drawn" in shown
@@ -282,7 +282,7 @@ def test_somebody_elses_training_shows_its_diagnostics_and_the_cause_first(
     passed = {**test, "name": "mean zero", "p_value": 0.4, "passed": True, "sentence": None}
     found = {"cause": test["sentence"], "false_alarm_rate": 0.01, "noise_ratio": 0.5, "tests": [test, passed]}
     document = documents["audit"] | {"diagnostics": found, "verdict": "violated", "closeness": None}
-    text = Reader(page([Run("a", read_result(document))])).text
+    text = Reader(page([ReportedRun("a", read_result(document))])).text
     assert text.index("The cause: the noise is half of what is claimed.") < text.index("What the observer saw")
     assert "the training does not do what it claims" in text
     assert "Violated 99 % confidence" in text

@@ -26,23 +26,23 @@ from deniable.answers.parse import parse_release
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
-from deniable.cli import trials as text_of_audit
+from deniable.cli import show_audit as text_of_audit
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.evidence.scores import Scores
 from deniable.evidence.trials import Trials
 from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise
-from deniable.report import given_away, words
-from deniable.report.audited import audit_chapter
-from deniable.report.chapter import Chapter
-from deniable.report.epsilons import _foot
-from deniable.report.runs import Run
-from deniable.report.scored import verdict_chapter
-from deniable.report.tables import may_exceed
+from deniable.report import attack_words, verdict_words
+from deniable.report.chapters.audit_chapter import audit_chapter
+from deniable.report.chapters.chapter import Chapter
+from deniable.report.chapters.verdict_chapter import verdict_chapter
+from deniable.report.pictures.epsilon_pictures import _foot
+from deniable.report.report_tables import may_exceed
+from deniable.report.stored_runs import ReportedRun
 from deniable.results.base import plain
 from deniable.results.compare_result import NamedEpsilons, RegionRow
-from deniable.results.shared import Limits
+from deniable.results.shared import MeasuredLimits
 from deniable.training import TrainingSettings
 
 EPSILONS = (0.01, 0.5, 2.0, 8.0, 50.0)
@@ -80,8 +80,8 @@ def audited(name: str, bound: float, kind: str, count: int, *, delta: float = 0.
 
 @pytest.fixture
 def undrawn_chapters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deniable.report.audited._parts", lambda document: ())
-    monkeypatch.setattr("deniable.report.scored._parts", lambda document: ())
+    monkeypatch.setattr("deniable.report.chapters.audit_chapter._parts", lambda document: ())
+    monkeypatch.setattr("deniable.report.chapters.verdict_chapter._parts", lambda document: ())
 
 
 def said(chapter: Chapter) -> str:
@@ -98,11 +98,11 @@ def printed(document: Any) -> str:
 
 
 def check_audit(document: Any) -> None:
-    chapter = audit_chapter(Run("a", document))
+    chapter = audit_chapter(ReportedRun("a", document))
     text, terminal = said(chapter), printed(document)
     for whole in (text, terminal):
         assert not NEVER.search(whole), (NEVER.search(whole), whole)
-    limits, exact = words.verdict_limits(document), document.exact
+    limits, exact = verdict_words.verdict_limits(document), document.exact
     below = all(high < allowed for _, high, allowed in limits)
     assert ("stays below" in text) <= (below and document.verdict == "consistent")
     low, high, allowed = limits[0]
@@ -150,17 +150,17 @@ def test_audits_of_any_promise(promise: tuple[str, float]) -> None:
 def test_what_the_sweep_must_find() -> None:
     """The sweep sees what it is for: red and warned at epsilon 20, green where a promise is kept and shown to be."""
     sound, weak = audited("belief", 0.9, "tight", 1000), audited("epsilon", 20.0, "tight", 1000)
-    assert audit_chapter(Run("a", sound)).tone == "good"
-    chapter = audit_chapter(Run("a", weak))
+    assert audit_chapter(ReportedRun("a", sound)).tone == "good"
+    chapter = audit_chapter(ReportedRun("a", weak))
     assert (chapter.tone, chapter.verdict) == ("bad", "Consistent, but hardly any protection")
     assert "just under 100 % sure" in chapter.promise
-    assert audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
-    test_mode = audit_chapter(Run("a", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
+    assert audit_chapter(ReportedRun("a", audited("belief", 0.9, "broken", 1000))).verdict == "Violated"
+    test_mode = audit_chapter(ReportedRun("a", audited("belief", 0.9, "tight", 1000, sensitivity="local")))
     assert (test_mode.tone, test_mode.last) == ("open", True)
-    broken = audit_chapter(Run("a", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
+    broken = audit_chapter(ReportedRun("a", audited("belief", 0.9, "broken", 1000, sensitivity="local")))
     assert (broken.tone, broken.verdict, broken.last) == ("open", "Test mode: violated", True)
     assert "NOT private" in " ".join(test_mode.cautions)
-    loose = audit_chapter(Run("a", audited("belief", 0.9, "loose", 100_000)))
+    loose = audit_chapter(ReportedRun("a", audited("belief", 0.9, "loose", 100_000)))
     assert "Do not reduce the noise" in loose.meaning
 
 
@@ -174,7 +174,7 @@ def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
         ratio = trials.log_likelihood_ratio[:, 0]
         scores = Scores(ratio[trials.trained_on_d], ratio[~trials.trained_on_d])
         document = judge_scores(scores, Asked(Epsilon(epsilon, 1e-5)))
-        chapter, bound = verdict_chapter(Run("v", document)), document.measured.epsilon.lower_bound
+        chapter, bound = verdict_chapter(ReportedRun("v", document)), document.measured.epsilon.lower_bound
         text = said(chapter)
         assert not NEVER.search(text), (NEVER.search(text), text)
         less = bound.upper is not None and bound.upper < epsilon
@@ -224,7 +224,7 @@ def attacked(low: float, epsilon: float, differs: bool = False) -> str:
         average_precision_interval=Some(low=low, high=1.0),
         epsilon_lower_bound=Some(value=epsilon),
     )
-    return given_away.outcome(figures)  # type: ignore[arg-type]
+    return attack_words.outcome(figures)  # type: ignore[arg-type]
 
 
 def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
@@ -238,8 +238,8 @@ def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
 def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
     """A belief of 100 % is never exceeded, one training is not right half of the time, and 0 is a number to draw."""
     assert "100 % belief" not in printed(audited("epsilon", 50.0, "tight", 100))
-    alone = Limits(value=0.0, low=-1.0, high=1.0)
-    assert "50 %" not in words.guess_text(alone)
+    alone = MeasuredLimits(value=0.0, low=-1.0, high=1.0)
+    assert "50 %" not in verdict_words.guess_text(alone)
     unknown = NamedEpsilons(naive=None, advanced=None, rdp=None)
     assert _foot([RegionRow(noise=1.0, exact=0.0, lower=0.0, named=unknown)]) > 0
 

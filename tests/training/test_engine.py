@@ -12,7 +12,7 @@ from scipy import stats
 
 from deniable.training import engine, ensemble
 from deniable.training.engine import Observation, run_block
-from deniable.training.losses import cross_entropy
+from deniable.training.networks.losses import cross_entropy
 from deniable.training.settings import TrainingSettings
 
 BASE = TrainingSettings(

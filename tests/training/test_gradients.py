@@ -11,8 +11,8 @@ from torch import nn
 
 from deniable.training import compiled, kernels
 from deniable.training.gradients import GenericGradients, trainable
-from deniable.training.layers import Dense, SharedDense
-from deniable.training.losses import cross_entropy, squared_error
+from deniable.training.networks.layers import Dense, SharedDense
+from deniable.training.networks.losses import cross_entropy, squared_error
 from deniable.training.stack import StackGradients, example_gradients
 
 TRIALS, EXAMPLES, CLIP = 3, 7, 0.8

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from deniable.training.losses import loss_function
-from deniable.training.models import MODELS, model_factory, refuse
+from deniable.training.networks.losses import loss_function
+from deniable.training.networks.usual_models import MODELS, model_factory, refuse
 
 SHAPES = {"adult": (104,), "digits": (8, 8), "location30": (446,), "mnist": (1, 28, 28), "purchase100": (600,)}
 CLASSES = {"adult": 2, "digits": 10, "location30": 30, "mnist": 10, "purchase100": 100}
@@ -49,7 +49,9 @@ def test_dropout_and_untrainable_and_lazy_models_are_refused() -> None:
         refuse(nn.Sequential(nn.LazyLinear(2)))
 
 
-@pytest.mark.parametrize("name", ["nothing", "no.such.module:f", "deniable.training.models:no_such", "a:", ":b"])
+@pytest.mark.parametrize(
+    "name", ["nothing", "no.such.module:f", "deniable.training.networks.usual_models:no_such", "a:", ":b"]
+)
 def test_unknown_models_and_losses_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="model"):
         model_factory(name)
@@ -58,6 +60,6 @@ def test_unknown_models_and_losses_are_refused(name: str) -> None:
 
 
 def test_models_by_module_and_function() -> None:
-    assert model_factory("deniable.training.models:adult") is MODELS["adult"]
+    assert model_factory("deniable.training.networks.usual_models:adult") is MODELS["adult"]
     with pytest.raises(ValueError, match="has no function 'MODELS'"):
-        model_factory("deniable.training.models:MODELS")
+        model_factory("deniable.training.networks.usual_models:MODELS")

@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from deniable.training import kernels
-from deniable.training.noise import MANY, SeededSource, SystemSource
+from deniable.training.noise_source import MANY, SeededSource, SystemSource
 
 
 @pytest.mark.parametrize("source", [SeededSource(1, 0), SystemSource()])

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from deniable.web import create_app, work
-from deniable.web.answers import Answers
+from deniable.web.answer_pool import Answers
 from deniable.web.punctual import PunctualProtocol
 from deniable.web.work import TooCostlyError
 

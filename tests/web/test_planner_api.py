@@ -20,10 +20,10 @@ from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance, unsupported_method
 
 from deniable.report import Found, find_runs
-from deniable.web import create_app, runs
-from deniable.web.answers import Answers
-from deniable.web.models import expected_text
-from deniable.web.runs import HERE, list_runs, report
+from deniable.web import create_app, listed_runs
+from deniable.web.answer_pool import Answers
+from deniable.web.listed_runs import HERE, list_runs, report
+from deniable.web.request_forms import expected_text
 
 FUZZED = int(os.environ.get("DENIABLE_FUZZ", "12"))  # examples of each operation
 TRAINING = {"records": 60000, "batch": 300, "epochs": 30}
@@ -234,8 +234,8 @@ def test_a_list_costs_no_more_than_its_patience(tmp_path: Path, monkeypatch: pyt
         now[0] += 0.3
         return Found(name, "audit", name, "consistent", False)
 
-    monkeypatch.setattr(runs, "list_run", slow)
-    monkeypatch.setattr(runs, "monotonic", lambda: now[0])
+    monkeypatch.setattr(listed_runs, "list_run", slow)
+    monkeypatch.setattr(listed_runs, "monotonic", lambda: now[0])
     first = {run.name: run.verdict for run in list_runs(tmp_path)}
     assert first["a"] == first["b"] == "consistent"
     assert first["c"].startswith("not read yet")

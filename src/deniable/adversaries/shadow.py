@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deniable.adversaries.membership import Half, Scored, best_threshold, halves
-from deniable.adversaries.observed import outputs
+from deniable.adversaries.model_observation import outputs
 from deniable.checks import whole
 from deniable.data import Dataset
 from deniable.training.engine import one_thread
-from deniable.training.noise import SeededSource
+from deniable.training.noise_source import SeededSource
 
 __all__ = ["Shadow"]
 

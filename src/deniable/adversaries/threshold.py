@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from deniable.adversaries.membership import Scored, best_threshold, halves
-from deniable.adversaries.observed import losses
+from deniable.adversaries.model_observation import losses
 from deniable.data import Dataset
 from deniable.training.engine import one_thread
 

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deniable.adversaries.membership import Scored, best_threshold, halves
-from deniable.adversaries.observed import LayerGradient, last_layer_gradients, margins, outputs
+from deniable.adversaries.model_observation import LayerGradient, last_layer_gradients, margins, outputs
 from deniable.checks import positive, whole
 from deniable.data import Dataset
 from deniable.training.engine import one_thread
-from deniable.training.noise import SeededSource
+from deniable.training.noise_source import SeededSource
 
 __all__ = ["WhiteBox"]
 

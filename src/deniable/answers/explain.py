@@ -19,7 +19,7 @@ from deniable.formatting import as_given
 from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation, named_adjacency
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.explain_result import Analysis, AnswerInput, ExplainResult, NumericalErrors
-from deniable.results.shared import Scores
+from deniable.results.shared import ReleaseScores
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.upper import Upper
 
@@ -77,7 +77,7 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
     )
 
 
-def exact_scores(mechanism: Mechanism, question: Question) -> Scores:
+def exact_scores(mechanism: Mechanism, question: Question) -> ReleaseScores:
     """Every score of `mechanism`, as `explain` tells them, without weaker analyses."""
     loss = privacy_loss(mechanism, question.adjacency)
     return _scores(_single_scores(loss, question), _belief(mechanism, loss, question), loss, question)
@@ -128,7 +128,7 @@ def _belief(mechanism: Mechanism, loss: PrivacyLoss, asked: Asked) -> _Belief:
     return _Belief(float(exact), asked.delta, _finite(exact.error))
 
 
-def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, asked: Asked) -> Scores:
+def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, asked: Asked) -> ReleaseScores:
     """Every score of the table at the parameters that are asked; one with many values is a list."""
     scores: dict[str, Any] = {"delta": asked.delta, "prior": asked.prior}
     for name, score in SCORES.items():
@@ -140,7 +140,7 @@ def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, ask
         else:
             rows = [{**at, listed: one} for one in at[listed]]
             scores[name] = [{**row, name: float(score.ask(loss, row))} for row in rows]
-    return convert(scores, Scores)
+    return convert(scores, ReleaseScores)
 
 
 def _weaker_analyses(mechanism: Mechanism, epsilon: float, asked: Asked) -> dict[str, Analysis]:

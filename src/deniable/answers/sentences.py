@@ -19,7 +19,7 @@ from deniable.formatting import (
 )
 from deniable.promises import promise_in, promised_bound
 from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
-from deniable.results.shared import Scores
+from deniable.results.shared import ReleaseScores
 
 __all__ = [
     "assessment",
@@ -93,7 +93,7 @@ def warning(result: ExplainResult) -> str:
     return said and f"Warning: {said[0].lower()}{said[1:]}"
 
 
-def _weak(scores: Scores) -> str:
+def _weak(scores: ReleaseScores) -> str:
     belief = _from_even(scores.belief, scores.prior)
     found = weakness(scores.advantage, belief)
     if found is None:

@@ -230,9 +230,9 @@ def watch_notes(watched: Watched | None, played: int, planned: int) -> Iterator[
     yield f"Of the risk of a wrong verdict, {watched.risk:.3g} is the watch's; limits have the rest."
 
 
-def as_measured(shown: Measured) -> results.Measured:
+def as_measured(shown: Measured) -> results.MeasuredScores:
     """What the trials show, as the result has it."""
-    return results.Measured(
+    return results.MeasuredScores(
         trials=shown.trials,
         advantage=shown.advantage.result(),
         belief=results.BeliefMeasured(

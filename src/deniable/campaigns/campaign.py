@@ -22,7 +22,7 @@ from deniable.promises import Promise
 from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
-from deniable.training.models import model_factory
+from deniable.training.networks.usual_models import model_factory
 
 __all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchanged", "named_by", "play"]
 

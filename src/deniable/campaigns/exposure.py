@@ -35,8 +35,8 @@ from deniable.scores import privacy_loss
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights
 from deniable.training.gradients import ExampleGradients
-from deniable.training.losses import loss_function
-from deniable.training.noise import SeededSource
+from deniable.training.networks.losses import loss_function
+from deniable.training.noise_source import SeededSource
 from deniable.training.optimizers import updater
 from deniable.training.settings import TrainingSettings, as_records
 from deniable.training.stack import example_gradients

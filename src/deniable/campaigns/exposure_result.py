@@ -19,7 +19,7 @@ from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, ExposureResult
-from deniable.results.shared import Provenance, Scores
+from deniable.results.shared import Provenance, ReleaseScores
 
 __all__ = ["exposed_by", "exposure_alone", "exposure_document", "scores_of"]
 
@@ -38,13 +38,13 @@ def exposed_by(ground: Ground, progress: Progress | None = None) -> Exposure:
     return exposure(ground.training, inside, seed=ground.seed, delta=ground.delta, candidates=some, progress=progress)
 
 
-def scores_of(ground: Ground) -> Scores:
+def scores_of(ground: Ground) -> ReleaseScores:
     """What the noise allows at worst."""
     training = Training.of(ground.training)
     return exact_scores(training.mechanism, Question(training.adjacency, ground.delta))
 
 
-def exposure_alone(ground: Ground, found: results.Exposure) -> ExposureResult:
+def exposure_alone(ground: Ground, found: results.ExposureSummary) -> ExposureResult:
     """The document of an exposure without a campaign."""
     promise, training = ground.promise, ground.training
     settings = {field.name: named_by(getattr(training, field.name)) for field in fields(training)}
@@ -65,10 +65,12 @@ def _spread(number: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, number - 1, min(number, CANDIDATES)).astype(np.intp))
 
 
-def exposure_document(exposed: Exposure, inside: Dataset, path: Path, show_records: bool = False) -> results.Exposure:
+def exposure_document(
+    exposed: Exposure, inside: Dataset, path: Path, show_records: bool = False
+) -> results.ExposureSummary:
     """The most exposed, the spread, and whether unlike records are the exposed ones; labels only if asked for."""
     ten = tuple(
-        results.Exposed(
+        results.ExposedRecord(
             record=int(record),
             label=int(inside.labels[record]) if show_records else None,
             change=float(exposed.change[record]),
@@ -77,7 +79,7 @@ def exposure_document(exposed: Exposure, inside: Dataset, path: Path, show_recor
         )
         for record in exposed.most()
     )
-    return results.Exposure(
+    return results.ExposureSummary(
         file=path.name,
         method=exposed.method,
         records=len(inside),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.evidence.trials import Trials
-from deniable.results.audit_result import Band, BeliefCourse, Course, FinalBeliefs, Roc
+from deniable.results.audit_result import Band, BeliefCourse, CourseResult, FinalBeliefs, Roc
 from deniable.scores import beliefs
 from deniable.tradeoff import rates
 
@@ -25,12 +25,12 @@ QUANTILES = (0.05, 0.5, 0.95)
 """The middle 90 % of the trials, and the median."""
 
 
-def course(trials: Trials) -> Course:
+def course(trials: Trials) -> CourseResult:
     """Histogram of the final beliefs in D, bands over the steps and the ROC of the final log-likelihood ratios."""
     steps = _spread(trials.log_likelihood_ratio.shape[1])
     believed = beliefs(trials.log_likelihood_ratio[:, steps])
     sides = {"d": trials.trained_on_d, "other": ~trials.trained_on_d}
-    return Course(
+    return CourseResult(
         quantiles=QUANTILES,
         steps=tuple((steps + 1).tolist()),
         steps_in_all=trials.log_likelihood_ratio.shape[1],

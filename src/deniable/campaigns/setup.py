@@ -21,7 +21,7 @@ from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
 from deniable.training import MODELS, TrainingSettings
 from deniable.training.gradients import trainable
-from deniable.training.models import check_fit, model_factory, sized_model
+from deniable.training.networks.usual_models import check_fit, model_factory, sized_model
 
 __all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "model_source", "neighbourly", "usual_model"]
 

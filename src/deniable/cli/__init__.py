@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict, workers
-from deniable.cli.stopping import Stopped, signals_raised
+from deniable.cli import (
+    attack_command,
+    audit_command,
+    compare_command,
+    options,
+    report_command,
+    reproduce_command,
+    serve_command,
+    verdict_command,
+    workers,
+)
+from deniable.cli.signals import Stopped, signals_raised
 
 if TYPE_CHECKING:
     from deniable.results.explain_result import ExplainResult
@@ -89,13 +99,13 @@ def choose(json: options.Json = False, **texts: Any) -> None:
         _print(lambda: choose_input(*asked), json)
 
 
-app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command(epilog=attack.EXAMPLES)(attack.attack)
-app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
-app.command(epilog=report.EXAMPLES)(report.report)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command(epilog=serve.EXAMPLES)(serve.serve)
+app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)
+app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
+app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)
+app.command(epilog=report_command.EXAMPLES)(report_command.report)
+app.command(epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
+app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
 for one in (workers.worker, workers.submit, workers.merge, workers.status):
     app.command()(one)
 
@@ -110,14 +120,14 @@ def _refusals() -> Iterator[None]:
 
 
 def _print(work: Callable[[], ExplainResult], as_json: bool) -> None:
-    from deniable.cli.waiting import patience
+    from deniable.cli.spinner import patience
 
     with patience():
         result = work()
     if as_json:
         typer.echo(result.to_json())
         return
-    from deniable.cli.tables import show
+    from deniable.cli.show_answer import show
 
     show(result)
 

@@ -53,13 +53,13 @@ def plan_again(planned: Planned) -> Campaign[Any]:
 
 def _audit(texts: Mapping[str, Any]) -> Campaign[Any]:
     from deniable.campaigns.campaign import campaign_of
-    from deniable.cli.audit import plan_audit
+    from deniable.cli.audit_command import plan_audit
 
     return campaign_of(plan_audit(texts)[1])
 
 
 def _compare(texts: Mapping[str, Any]) -> Campaign[Any]:
-    from deniable.cli.compare import plan_comparison
+    from deniable.cli.compare_command import plan_comparison
     from deniable.comparison.play import campaign_of
 
     return campaign_of(plan_comparison(texts))

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from deniable.cli.common import print_parts, refusals
 from deniable.cli.options import Text, option, read
-from deniable.cli.running import print_parts, refusals
 from deniable.formatting import count_of
 
 __all__ = ["merge", "status", "submit", "worker"]

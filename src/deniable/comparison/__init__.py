@@ -1,13 +1,13 @@
 """Local against central privacy: what an attacker achieves and what accuracy is left (Bernau 2021b).
 
-Rooms: plan (data, levels, attack) | play (train, attack, keep on disk) | results (means, spread, bounds) |
-recommendation (words) | record (the JSON document, and `compare`).
+comparison_plan (data, levels, attack) | play (train, attack, keep on disk) | repeat_measures (means, spread, bounds) |
+recommendation (words) | compare_levels (`compare` and its result) | own_model (`attack`, on a model of one's own).
 """
 
 from __future__ import annotations
 
-from deniable.comparison.plan import Level, Plan
+from deniable.comparison.compare_levels import compare, judge, run
+from deniable.comparison.comparison_plan import ComparisonPlan, Level
 from deniable.comparison.play import play
-from deniable.comparison.record import compare, judge, run
 
-__all__ = ["Level", "Plan", "compare", "judge", "play", "run"]
+__all__ = ["ComparisonPlan", "Level", "compare", "judge", "play", "run"]

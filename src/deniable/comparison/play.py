@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, WhiteBox
-from deniable.comparison.plan import Division, Level, Plan
+from deniable.comparison.comparison_plan import ComparisonPlan, Division, Level
 from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.local import Randomizer, perturb_dataset, suitable_randomizer
@@ -19,14 +19,14 @@ from deniable.store import Store
 from deniable.training.engine import one_thread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
-__all__ = ["Played", "campaign_of", "play"]
+__all__ = ["PlayedRepeat", "campaign_of", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (units done, units in all), first with those that a resumed campaign had already."""
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedRepeat:
     """What one unit gave; for the blind attack, which trains nothing, accuracies are NaN and steps 0."""
 
     members: NDArray[np.float64]
@@ -43,8 +43,8 @@ class Played:
 
 
 def play(
-    plan: Plan, store: Store | None = None, *, engine: Engine | None = None, progress: Progress | None = None
-) -> tuple[list[Played], dict[Level, list[Played]]]:
+    plan: ComparisonPlan, store: Store | None = None, *, engine: Engine | None = None, progress: Progress | None = None
+) -> tuple[list[PlayedRepeat], dict[Level, list[PlayedRepeat]]]:
     """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
     campaign = campaign_of(plan)
     total = campaign.blocks
@@ -56,22 +56,22 @@ def play(
     return rows[0], dict(zip(plan.levels, rows[1:], strict=True))
 
 
-def campaign_of(plan: Plan) -> Campaign[Played]:
+def campaign_of(plan: ComparisonPlan) -> Campaign[PlayedRepeat]:
     """The plan's units, as every engine plays them."""
-    return Campaign(plan.settings, (1 + len(plan.levels)) * plan.repeats, Played, partial(unit, plan))
+    return Campaign(plan.settings, (1 + len(plan.levels)) * plan.repeats, PlayedRepeat, partial(unit, plan))
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
     progress(done, total)
 
 
-def unit(plan: Plan, number: int) -> Played:
+def unit(plan: ComparisonPlan, number: int) -> PlayedRepeat:
     """The blind attack for the first numbers, one a repeat; then level after level. Depends on its arguments alone."""
     with one_thread():
         return _unit(plan, *divmod(number, plan.repeats), number)
 
 
-def _unit(plan: Plan, row: int, repeat: int, number: int) -> Played:
+def _unit(plan: ComparisonPlan, row: int, repeat: int, number: int) -> PlayedRepeat:
     records = plan.divide(repeat)
     if row == 0:
         return _summarize_repeat(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)
@@ -82,12 +82,12 @@ def _unit(plan: Plan, row: int, repeat: int, number: int) -> Played:
     return _summarize_repeat(scored, fitted.train.accuracy, test, fitted.steps)
 
 
-def _summarize_repeat(scored: Scored, train: float, test: float, steps: int) -> Played:
+def _summarize_repeat(scored: Scored, train: float, test: float, steps: int) -> PlayedRepeat:
     threshold, *accuracies = (np.array(value, dtype=np.float64) for value in (scored.threshold, train, test))
-    return Played(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], np.array(steps))
+    return PlayedRepeat(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], np.array(steps))
 
 
-def _attack(plan: Plan, trainer: Trainer, records: Division) -> Attack:
+def _attack(plan: ComparisonPlan, trainer: Trainer, records: Division) -> Attack:
     match plan.attack:
         case "whitebox":
             return WhiteBox()
@@ -105,7 +105,7 @@ class Trainer:
     validation: Dataset
 
     @classmethod
-    def of(cls, plan: Plan, level: Level, validation: Dataset) -> Trainer:
+    def of(cls, plan: ComparisonPlan, level: Level, validation: Dataset) -> Trainer:
         """The level's noise on gradients or on records."""
         local = level.kind == "local" and level.value is not None
         return cls(plan.training(level), suitable_randomizer(plan.data, level.value) if local else None, validation)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.comparison.results import Shift
+from deniable.comparison.repeat_measures import Shift
 from deniable.formatting import at_most
 
 __all__ = ["Point", "Recommendation", "recommend"]

@@ -11,7 +11,7 @@ from deniable.campaigns.campaign import Plan
 from deniable.data import Dataset, split
 from deniable.training import Observation
 from deniable.training.gradients import trainable
-from deniable.training.models import model_factory
+from deniable.training.networks.usual_models import model_factory
 
 __all__ = ["Weights", "members_of", "non_members_of", "trained_model"]
 

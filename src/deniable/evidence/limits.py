@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import betaincinv
 
 from deniable.checks import probability, whole
-from deniable.results.shared import Limits as ShownLimits
+from deniable.results.shared import MeasuredLimits as ShownLimits
 
 __all__ = ["Interval", "interval", "joint_tails", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
 

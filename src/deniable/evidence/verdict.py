@@ -28,7 +28,7 @@ from deniable.evidence.watch import shift_of
 from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched
-from deniable.results.shared import Scores as ExactScores
+from deniable.results.shared import ReleaseScores as ExactScores
 
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.training.gradients import trainable
-from deniable.training.models import refuse
+from deniable.training.networks.usual_models import refuse
 from deniable.training.settings import Columns
 
 __all__ = ["find_mixing", "refusal_report"]

@@ -23,8 +23,8 @@ from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours
 from deniable.training.engine import one_thread
 from deniable.training.gradients import trainable
-from deniable.training.losses import Loss
-from deniable.training.noise import SeededSource
+from deniable.training.networks.losses import Loss
+from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["Examination", "alone_evidence", "play_alone", "play_trial", "train_twin", "twins_of"]

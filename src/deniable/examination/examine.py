@@ -33,8 +33,8 @@ from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Provenance
 from deniable.store import Store, opened
 from deniable.training import Neighbours
-from deniable.training.losses import Loss, loss_function
-from deniable.training.models import model_factory, named_function
+from deniable.training.networks.losses import Loss, loss_function
+from deniable.training.networks.usual_models import model_factory, named_function
 from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["examine"]

@@ -14,7 +14,7 @@ from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.mechanisms import Mechanism, Training
 from deniable.promises import Question, claimed_scores
-from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
+from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, MeasuredScores, Test
 
 __all__ = ["judge_training"]
 
@@ -37,7 +37,7 @@ def judge_training(
     """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
     exact = exact_scores(claimed, Question(claim.adjacency, delta))
     promised = claimed_scores(None, delta)
-    measured = Measured(trials=0)
+    measured = MeasuredScores(trials=0)
     game = None
     if trials is not None:
         bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}

@@ -16,7 +16,7 @@ from deniable.examination.claim import RecipeTraining
 from deniable.examination.recipe import Flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
-from deniable.training.losses import Loss
+from deniable.training.networks.losses import Loss
 from deniable.training.settings import Columns
 from deniable.training.stack import example_gradients
 

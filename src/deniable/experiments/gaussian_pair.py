@@ -16,9 +16,9 @@ from scipy.optimize import brentq
 
 from deniable.bounds import epsilon_to_belief
 from deniable.bounds.gaussian import advantage_to_epsilon, classic_noise, epsilon_to_advantage
-from deniable.experiments.compare import Claim, Close, Comparison
 from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim, Close, Comparison
 from deniable.mechanisms import Gaussian
 from deniable.scores import posterior, privacy_loss
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deniable.engines import Engine
-from deniable.experiments.compare import Comparison
+from deniable.experiments.statements import Comparison
 from deniable.store import canonical, read_document, write_document
 
 if TYPE_CHECKING:

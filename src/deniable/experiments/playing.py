@@ -23,7 +23,7 @@ from deniable.bounds.concentrated import rho_to_epsilon_classic
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.campaigns.campaign import Plan, Trials, exchanged
 from deniable.campaigns.setup import least_noise, usual_model
-from deniable.comparison.results import advantages
+from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
@@ -38,7 +38,7 @@ from deniable.scores import privacy_loss
 from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
-from deniable.training.models import model_factory
+from deniable.training.networks.usual_models import model_factory
 from deniable.training.targets import quality
 
 __all__ = ["Played", "plan_game", "play", "summary"]

@@ -22,9 +22,9 @@ from PIL import Image
 
 from deniable import __version__
 from deniable.engines import Engine
-from deniable.experiments.compare import Comparison
 from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values
 from deniable.experiments.results_page import results_page
+from deniable.experiments.statements import Comparison
 from deniable.results.base import plain as to_plain
 from deniable.results.reproduce_result import ItemResult, PaperName, ReproduceResult, Statement
 from deniable.store import read_document, replace_file, write_document

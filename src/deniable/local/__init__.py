@@ -17,8 +17,8 @@ drawn as whole steps of a fixed grid, exactly as continuous noise that is rounde
 
 from __future__ import annotations
 
-from deniable.local.choice import perturb_dataset, suitable_randomizer
-from deniable.local.laplace import BoundedLaplace
+from deniable.local.choose_randomizer import perturb_dataset, suitable_randomizer
+from deniable.local.laplace_noise import BoundedLaplace
 from deniable.local.pixels import ImagePixelization
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.local.response import BinaryResponse, CategoricalResponse

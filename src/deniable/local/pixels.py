@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import positive, whole
 from deniable.local.coins import entropy
-from deniable.local.laplace import rounded_laplace
+from deniable.local.laplace_noise import rounded_laplace
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.mechanisms import Laplace, Mechanism, Pixelization, compose
 

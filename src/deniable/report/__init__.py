@@ -1,8 +1,8 @@
 """Runs -> one page for the people who decide, and pictures; everything is drawn from the runs' documents.
 
-Rooms: runs, shape (what is read, and refused) | numbers, words, tables (what is said) | scale, picture, observed,
-epsilons, comparison, exposed (what is shown) | audited, compared, scored (a chapter for each kind of run) | page (one
-HTML file) | printed (PDF). Drawing is imported when something is drawn, so that listing runs is quick.
+stored_runs (what is read, and refused) | verdict_words, attack_words, assumptions, amount_text, report_tables, rerun
+(what is said) | pictures (what is shown) | chapters (one for each kind of result) | page (one HTML file), pdf,
+show_result (how a result shows itself in Python). Drawing is imported when something is drawn, so that listing runs is quick.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from deniable.report.runs import Found, Run, find_runs, read
+from deniable.report.stored_runs import Found, ReportedRun, find_runs, read
 
-__all__ = ["Found", "Run", "find_runs", "read", "render"]
+__all__ = ["Found", "ReportedRun", "find_runs", "read", "render"]
 
 
 def render(runs: Sequence[Path | str]) -> str:

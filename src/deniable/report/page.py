@@ -10,13 +10,13 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from deniable.report.attacked import attack_chapter
-from deniable.report.audited import audit_chapter
-from deniable.report.chapter import Chapter
-from deniable.report.compared import comparison_chapter
-from deniable.report.picture import Picture, inline, write_pictures
-from deniable.report.runs import PAGE, Reported, Run
-from deniable.report.scored import verdict_chapter
+from deniable.report.chapters.attack_chapter import attack_chapter
+from deniable.report.chapters.audit_chapter import audit_chapter
+from deniable.report.chapters.chapter import Chapter
+from deniable.report.chapters.compare_chapter import comparison_chapter
+from deniable.report.chapters.verdict_chapter import verdict_chapter
+from deniable.report.pictures.picture import Picture, inline, write_pictures
+from deniable.report.stored_runs import PAGE, Reported, ReportedRun
 from deniable.results.base import plain
 from deniable.store import replace_file, write_document
 
@@ -33,7 +33,7 @@ UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "
 """What could end a script element, or a line within one, written so that JSON reads the same."""
 
 
-def page(runs: Sequence[Run]) -> str:
+def page(runs: Sequence[ReportedRun]) -> str:
     """The page of one or several runs; the same runs give the same bytes."""
     if not runs:
         raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
@@ -41,20 +41,20 @@ def page(runs: Sequence[Run]) -> str:
     return _render_page([run for run, _ in found], [chapter for _, chapter in found])
 
 
-def _render_page(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:
+def _render_page(runs: Sequence[ReportedRun], chapters: Sequence[Chapter]) -> str:
     template = _environment().get_template("page.html")
     return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters)))
 
 
 def page_of(result: Reported, name: str) -> str:
     """The page of one result; `name` is for people."""
-    return page([Run(name, result)])
+    return page([ReportedRun(name, result)])
 
 
 def write(result: Reported, directory: Path | str) -> Path:
     """Write a run's result, its pictures (.svg and .png) and report.html into `directory`; the page's path."""
     place = Path(directory)
-    run = Run(place.resolve().name, result)
+    run = ReportedRun(place.resolve().name, result)
     chapter = CHAPTERS[result.kind](run)
     place.mkdir(parents=True, exist_ok=True)
     write_document(place / f"{result.kind}.json", plain(result))
@@ -81,7 +81,7 @@ def _title(chapters: Sequence[Chapter]) -> str:
     return chapters[0].title if len(chapters) == 1 else f"Privacy report of {len(chapters)} runs"
 
 
-def _data(runs: Sequence[Run], chapters: Sequence[Chapter]) -> Markup:
+def _data(runs: Sequence[ReportedRun], chapters: Sequence[Chapter]) -> Markup:
     """Everything that is drawn or said, for machines."""
     found = [
         {

@@ -6,24 +6,33 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
-from deniable.results.shared import Claimed, Ends, EpsilonBound, Limits, Provenance, Scores, VerdictName, Watched
+from deniable.results.shared import (
+    Claimed,
+    Ends,
+    EpsilonBound,
+    MeasuredLimits,
+    Provenance,
+    ReleaseScores,
+    VerdictName,
+    Watched,
+)
 
 __all__ = [
     "AuditInput",
     "AuditResult",
     "BeliefCourse",
     "BeliefMeasured",
-    "Course",
+    "CourseResult",
     "Diagnostics",
     "EpsilonMeasured",
-    "Exposed",
-    "Exposure",
+    "ExposedRecord",
     "ExposureResult",
+    "ExposureSummary",
     "FinalBeliefs",
     "FixedBound",
-    "Game",
+    "GameResult",
     "Histogram",
-    "Measured",
+    "MeasuredScores",
     "Roc",
     "Test",
 ]
@@ -75,7 +84,7 @@ class BeliefMeasured(Part, frozen=True, kw_only=True):
     """The belief whose exceeding is counted."""
     violation_rate: float
     violation_interval: Ends
-    at_delta: Limits | None = None
+    at_delta: MeasuredLimits | None = None
     """The belief that only a share delta of the trainings exceeds."""
     quantiles: dict[str, float] | None = None
 
@@ -99,20 +108,20 @@ class EpsilonMeasured(Part, frozen=True, kw_only=True):
     estimators: tuple[EpsilonBound, ...]
 
 
-class Measured(Part, frozen=True, kw_only=True):
+class MeasuredScores(Part, frozen=True, kw_only=True):
     """What the trials show; nothing but their number where there were none."""
 
     trials: int
-    advantage: Limits | None = None
+    advantage: MeasuredLimits | None = None
     belief: BeliefMeasured | None = None
     epsilon: EpsilonMeasured | None = None
 
 
-class Game(NamedTuple):
+class GameResult(NamedTuple):
     """What the trials show, where there were any."""
 
     trials: int
-    advantage: Limits
+    advantage: MeasuredLimits
     belief: BeliefMeasured
     epsilon: EpsilonMeasured
 
@@ -139,7 +148,7 @@ class Roc(Part, frozen=True, kw_only=True):
     thresholds: int
 
 
-class Course(Part, frozen=True, kw_only=True):
+class CourseResult(Part, frozen=True, kw_only=True):
     """What pictures show of the trials."""
 
     quantiles: tuple[float, ...]
@@ -176,7 +185,7 @@ class Diagnostics(Part, frozen=True, kw_only=True):
     tests: tuple[Test, ...]
 
 
-class Exposed(Part, frozen=True, kw_only=True):
+class ExposedRecord(Part, frozen=True, kw_only=True):
     """A record by its number in D: how far it moves the training, and what that allows an observer."""
 
     record: int
@@ -193,13 +202,13 @@ class Histogram(Part, frozen=True, kw_only=True):
     counts: tuple[int, ...]
 
 
-class Exposure(Part, frozen=True, kw_only=True):
+class ExposureSummary(Part, frozen=True, kw_only=True):
     """Who is exposed in D: for those who hold the data, and no guarantee."""
 
     file: str | None = None
     method: str
     records: int
-    most_exposed: tuple[Exposed, ...]
+    most_exposed: tuple[ExposedRecord, ...]
     equally_exposed: int | None = None
     least_advantage: float
     median_advantage: float
@@ -215,29 +224,29 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     kind: ClassVar[str] = "audit"
     input: AuditInput
     claimed: Claimed
-    exact: Scores
-    measured: Measured
+    exact: ReleaseScores
+    measured: MeasuredScores
     verdict: VerdictName
     closeness: Literal["tight", "loose"] | None
     verdict_text: str
     notes: tuple[str, ...]
     watched: Watched | None = None
     """Where the campaign was to end once the answer is certain: the evidence from the first trial on."""
-    course: Course | None = None
+    course: CourseResult | None = None
     diagnostics: Diagnostics | None = None
-    exposure: Exposure | None = None
+    exposure: ExposureSummary | None = None
     provenance: Provenance | None = None
     seconds: float | None = None
     trials_per_second: float | None = None
     finished: str | None = None
 
     @property
-    def game(self) -> Game:
+    def game(self) -> GameResult:
         """What the trials show; ask `measured.trials` first whether there were any."""
         shown = self.measured
         if shown.advantage is None or shown.belief is None or shown.epsilon is None:
             raise ValueError("nothing was played: measured.trials is 0")
-        return Game(shown.trials, shown.advantage, shown.belief, shown.epsilon)
+        return GameResult(shown.trials, shown.advantage, shown.belief, shown.epsilon)
 
 
 class ExposureResult(Result, frozen=True, kw_only=True, tag="deniable/exposure/2"):
@@ -246,7 +255,7 @@ class ExposureResult(Result, frozen=True, kw_only=True, tag="deniable/exposure/2
     kind: ClassVar[str] = "exposure"
     input: AuditInput
     claimed: Claimed
-    exact: Scores
-    exposure: Exposure
+    exact: ReleaseScores
+    exposure: ExposureSummary
     provenance: Provenance | None = None
     finished: str | None = None

@@ -88,4 +88,4 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
 
 def _room() -> Any:
     """The room that words and draws results. It lies above this one, so it is asked for by name when needed."""
-    return import_module("deniable.report.showing")
+    return import_module("deniable.report.show_result")

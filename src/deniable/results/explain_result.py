@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
-from deniable.results.shared import Scores
+from deniable.results.shared import ReleaseScores
 
 __all__ = [
     "Analysis",
@@ -111,7 +111,7 @@ class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2")
 
     kind: ClassVar[str] = "explain"
     input: AnswerInput
-    scores: Scores
+    scores: ReleaseScores
     errors: NumericalErrors
     method: str
     bounds: dict[str, Analysis]

@@ -12,10 +12,10 @@ __all__ = [
     "Curve",
     "Ends",
     "EpsilonBound",
-    "Limits",
+    "MeasuredLimits",
     "PpvAt",
     "Provenance",
-    "Scores",
+    "ReleaseScores",
     "Spread",
     "SuccessAt",
     "TprAt",
@@ -26,7 +26,7 @@ __all__ = [
 VerdictName = Literal["violated", "other recipe", "consistent", "cannot judge"]
 
 
-class Limits(Part, frozen=True, kw_only=True):
+class MeasuredLimits(Part, frozen=True, kw_only=True):
     """A measured value and the ends of its confidence interval."""
 
     value: float
@@ -73,7 +73,7 @@ class SuccessAt(Part, frozen=True, kw_only=True):
     success: float
 
 
-class Scores(Part, frozen=True, kw_only=True):
+class ReleaseScores(Part, frozen=True, kw_only=True):
     """What a mechanism allows at worst; epsilon is None where it is infinite."""
 
     epsilon: float | None

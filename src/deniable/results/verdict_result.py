@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
-from deniable.results.shared import EpsilonBound, Limits, Provenance, VerdictName, Watched
+from deniable.results.shared import EpsilonBound, MeasuredLimits, Provenance, VerdictName, Watched
 
 __all__ = ["Achieved", "BoundsOnEpsilon", "ExactScores", "TprLimits", "VerdictClaim", "VerdictInput", "VerdictResult"]
 
@@ -65,9 +65,9 @@ class Achieved(Part, frozen=True, kw_only=True):
     trials: int
     members: int
     others: int
-    advantage: Limits
-    auc: Limits
-    average_precision: Limits
+    advantage: MeasuredLimits
+    auc: MeasuredLimits
+    average_precision: MeasuredLimits
     tpr: tuple[TprLimits, ...]
     epsilon: BoundsOnEpsilon
 

@@ -33,15 +33,15 @@ system's entropy, no seed for them.
 *Targets.* `fit` trains what membership inference attacks, on the same moves: with noise, or without noise and clipping,
 with early stopping on held-out loss; `reference_settings` has Bernau 2021b's networks and hyperparameters.
 
-Rooms: settings, models, losses, noise | layers, images, compiled, gradients, stack (per-example gradients) | evidence,
-optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model), blocks (their size) |
-targets, reference (models to be attacked).
+settings, noise_source | networks (the usual ones, layers, losses) | compiled, gradients, stack (per-example
+gradients) | evidence, optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model),
+blocks (their size) | targets, reference (models to be attacked).
 """
 
 from __future__ import annotations
 
 from deniable.training.engine import BlockResult, Observation, run_block
-from deniable.training.models import MODELS
+from deniable.training.networks.usual_models import MODELS
 from deniable.training.reference import reference_network, reference_settings
 from deniable.training.release import train
 from deniable.training.settings import Neighbours, TrainingSettings

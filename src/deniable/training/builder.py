@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from deniable.training.compiled import CompiledConvolution, NormalisedPool, PooledConvolution, can_compile, halves
 from deniable.training.gradients import trainable
-from deniable.training.images import Convolution, GroupNorm, MaxPool, SharedConvolution
-from deniable.training.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
+from deniable.training.networks.images import Convolution, GroupNorm, MaxPool, SharedConvolution
+from deniable.training.networks.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
 
 __all__ = ["known_layers"]
 

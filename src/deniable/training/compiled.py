@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from deniable.training import kernels
-from deniable.training.images import Materialised, channels_last
+from deniable.training.networks.images import Materialised, channels_last
 
 __all__ = ["CompiledConvolution", "NormalisedPool", "PooledConvolution", "can_compile", "halves"]
 

@@ -14,7 +14,7 @@ from torch.func import functional_call
 
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
-from deniable.training.noise import SeededSource
+from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
 
 __all__ = ["BlockResult", "Observation", "run_block"]

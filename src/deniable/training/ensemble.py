@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from deniable.training.gradients import trainable
-from deniable.training.losses import loss_function
-from deniable.training.models import model_factory, refuse
-from deniable.training.noise import RandomSource
+from deniable.training.networks.losses import loss_function
+from deniable.training.networks.usual_models import model_factory, refuse
+from deniable.training.noise_source import RandomSource
 from deniable.training.optimizers import updater
 from deniable.training.settings import Columns, Course
 from deniable.training.stack import example_gradients

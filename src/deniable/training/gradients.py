@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from deniable.training.losses import Loss
+from deniable.training.networks.losses import Loss
 
 __all__ = ["ExampleGradients", "GenericGradients", "trainable"]
 

@@ -9,7 +9,7 @@ from math import prod
 from torch import nn
 
 from deniable.data import Dataset
-from deniable.training.models import MODELS, dense
+from deniable.training.networks.usual_models import MODELS, dense
 from deniable.training.settings import ModelFactory
 from deniable.training.targets import TargetSettings
 

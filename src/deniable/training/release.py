@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from deniable.training.ensemble import Ensemble, initial_weights
-from deniable.training.noise import SeededSource, SystemSource
+from deniable.training.noise_source import SeededSource, SystemSource
 from deniable.training.settings import Columns, TrainingSettings, as_records
 
 __all__ = ["fill_model", "train", "unpredictable"]

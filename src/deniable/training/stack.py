@@ -11,8 +11,8 @@ from deniable.training import kernels
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
 from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
-from deniable.training.layers import Flatten, Layer, Weighted
-from deniable.training.losses import Loss, output_gradient
+from deniable.training.networks.layers import Flatten, Layer, Weighted
+from deniable.training.networks.losses import Loss, output_gradient
 
 __all__ = ["StackGradients", "activations", "example_gradients"]
 

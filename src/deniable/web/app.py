@@ -20,10 +20,10 @@ from starlette.staticfiles import StaticFiles
 from deniable import __version__
 from deniable.results.base import Part
 from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
-from deniable.web import models, runs
-from deniable.web.answers import Answers
+from deniable.web import listed_runs, request_forms
+from deniable.web.answer_pool import Answers
 from deniable.web.guard import Guard
-from deniable.web.plan import Plan
+from deniable.web.planner_answer import PlannerAnswer
 from deniable.web.work import Answer, refusal
 
 __all__ = ["create_app"]
@@ -31,7 +31,7 @@ __all__ = ["create_app"]
 STATIC = Path(__file__).parent / "static"
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": models.Refusal, "description": text}
+    status: {"model": request_forms.Refusal, "description": text}
     for status, text in {
         400: "The body is not JSON.",
         413: "The body is too large.",
@@ -102,16 +102,16 @@ def _answer(app: FastAPI, answers: Answers) -> None:
                 response_class=Response,
             )
 
-    explain = models.ExplainQuery, models.ExplainRequest
-    choose = models.ChooseQuery, models.ChooseRequest
+    explain = request_forms.ExplainQuery, request_forms.ExplainRequest
+    choose = request_forms.ChooseQuery, request_forms.ChooseRequest
     route("/api/explain", "explain", explain, ExplainResult)
     route("/api/choose", "choose", choose, ChooseResult)
     route("/api/curves", "curves", explain, CurvesResult)
-    route("/api/plan/explain", "plan-explain", explain, Plan)
-    route("/api/plan/choose", "plan-choose", choose, Plan)
+    route("/api/plan/explain", "plan-explain", explain, PlannerAnswer)
+    route("/api/plan/choose", "plan-choose", choose, PlannerAnswer)
 
 
-_ANSWERS = ExplainResult, ChooseResult, CurvesResult, Plan
+_ANSWERS = ExplainResult, ChooseResult, CurvesResult, PlannerAnswer
 _REFERENCE = "#/components/schemas/{name}"
 
 
@@ -156,22 +156,22 @@ def _list(app: FastAPI, folder: Path | None) -> None:
     @app.get("/fields.json", include_in_schema=False)
     def list_fields() -> Any:
         """What the page's form is made of."""
-        return models.page_fields()
+        return request_forms.page_fields()
 
-    @app.get("/api/runs", response_model=models.RunList)
+    @app.get("/api/runs", response_model=request_forms.RunList)
     def list_runs() -> Any:
         """The audits and comparisons in the folder that the server was given."""
-        return models.RunList(folder=None if folder is None else folder.name, runs=runs.list_runs(folder))
+        return request_forms.RunList(folder=None if folder is None else folder.name, runs=listed_runs.list_runs(folder))
 
-    @app.get("/runs/report", response_class=Response, responses={404: {"model": models.Refusal}})
+    @app.get("/runs/report", response_class=Response, responses={404: {"model": request_forms.Refusal}})
     def open_own_report() -> Response:
         """The report of the run that the folder itself holds."""
-        return open_report(runs.HERE)
+        return open_report(listed_runs.HERE)
 
-    @app.get("/runs/{name}/report", response_class=Response, responses={404: {"model": models.Refusal}})
+    @app.get("/runs/{name}/report", response_class=Response, responses={404: {"model": request_forms.Refusal}})
     def open_report(name: str) -> Response:
         """The report of one of them."""
-        page = runs.report(folder, name)
+        page = listed_runs.report(folder, name)
         if page is None:
             return _json(404, refusal("name", name, "no run of this name has a report here; /api/runs lists them"))
         return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
@@ -195,7 +195,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     path = [str(part) for part in first["loc"][1:]]
     field, value = path[0] if path else None, first.get("input")
     shown = value if isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value)) else None
-    what = models.expected_text(field, "choose" in request.url.path)
+    what = request_forms.expected_text(field, "choose" in request.url.path)
     message = f"{field or 'the request'} must be {what}, got {_short(value)}" if what else f"{field}: {first['msg']}"
     return _json(422, refusal(field, shown, message))
 

@@ -31,7 +31,7 @@ from deniable.promises import Promise, resolve_spellings
 from deniable.results.base import encode
 from deniable.results.explain_result import AnswerInput, ChooseResult, CurvesResult, Demand, ExplainResult
 from deniable.web import exports
-from deniable.web.plan import Plan
+from deniable.web.planner_answer import PlannerAnswer
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
@@ -136,7 +136,7 @@ def _curves(values: Values) -> CurvesResult:
     return curves(*_release(values))
 
 
-def _plan_explain(values: Values) -> Plan:
+def _plan_explain(values: Values) -> PlannerAnswer:
     mechanism, given = _release(values)
     return _plan(values, explain_input(mechanism, given), curves(mechanism, given))
 
@@ -155,9 +155,9 @@ def _find_demands(values: Values) -> tuple[Demand, ...]:
     return find_demands(*_choice(values))
 
 
-def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Plan:
+def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> PlannerAnswer:
     choice = result if isinstance(result, ChooseResult) else None
-    return Plan(
+    return PlannerAnswer(
         document=result,
         curves=drawn,
         headline=sentences.belief_sentence(result),

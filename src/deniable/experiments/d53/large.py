@@ -10,7 +10,7 @@ import numpy as np
 from deniable.bounds.gaussian import noise_for_belief
 from deniable.campaigns.campaign import exchanged
 from deniable.data import Dataset, load, most_dissimilar, split
-from deniable.experiments.d53.training import TESTED
+from deniable.experiments.d53.mnist_figures import TESTED
 from deniable.experiments.item import Values
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours, TrainingSettings, run_block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deniable.experiments.dbsec.class_sizes import FIGURE_6, FIGURE_7
-from deniable.experiments.dbsec.epsilons import TABLE_1, TABLE_2
+from deniable.experiments.dbsec.epsilon_table import TABLE_1, TABLE_2
 from deniable.experiments.dbsec.figures import FIGURES
 from deniable.experiments.item import Paper
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from deniable.experiments.compare import Claim
 from deniable.experiments.drawing import BLUE, panels
 from deniable.experiments.games import available
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim
 
 __all__ = ["FIGURE_6", "FIGURE_7"]
 

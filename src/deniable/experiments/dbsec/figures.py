@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import sqrt
 
-from deniable.experiments.compare import Claim
-from deniable.experiments.dbsec.panels import Source, figure
+from deniable.experiments.dbsec.figure_panels import Source, figure
 from deniable.experiments.item import Scale, Values
+from deniable.experiments.statements import Claim
 
 __all__ = ["FIGURES"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from deniable.experiments.erlingsson.analysis_tables import FIGURE_1, FIGURE_2, TABLE_1, TABLE_2
 from deniable.experiments.erlingsson.rotation import SECTION_3, SECTION_4
-from deniable.experiments.erlingsson.tables import FIGURE_1, FIGURE_2, TABLE_1, TABLE_2
 from deniable.experiments.item import Paper
 
 __all__ = ["PAPER"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.compare import Claim, Ordered, Printed
 from deniable.experiments.drawing import table
-from deniable.experiments.erlingsson.attacked import EPSILONS, STAND_IN, WORK, attack_trainings, demanded_noises
-from deniable.experiments.erlingsson.noise import upper_bounds
+from deniable.experiments.erlingsson.attack_work import EPSILONS, STAND_IN, WORK, attack_trainings, demanded_noises
+from deniable.experiments.erlingsson.noise_figure import upper_bounds
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim, Ordered, Printed
 
 __all__ = ["SECTION_3", "SECTION_4"]
 

@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 
 from deniable.bounds import kl_tvd, rdp_epsilon
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
-from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale, Values
-from deniable.experiments.tvd.training import DELTA, NEIGHBOURS, sampled_training
+from deniable.experiments.statements import Claim, Ordered
+from deniable.experiments.tvd.training_figure import DELTA, NEIGHBOURS, sampled_training
 from deniable.scores import privacy_loss
 
 __all__ = ["FIGURE_3"]

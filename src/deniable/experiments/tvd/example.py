@@ -10,9 +10,9 @@ from deniable.bounds import belief_to_epsilon
 from deniable.bounds.gaussian import classic_epsilon, classic_noise
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.bounds.variation import gaussian_tvd, laplace_tvd
-from deniable.experiments.compare import Claim, Close, Known, Printed
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim, Close, Known, Printed
 from deniable.mechanisms import Gaussian, Laplace
 from deniable.scores import privacy_loss
 

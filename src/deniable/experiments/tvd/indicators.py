@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from deniable.bounds.advantage import advantage_at_fpr, advantage_at_fpr_from_tvd, least_fnr
 from deniable.bounds.predictive import ppv_from_dp, ppv_from_tvd
 from deniable.bounds.variation import gaussian_tvd
-from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim, Ordered
 from deniable.mechanisms import Gaussian
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -38,7 +38,7 @@ def _rates(run: ItemRun) -> list[float]:
     return sorted(map(float, found))
 
 
-class _Release:
+class _IndicatedRelease:
     """The Gaussian mechanism of one noise, as DP, TVD and the loss itself know it."""
 
     def __init__(self, noise: float) -> None:
@@ -46,8 +46,8 @@ class _Release:
         self.epsilon, self.alpha = float(self.loss.epsilon(DELTA)), gaussian_tvd(noise)
 
 
-def _over_rates(run: ItemRun, curves: Mapping[str, Callable[[_Release, float], float]]) -> Values:
-    rates, releases = _rates(run), [_Release(noise) for noise in NOISES]
+def _over_rates(run: ItemRun, curves: Mapping[str, Callable[[_IndicatedRelease, float], float]]) -> Values:
+    rates, releases = _rates(run), [_IndicatedRelease(noise) for noise in NOISES]
     found = {name: [[curve(one, rate) for rate in rates] for one in releases] for name, curve in curves.items()}
     return {"fpr": rates, "noise": list(NOISES), "epsilon": [one.epsilon for one in releases], **found}
 
@@ -77,7 +77,7 @@ def _roc(run: ItemRun) -> Values:
 def _ppv(run: ItemRun) -> Values:
     found = {}
     for prior in PRIORS:
-        curves: dict[str, Callable[[_Release, float], float]] = {
+        curves: dict[str, Callable[[_IndicatedRelease, float], float]] = {
             "dp": lambda release, rate, p=prior: ppv_from_dp(release.epsilon, DELTA, rate, p),  # type: ignore[misc]
             "tvd": lambda release, rate, p=prior: ppv_from_tvd(release.alpha, rate, p),  # type: ignore[misc]
             "exact": lambda release, rate, p=prior: float(release.loss.ppv(rate, p)),  # type: ignore[misc]

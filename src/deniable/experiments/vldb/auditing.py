@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from deniable.bounds.gaussian import epsilon_to_advantage
-from deniable.experiments.compare import Claim, Close, Comparison, Ordered, Within
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, legend, panels
 from deniable.experiments.games import (
     ADULT,
@@ -26,7 +25,8 @@ from deniable.experiments.games import (
     title_of,
 )
 from deniable.experiments.item import Item, ItemRun, Scale, Values
-from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH
+from deniable.experiments.statements import Claim, Close, Comparison, Ordered, Within
+from deniable.experiments.vldb.observer_figures import STAND_IN_NOTE, TRAINED_BOTH
 
 __all__ = ["FIGURE_7", "FIGURE_8", "FIGURE_9"]
 

@@ -10,9 +10,9 @@ from time import process_time
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.compare import Close
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Close
 
 __all__ = ["TABLE_1"]
 

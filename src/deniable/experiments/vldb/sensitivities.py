@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
 from deniable.experiments.games import (
@@ -22,7 +21,8 @@ from deniable.experiments.games import (
     title_of,
 )
 from deniable.experiments.item import Item, ItemRun, Scale, Values
-from deniable.experiments.vldb.identifiability import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
+from deniable.experiments.statements import Claim, Ordered
+from deniable.experiments.vldb.observer_figures import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
 
 __all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3", "extremes"]
 

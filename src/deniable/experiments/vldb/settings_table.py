@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from deniable.bounds import belief_to_epsilon
 from deniable.bounds.gaussian import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
-from deniable.experiments.compare import Printed
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Printed
 
 __all__ = ["BELIEFS", "DELTAS", "TABLE_3"]
 

@@ -1,0 +1,166 @@
+"""What an attacker reads off a trained model for each record: margin, loss, output, gradients of the last layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from deniable.adversaries.membership import as_input
+from deniable.data import Dataset
+from deniable.training.networks.losses import cross_entropy
+
+__all__ = ["LayerGradient", "last_layer_gradients", "losses", "margins", "outputs"]
+
+AT_ONCE = 1024
+
+
+def outputs(model: nn.Module, dataset: Dataset) -> Tensor:
+    """The model's outputs before the softmax, (records, classes), in evaluation mode."""
+    records, _ = as_input(dataset)
+    with _evaluating(model), torch.no_grad():
+        found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, AT_ONCE)])
+    if not bool(torch.isfinite(found).all()):
+        raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
+    return found
+
+
+def _check_part(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
+    highest = int(dataset.labels.max()) + 1
+    if found.ndim != 2 or len(found) != len(part) or found.shape[1] < highest:
+        wanted = f"({len(part)}, at least {highest})"
+        raise ValueError(f"model must return one value a class, shape {wanted}, got {tuple(found.shape)}")
+    return found
+
+
+def margins(found: Tensor, labels: NDArray[np.int64]) -> Tensor:
+    """ln p / (1 - p) of the true class, in float64.
+
+    The loss on a scale that does not saturate: float32 losses of a model that fits its data are ties at 0.
+    """
+    logits, own = found.double(), torch.from_numpy(labels)[:, None]
+    if logits.shape[1] == 1:
+        raise ValueError("model must have at least two classes, got one output")
+    others = logits.scatter(1, own, -torch.inf)
+    return logits.gather(1, own).squeeze(1) - others.logsumexp(1)
+
+
+def losses(model: nn.Module, dataset: Dataset) -> NDArray[np.float64]:
+    """The cross-entropy of every record: ln(1 + e^-margin), without ties at 0."""
+    loss: NDArray[np.float64] = nn.functional.softplus(-margins(outputs(model, dataset), dataset.labels)).numpy()
+    return loss
+
+
+@dataclass(frozen=True)
+class LayerGradient:
+    """The gradient of each record's loss in one layer's weights, as a matrix (records, out, in).
+
+    A dense layer's is the outer product of what flows back into it (records, out) and what came in (records, in), and
+    is kept as these two; any other layer's is kept whole, with `incoming` None.
+    """
+
+    backward: Tensor
+    incoming: Tensor | None
+
+    def take(self, records: Tensor) -> LayerGradient:
+        """The named records."""
+        return LayerGradient(self.backward[records], None if self.incoming is None else self.incoming[records])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(out, in) of the matrix."""
+        last = self.backward.shape[2] if self.incoming is None else self.incoming.shape[1]
+        return self.backward.shape[1], last
+
+    def norms(self) -> Tensor:
+        """The length of each record's gradient."""
+        if self.incoming is None:
+            return self.backward.square().sum((1, 2)).sqrt()
+        return (self.backward.square().sum(1) * self.incoming.square().sum(1)).sqrt()
+
+
+def last_layer_gradients(model: nn.Module, dataset: Dataset, layers: int) -> list[LayerGradient]:
+    """The gradients of the last `layers` layers with weights, the last one first; biases count as inputs of 1."""
+    chosen = _weighted_layers(model)[-layers:][::-1]
+    if len(chosen) < layers:
+        raise ValueError(f"layers must be at most {len(chosen)}, the layers of the model with weights, got {layers}")
+    records, labels = as_input(dataset)
+    parts = list(zip(torch.split(records, AT_ONCE), torch.split(labels, AT_ONCE), strict=True))
+    with _evaluating(model):
+        return [_join_gradients([_gradient(model, name, layer, *part) for part in parts]) for name, layer in chosen]
+
+
+def _weighted_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Layers that own weights of at least two dimensions, in the order of definition."""
+    return [
+        (name, layer)
+        for name, layer in model.named_modules()
+        if any(parameter.ndim >= 2 for parameter in layer.parameters(recurse=False))
+    ]
+
+
+def _gradient(model: nn.Module, name: str, layer: nn.Module, records: Tensor, labels: Tensor) -> LayerGradient:
+    if isinstance(layer, nn.Linear):
+        found = _dense(model, layer, records, labels)
+        if found is not None:
+            return found
+    return _whole(model, name, layer, records, labels)
+
+
+def _dense(model: nn.Module, layer: nn.Linear, records: Tensor, labels: Tensor) -> LayerGradient | None:
+    """From one pass forward and back; None where the layer sees more than one row a record."""
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def cut(_: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> Tensor:
+        """The graph begins behind the layer: frozen weights do no harm, and nothing flows further back."""
+        leaf = made.detach().requires_grad_()
+        seen.append((given[0].detach(), leaf))
+        return leaf.clone()  # what follows may work in place
+
+    hook = layer.register_forward_hook(cut)
+    try:
+        with torch.enable_grad():
+            loss = cross_entropy(model(records), labels).sum()
+    finally:
+        hook.remove()
+    if len(seen) != 1 or seen[0][1].ndim != 2 or len(seen[0][1]) != len(records):
+        return None
+    (backward,) = torch.autograd.grad(loss, seen[0][1])
+    incoming = seen[0][0]
+    return LayerGradient(backward, torch.cat([incoming, torch.ones(len(incoming), 1)], 1))
+
+
+def _whole(model: nn.Module, name: str, layer: nn.Module, records: Tensor, labels: Tensor) -> LayerGradient:
+    prefix = f"{name}." if name else ""
+    own = {prefix + key: value.detach() for key, value in layer.named_parameters(recurse=False)}
+
+    def loss(weights: dict[str, Tensor], record: Tensor, label: Tensor) -> Tensor:
+        return cross_entropy(functional_call(model, weights, (record[None],)), label[None]).sum()
+
+    found = vmap(grad(loss), in_dims=(None, 0, 0))(own, records, labels)
+    rows = max(own.values(), key=lambda weight: weight.ndim).shape[0]
+    parts = [value.reshape(len(records), rows, -1) for value in found.values() if value.shape[1] == rows]
+    return LayerGradient(torch.cat(parts, 2), None)
+
+
+def _join_gradients(parts: list[LayerGradient]) -> LayerGradient:
+    incoming = [part.incoming for part in parts if part.incoming is not None]
+    return LayerGradient(torch.cat([part.backward for part in parts]), torch.cat(incoming) if incoming else None)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, in which no record changes what another one gets; then as before."""
+    training = {name: module.training for name, module in model.named_modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for name, module in model.named_modules():
+            module.training = training[name]

@@ -1,0 +1,97 @@
+"""An audit's document as text for people: the verdict in a paragraph, one table; estimators if they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from deniable.cli.common import print_parts
+from deniable.cli.show_exposure import exposure_words
+from deniable.cli.show_verdict import estimators
+from deniable.formatting import count_of, short
+from deniable.report import verdict_words
+from deniable.report.amount_text import figure
+from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
+from deniable.results.audit_result import AuditResult
+from deniable.results.shared import MeasuredLimits
+
+__all__ = ["show"]
+
+_STYLES = {"good": "bold", "odd": "bold yellow", "bad": "bold red", "open": "bold"}
+
+
+def show(document: AuditResult, every_estimator: bool = False) -> None:
+    """Print `document` for a person, on standard output."""
+    print_parts(_parts(document, every_estimator))
+
+
+def _parts(document: AuditResult, every_estimator: bool) -> Iterator[RenderableType]:
+    weak, test_mode = verdict_words.protection(document), verdict_words.is_test_mode(document)
+    badge = verdict_words.badge(document.verdict, weak, test_mode)
+    yield Text(f"{badge}. {verdict_words.headline(document)}\n", style=_STYLES[verdict_words.audit_tone(document)])
+    for caution in verdict_words.cautions(document):
+        yield Text(caution + "\n", style="bold")
+    yield Text(_game(document) + "\n")
+    yield Padding(_table(document), (0, 0, 1, 2), expand=False)
+    if every_estimator:
+        yield Padding(estimators(document.game.epsilon.estimators), (0, 0, 1, 2), expand=False)
+        yield Padding(_estimates(document), (0, 0, 1, 2), expand=False)
+    if document.exposure is not None:
+        yield Text(exposure_words(document.exposure) + "\n")
+    for note in document.notes:
+        if note not in verdict_words.cautions(document):
+            yield Text(note, style="dim")
+    yield Text(f"{document.seconds or 0:.1f} s, {document.trials_per_second or 0:.0f} trials/s.", style="dim")
+
+
+def _game(document: AuditResult) -> str:
+    given, measured = document.input, document.game
+    return (
+        "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
+        f"{count_of(measured.trials, 'training')} on {given.data} ({given.records:,} records, "
+        f"{count_of(given.steps, 'step')}, {given.adjacency} neighbours, noise {given.noise:.4g} x "
+        f"{given.sensitivity} sensitivity). Telling D from D', it {verdict_words.guess_text(measured.advantage)}"
+    )
+
+
+def _table(document: AuditResult) -> Table:
+    claimed, exact, measured = document.claimed, document.exact, document.game
+    belief, epsilon = measured.belief, measured.epsilon
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for heading in ("promised", "exact", "measured", f"{100 * epsilon.lower_bound.confidence:.3g} % limits"):
+        table.add_column(heading, justify="right", no_wrap=True)
+
+    def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:
+        table.add_row(name, *map(_figure, (promised, real, found)), limits)
+
+    row("Membership advantage", claimed.advantage, exact.advantage, *_limit_value(measured.advantage))
+    row(belief_limit(document), claimed.belief, exact.belief, belief.max)
+    often = belief.violation_interval
+    limits = MeasuredLimits(value=belief.violation_rate, low=often.low, high=often.high)
+    row(belief_above(belief.bound), *may_exceed(document), *_limit_value(limits))
+    shown = f"proven: at least {proven(document)}"
+    row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
+    return table
+
+
+def _estimates(document: AuditResult) -> Table:
+    found = estimates(document.game.epsilon)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(found.caption)
+    table.add_column("epsilon", justify="right")
+    for name, value in found.rows:
+        table.add_row(name, value)
+    return table
+
+
+def _limit_value(found: MeasuredLimits) -> tuple[float, str]:
+    return found.value, f"{figure(found.low)} to {figure(found.high)}"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else figure(value)

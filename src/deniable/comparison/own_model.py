@@ -1,0 +1,220 @@
+"""A user's own trained model: its function and weights, the files of members and non-members, and the attack on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, Literal, get_args
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+import torch
+from msgspec import convert
+from torch import Tensor, nn
+
+from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
+from deniable.checks import probability, whole
+from deniable.comparison.repeat_measures import advantages, curve, lower_bound, precisions, rates_at, shift, void
+from deniable.data import Dataset, from_arrays, imported, load
+from deniable.data.files import read_npz
+from deniable.data.tables import first_row
+from deniable.engines import Campaign, Engine, choose_engine, play_missing
+from deniable.evidence.intervals import average_precision_interval
+from deniable.evidence.scores import Scores
+from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
+from deniable.results.shared import Ends
+from deniable.store import opened
+from deniable.training.targets import quality
+
+__all__ = ["OwnAttack", "attack", "read_model", "read_records"]
+
+OwnAttack = Literal["whitebox", "threshold"]
+MEMBER = "member"
+Progress = Callable[[int, int], None]
+
+
+def read_model(reference: str, weights: Path | str | None = None) -> nn.Module:
+    """The model that ``module:function`` returns, with the weights of a file if one is named.
+
+    Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
+    that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
+    """
+    model = imported(reference)()
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
+    if weights is not None:
+        try:
+            model.load_state_dict(_weights(Path(weights)))
+        except RuntimeError as error:
+            raise ValueError(f"{weights} does not fit the model of {reference}: {error}") from error
+    return model
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    found = _safetensors(path) if path.suffix == ".safetensors" else _checkpoint(path)
+    for name in ("state_dict", "model_state_dict"):
+        if isinstance(found, dict) and isinstance(found.get(name), dict):
+            found = found[name]
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise ValueError(f"{path} must hold a model's weights by name (model.state_dict()), it holds something else")
+    return found
+
+
+def _safetensors(path: Path) -> Any:
+    from safetensors import SafetensorError  # noqa: PLC0415 (only who has such a file needs it)
+    from safetensors.torch import load_file  # noqa: PLC0415
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a readable .safetensors file: {error}") from error
+
+
+def _checkpoint(path: Path) -> Any:
+    """What torch.save wrote: a zip file since torch 1.6. In a damaged one torch may stumble over anything."""
+    if not is_zipfile(path):
+        raise ValueError(f"{path} is not a checkpoint: save model.state_dict() with torch.save, or as .safetensors")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise ValueError(
+            f"{path} holds more than tensors, which is never loaded, since it could run code: save "
+            "model.state_dict() with torch.save, or as .safetensors"
+        ) from error
+    except (RuntimeError, EOFError, BadZipFile, LookupError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a readable checkpoint: {error}") from error
+
+
+def read_records(files: Sequence[Path | str], label: str | None = None) -> tuple[Dataset, Dataset]:
+    """(members, non-members) from two files in this order, or from one with an array or column "member" of 0 and 1."""
+    if len(files) == 2:
+        members, non_members = (load(Path(file), label=label) for file in files)
+        return members, non_members
+    if len(files) != 1:
+        raise ValueError(f"name one file with a column {MEMBER!r}, or two: members, non-members; got {len(files)}")
+    path = Path(files[0])
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    records, member = _npz(path) if path.suffix == ".npz" else _table(path, label)
+    if member.shape != (len(records),) or not np.isin(member, (0, 1)).all():
+        raise ValueError(f"{MEMBER!r} of {path} must be 0 or 1, one a record, {len(records)} in all")
+    inside = member.astype(bool)
+    if inside.all() or not inside.any():
+        raise ValueError(f"{path} must hold members and non-members, {int(inside.sum())} of {len(inside)} are members")
+    return records.take(np.flatnonzero(inside)), records.take(np.flatnonzero(~inside))
+
+
+def _npz(path: Path) -> tuple[Dataset, np.ndarray[Any, Any]]:
+    arrays = read_npz(path)
+    if MEMBER not in arrays:
+        raise ValueError(f"{path} must hold an array {MEMBER!r} of 0 and 1, or name two files: members, non-members")
+    return load(path), np.asarray(arrays[MEMBER])
+
+
+def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]]:
+    """Read with "member" as the label; the label is then one of the other columns."""
+    header = [name.strip() for name in first_row(path)]
+    if MEMBER not in header:
+        raise ValueError(f"{path} must have a column {MEMBER!r} of 0 and 1, or name two files: members, non-members")
+    table = load(path, label=MEMBER)
+    columns = [name for name in header if name != MEMBER]
+    wanted = label or ("label" if "label" in columns else columns[-1])
+    if wanted not in columns:
+        raise ValueError(f"{path} has no column {wanted!r}: its columns are {', '.join(header)}")
+    place = columns.index(wanted)
+    return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
+
+
+def attack(
+    model: nn.Module,
+    members: Dataset,
+    non_members: Dataset,
+    *,
+    attack: OwnAttack = "whitebox",
+    repeats: int = 5,
+    seed: int = 0,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    out: Path | str | None = None,
+    resume: bool = False,
+    processes: int | None = None,
+    engine: Engine | str = "local",
+    progress: Progress | None = None,
+) -> AttackResult:
+    """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
+
+    The lower bound on epsilon and the interval of the average precision are those of the first repeat alone: further
+    ones test the same records of the same model again. The result is the same wherever the repeats run.
+
+    Args:
+        model: The trained model.
+        members: Records that it was trained on.
+        non_members: Records that it never saw, of the same kind.
+        attack: whitebox (sees the model's gradients) or threshold (sees its loss).
+        repeats: How many times.
+        seed: Of the divisions and of the attack's own training.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the limits.
+        out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
+        processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
+        engine: Where the repeats run (`deniable.engines`).
+        progress: Hears (repeats done, repeats in all).
+    """
+    chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
+    if attack not in get_args(OwnAttack):
+        raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
+    allowed = probability("delta", 1 / len(members) if delta is None else delta)
+    played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
+    settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
+    identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
+    with opened(out, resume) as store:
+        if store is not None:
+            store.begin(settings | identity)
+        work = partial(play_repeat, played, model, (members, non_members), seed)
+        tell = None if progress is None else partial(_tell, progress, repeats)
+        kept = play_missing(Campaign(settings | identity, repeats, Scored, work), chosen_engine, store, tell=tell)
+    found = [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
+    counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
+    asked = {"delta": allowed, "confidence": confidence}
+    given = convert(settings | asked | identity | counts, AttackInput)
+    accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
+    return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
+
+
+def _tell(progress: Progress, total: int, done: int) -> None:
+    progress(done, total)
+
+
+def play_repeat(attack: Attack, model: nn.Module, parts: tuple[Dataset, Dataset], seed: int, number: int) -> Scored:
+    """One repeat's scores; attacks run on one thread."""
+    return attack(model, *parts, seed + number)
+
+
+def _digest(model: nn.Module) -> str:
+    """Of all weights and buffers, by name."""
+    digest = sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
+    shifted, confidence = shift([blind]), given.confidence
+    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
+    return AttackResult(
+        input=given,
+        accuracy=accuracy,
+        average_precision=precisions(found, confidence),
+        average_precision_interval=Ends(low=float(limits.low), high=float(limits.high)),
+        advantage=advantages(found, confidence),
+        tpr_at_fpr=rates_at(found),
+        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, confidence).result(), shifted),
+        precision_recall=curve(found),
+        blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
+        warning=shifted.warning,
+    )

@@ -1,0 +1,140 @@
+"""Jia 2023, Figures 9 and 10: mechanisms of the same TVD, alone and composed."""
+
+from __future__ import annotations
+
+from math import log, log1p
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.special import erfinv
+
+from deniable.bounds.variation import best_composition_tvd, worst_composition_tvd
+from deniable.experiments.drawing import BLACK, BLUE, GREEN, RED, legend, panels
+from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.statements import Claim, Close, Ordered
+from deniable.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse
+from deniable.scores import privacy_loss
+
+__all__ = ["FIGURE_9", "FIGURE_10"]
+
+ALPHAS = (0.05, 0.1, 0.2, 0.4)
+ALPHA, COUNTS = 0.1, (1, 10, 50, 100)
+LINES = {"laplace": ("Laplace", BLUE, "--"), "gaussian": ("Gaussian", RED, "-."), "optimal": ("optimal", GREEN, "-")}
+
+
+def _laplace(alpha: float) -> Laplace:
+    """Theorem 11 inverted."""
+    return Laplace(-0.5 / log1p(-alpha))
+
+
+def _gaussian(alpha: float) -> Gaussian:
+    """Theorem 12 inverted."""
+    return Gaussian(1 / (2 * np.sqrt(2) * float(erfinv(alpha))))
+
+
+def _optimal(alpha: float) -> RandomizedResponse:
+    """Theorem 18's mechanism: randomized response."""
+    return RandomizedResponse(log((1 + alpha) / (1 - alpha)))
+
+
+def _fnr(mechanism: Mechanism, fpr: list[float]) -> list[float]:
+    loss = privacy_loss(mechanism)
+    return [1 - float(loss.tpr(rate)) for rate in fpr]
+
+
+def _alone(run: ItemRun) -> Values:
+    fpr = np.linspace(0, 1, run.size(11, 51, 101)).tolist()
+    return {
+        "alpha": list(ALPHAS),
+        "fpr": fpr,
+        "laplace": [_fnr(_laplace(alpha), fpr) for alpha in ALPHAS],
+        "gaussian": [_fnr(_gaussian(alpha), fpr) for alpha in ALPHAS],
+        "epsilon": [1 / _laplace(alpha).scale for alpha in ALPHAS],
+        "advantage": {
+            "laplace": [float(privacy_loss(_laplace(alpha)).advantage()) for alpha in ALPHAS],
+            "gaussian": [float(privacy_loss(_gaussian(alpha)).advantage()) for alpha in ALPHAS],
+        },
+    }
+
+
+def _compose_bounds(run: ItemRun) -> Values:
+    points = run.size(9, 21, 51)
+    fpr = sorted({*np.linspace(0, 1, points).tolist(), *np.geomspace(1e-3, 0.1, points // 4).tolist()})
+    makers = {"laplace": _laplace(ALPHA), "gaussian": _gaussian(ALPHA), "optimal": _optimal(ALPHA)}
+    curves: dict[str, list[list[float]]] = {name: [] for name in makers}
+    tvds: dict[str, list[float]] = {name: [] for name in makers}
+    for place, count in enumerate(COUNTS):
+        for name, mechanism in makers.items():
+            release = mechanism.composed(count)
+            curves[name].append(_fnr(release, fpr))
+            tvds[name].append(float(privacy_loss(release).advantage()))
+        run.tell((place + 1) / len(COUNTS))
+    return {
+        "count": list(COUNTS),
+        "fpr": fpr,
+        **curves,
+        "tvd": tvds,
+        "theorem_18": [best_composition_tvd(ALPHA, count) for count in COUNTS],
+        "theorem_6": [worst_composition_tvd(ALPHA, count) for count in COUNTS],
+    }
+
+
+def _close_to_optimal(found: Values) -> bool:
+    """The Laplace mechanism's TVD lies nearer to the optimum than to the Gaussian's."""
+    laplace, gaussian, optimal = (np.array(found["tvd"][name]) for name in ("laplace", "gaussian", "optimal"))
+    return bool((laplace[1:] - optimal[1:] < gaussian[1:] - laplace[1:]).all())
+
+
+def _draw(found: Values, titles: list[str]) -> Figure:
+    figure, axes = panels(titles, x="false positive rate", y="false negative rate", size=2.9)
+    for place, part in enumerate(axes):
+        for name, (label, colour, style) in LINES.items():
+            if name in found:
+                part.plot(found["fpr"], found[name][place], style, color=colour, label=label)
+        part.plot([0, 1], [1, 0], ":", color=BLACK, linewidth=1)
+        part.set(xlim=(0, 1), ylim=(0, 1))
+        legend(part)
+    return figure
+
+
+def _draw_alone(found: Values) -> Figure:
+    return _draw(found, [f"({letter}) α = {alpha:g}" for letter, alpha in zip("abcd", found["alpha"], strict=True)])
+
+
+def _draw_composed(found: Values) -> Figure:
+    names = ("once", "10 times", "50 times", "100 times")
+    return _draw(found, [f"({letter}) α = 0.1, {name}" for letter, name in zip("abcd", names, strict=True)])
+
+
+FIGURE_9 = Item(
+    name="figure-9",
+    title="Laplace and Gaussian mechanism of the same TVD",
+    caption="Figure 9: privacy regions of the Laplace and the Gaussian mechanism at alpha 0.05, 0.1, 0.2 and 0.4.",
+    compute=_alone,
+    draw=_draw_alone,
+    comparisons=(
+        Ordered("the Gaussian's region contains the Laplace's", "gaussian", "laplace", slack=1e-9),
+        Close("the Laplace mechanism has TVD alpha", "advantage.laplace", "alpha", 1e-9),
+        Close("the Gaussian mechanism has TVD alpha", "advantage.gaussian", "alpha", 1e-9),
+        Claim("epsilon is below 2.5 in all panels", lambda found: max(found["epsilon"]) < 2.5),
+    ),
+    seconds={Scale.SMOKE: 2.0, Scale.FULL: 3.0},
+    printed={},
+)
+FIGURE_10 = Item(
+    name="figure-10",
+    title="composition of Laplace, Gaussian and optimal mechanism",
+    caption="Figure 10: privacy regions of 1, 10, 50 and 100 releases of TVD 0.1 each, exactly composed.",
+    compute=_compose_bounds,
+    draw=_draw_composed,
+    comparisons=(
+        Ordered("the Gaussian's region contains the Laplace's", "gaussian", "laplace", slack=1e-9),
+        Ordered("and that contains the optimal mechanism's", "laplace", "optimal", slack=1e-9),
+        Claim("the Laplace mechanism is close to optimal, the Gaussian is not", _close_to_optimal),
+        Close("the optimal mechanism's TVD is Theorem 18's", "tvd.optimal", "theorem_18", 1e-9),
+        Ordered("all stay below Theorem 6", "tvd.gaussian", "theorem_6", slack=1e-9),
+    ),
+    seconds={Scale.SMOKE: 10.0, Scale.FULL: 25.0},
+    printed={},
+    notes=("Theorem 18 with (1 + e^eps)^k where the paper prints (1 + eps)^k (erratum 12).",),
+)

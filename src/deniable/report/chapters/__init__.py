@@ -1,0 +1,1 @@
+"""The chapters of a report: one file for each kind of result."""

@@ -1,0 +1,135 @@
+"""An audit's chapter: our own training or somebody else's, seen by the strongest observer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deniable.formatting import short
+from deniable.report import verdict_words
+from deniable.report.chapters.chapter import Chapter, Section
+from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
+from deniable.report.pictures.exposure_pictures import exposure_picture
+from deniable.report.pictures.observer_pictures import course_pictures
+from deniable.report.pictures.scale_chart import Row, ScaleChart, epsilon_axis, promise_scale, share_axis
+from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
+from deniable.report.rerun import rerun
+from deniable.report.stored_runs import ReportedRun, title
+from deniable.results.audit_result import AuditResult, ExposureSummary
+from deniable.results.shared import MeasuredLimits
+
+__all__ = ["audit_chapter"]
+
+
+def audit_chapter(run: ReportedRun) -> Chapter:
+    """Everything that is said and shown of an audit."""
+    document = run.result
+    assert isinstance(document, AuditResult)
+    verdict, weak, test_mode = (
+        document.verdict,
+        verdict_words.protection(document),
+        verdict_words.is_test_mode(document),
+    )
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=verdict_words.badge(verdict, weak, test_mode),
+        tone=verdict_words.audit_tone(document),
+        sure=(_alarm(document) or _sure(document)) if verdict == "violated" else "",
+        promise=verdict_words.promise(document),
+        measured=verdict_words.measured_text(document),
+        meaning=verdict_words.meaning(document),
+        text=verdict_words.headline(document) if document.diagnostics is None else document.verdict_text,
+        cautions=tuple(verdict_words.cautions(document)),
+        scale=_scale(document),
+        parts=tuple(_parts(document)),
+        finished=document.finished,
+        last=test_mode,
+    )
+
+
+def _alarm(document: AuditResult) -> str:
+    """How sure a diagnostic's finding is; nothing where none was found, or where it is no matter of chance."""
+    found = document.diagnostics
+    rate = found.false_alarm_rate if found is not None and found.cause else None
+    return f"{100 * (1 - rate):.4g} % confidence" if rate else ""
+
+
+def _sure(document: AuditResult) -> str:
+    if not document.measured.trials:
+        return ""
+    return f"{100 * document.game.epsilon.lower_bound.confidence:.4g} % confidence"
+
+
+def _scale(document: AuditResult) -> ScaleChart:
+    """On the scale of what was promised: how sure, how often right, or epsilon."""
+    claimed, exact = document.claimed, document.exact
+    game, sure = document.game if document.measured.trials else None, _sure(document)
+    if claimed.advantage is not None:
+        axis = share_axis("How often the strongest observer guesses right; a coin does 50 % of the time")
+        found = _right(game.advantage) if game else None
+        return promise_scale(axis, (1 + claimed.advantage) / 2, exact.accuracy, found, f"Measured with {sure}.")
+    if claimed.epsilon is not None and claimed.belief is None:
+        return _epsilon_scale(document, game is not None, sure)
+    axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
+    limits = game.belief.at_delta if game else None
+    row = None if limits is None else _row(limits)
+    note = f"The belief that is exceeded with probability {verdict_words.rarely(document)}; measured with {sure}."
+    return promise_scale(axis, claimed.belief, exact.belief, row, note)
+
+
+def _row(found: MeasuredLimits) -> Row:
+    return Row("Measured", "measured", found.low, found.high, found.value, interval=True)
+
+
+def _right(advantage: MeasuredLimits) -> Row:
+    """The share of right guesses, from the advantage."""
+    low, high, value = ((1 + end) / 2 for end in (advantage.low, advantage.high, advantage.value))
+    return _row(MeasuredLimits(value=value, low=low, high=high))
+
+
+def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> ScaleChart:
+    claimed, exact = document.claimed.epsilon, document.exact.epsilon
+    bound = verdict_words.deciding(document) if played else None
+    shown = [claimed, exact, *((bound.value, bound.upper) if bound else ())]
+    delta = short(document.exact.delta)
+    axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
+    found = bound and Row(
+        "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound)
+    )
+    return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
+
+
+def _parts(document: AuditResult) -> Iterator[Section]:
+    if document.measured.trials > 0:
+        if document.course is not None:
+            yield Section("What the observer saw", pictures=tuple(course_pictures(document)))
+        yield _epsilon_part(document)
+    if document.diagnostics is not None:
+        yield Section("Is the training what it claims to be?", tables=(diagnostics(document.diagnostics),))
+    if document.exposure is not None:
+        yield _exposure_part(document.exposure, document.exact.advantage)
+    yield Section("What this rests on", tuple(document.notes), terms=tuple(verdict_words.assumptions(document)))
+    yield rerun(document)
+
+
+def _epsilon_part(document: AuditResult) -> Section:
+    measured, exact = document.game.epsilon, document.exact
+    picture = epsilon_picture(measured, document.claimed.epsilon, exact.epsilon, exact.delta)
+    deciding = verdict_words.deciding(document)
+    lower = deciding.value if deciding else measured.lower_bound.value
+    pictures = [picture]
+    rows = region_data(document, lower)
+    if rows:
+        pictures.append(region_picture(rows, exact.delta, "audit"))
+    tables = (scores(document), estimators(measured.estimators), estimates(measured))
+    return Section("Promised, exact, measured", pictures=tuple(pictures), tables=tables)
+
+
+def _exposure_part(found: ExposureSummary, possible: float) -> Section:
+    said = (
+        f"How far the noise hides each of the {found.records:,} records by itself, {found.method}.",
+        found.note,
+    )
+    spread = found.distribution
+    pictures = () if spread is None else (exposure_picture(found, spread, possible),)
+    return Section("Who is exposed", said, pictures, (exposed_table(found),))

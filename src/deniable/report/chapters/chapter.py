@@ -1,0 +1,63 @@
+"""What a page is made of: a chapter for each run, its first screen, and its parts with words, pictures and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deniable.report.pictures.picture import Picture
+from deniable.report.pictures.scale_chart import ScaleChart
+
+__all__ = ["Chapter", "Section", "Table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are text; the first of a row names it."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    wordy: bool = False
+    """Whether the last column holds sentences."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a chapter."""
+
+    title: str
+    words: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+    terms: tuple[tuple[str, str], ...] = ()
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One run: the first screen's words and scale, then everything else."""
+
+    name: str
+    title: str
+    verdict: str
+    tone: str
+    """good, bad, odd or open: how the verdict is coloured."""
+    sure: str
+    """How sure the verdict is."""
+    promise: str
+    measured: str
+    meaning: str
+    text: str
+    """The verdict's own sentences, with figures."""
+    cautions: tuple[str, ...]
+    scale: ScaleChart | None
+    parts: tuple[Section, ...]
+    finished: str | None = None
+    last: bool = False
+    """Whether it comes behind all others: it protects nobody."""
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Of all parts."""
+        return [picture for part in self.parts for picture in part.pictures]

@@ -1,0 +1,1 @@
+"""Pictures of results: each with its data, its words and its drawing."""

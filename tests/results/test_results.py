@@ -11,10 +11,11 @@ import pytest
 
 import deniable as dn
 from deniable.answers import sentences
+from deniable.answers.describe import describe_release, mechanism_in
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.evidence.scores import Scores
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import Epsilon
+from deniable.promises import Epsilon, Question
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result
 
 
@@ -108,3 +109,47 @@ def test_noise_that_is_not_the_multiplier_is_not_called_so() -> None:
     once = dn.choose(dn.Gaussian, dn.Advantage(0.1))
     assert twice.noise == pytest.approx(once.noise / 2, rel=1e-5)
     assert "Noise multiplier" in sentences.promise_kept(once)
+
+
+def test_answers_show_themselves(tmp_path: Any) -> None:
+    found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove")
+    chosen = dn.choose(dn.Gaussian, dn.Belief(0.75, delta=1e-5))
+    for result in (found, chosen):
+        assert sentences.meaning(result) in result.summary()
+        assert len(repr(result)) < 200
+        assert result.pictures() == ("roc", "beliefs")
+        assert result.plot("roc").get_axes()
+        assert "<svg" in result._repr_html_()
+        assert sentences.guess_sentence(result) in result.report(tmp_path / "page.html").read_text()
+        assert read_result(json.loads(result.save(tmp_path / "answer.json").read_text())) == result
+    assert "keeps your promise" in chosen.summary()
+    unnamed = dn.explain(dn.compose(dn.Gaussian(1.0), dn.Laplace(2.0)))
+    assert unnamed.pictures() == ()
+    with pytest.raises(ValueError, match="there is no picture"):
+        unnamed.plot()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta"),
+    [
+        (dn.Gaussian(1.0), 1e-5),
+        (dn.Gaussian(1.0).subsampled(0.5).composed(7), 1e-5),
+        (dn.Laplace(2.0), 1e-5),
+        (dn.RandomizedResponse(1.0, 3).composed(4), 1e-5),
+        (dn.TotalVariation(0.1), 1e-5),
+        (dn.GaussianDP(0.5), 1e-5),
+        (dn.ApproximateDP(1.0, 1e-3), 1e-3),
+    ],
+    ids=str,
+)
+def test_a_release_is_built_again_from_its_description(mechanism: dn.Mechanism, delta: float) -> None:
+    assert mechanism_in(describe_release(mechanism, Question(Adjacency.REPLACE, delta))) == mechanism
+
+
+def test_reproduced_items_show_themselves(tmp_path: Any) -> None:
+    found = dn.reproduce("tvd", "section-3", out=tmp_path)
+    assert found.summary().startswith("All hold")
+    assert found.pictures() == ("tvd-section-3",)
+    assert found.plot().get_axes()
+    assert found.items[0].caption[:40] in found.report(tmp_path / "page.html").read_text()
+    assert read_result(json.loads(found.to_json())) == found

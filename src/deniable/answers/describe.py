@@ -15,11 +15,12 @@ from deniable.mechanisms import (
     RandomizedResponse,
     Subsampled,
     TotalVariation,
+    Training,
 )
 from deniable.promises import Promise, Question
 from deniable.results.explain_result import AnswerInput
 
-__all__ = ["describe_choice", "describe_release"]
+__all__ = ["describe_choice", "describe_release", "mechanism_in"]
 
 _PROBE = 1.25
 """A noise at which a family of releases is looked at."""
@@ -42,6 +43,23 @@ def describe_choice(family: Callable[[float], Mechanism], promise: Promise, ques
             kind = "randomized-response"
             return _input(question, **promised, mechanism=kind, categories=categories, features=features)
     return _input(question, **promised, release=str(family(_PROBE)).replace(str(_PROBE), "noise"))
+
+
+def mechanism_in(given: AnswerInput, chosen_noise: float | None = None) -> Mechanism | None:
+    """The release that was described, with the noise that was chosen for it; None where it is known by name alone."""
+    if given.release is not None:
+        return None
+    noise = given.noise if chosen_noise is None else chosen_noise
+    if given.rate is not None and given.steps is not None and noise is not None:
+        return Training(noise, given.rate, given.steps, given.adjacency).mechanism
+    if given.is_laplace:
+        return Laplace(chosen_noise or given.laplace or 0.0)
+    if given.is_response:
+        epsilon = given.randomized_response if chosen_noise is None else 1 / chosen_noise
+        return RandomizedResponse(epsilon or 0.0, given.categories or 2).composed(given.features or 1)
+    if given.tvd is not None:
+        return TotalVariation(given.tvd)
+    return GaussianDP(given.gdp) if given.gdp is not None else ApproximateDP(given.epsilon or 0.0, given.delta)
 
 
 def _input(question: Question, **described: Any) -> AnswerInput:

@@ -30,6 +30,7 @@ __all__ = [
     "guess_sentence",
     "meaning",
     "promise_kept",
+    "protection",
     "setting",
     "warning",
     "weakness",
@@ -85,6 +86,11 @@ def weakness(advantage: float, belief: float) -> str | None:
     if advantage >= HARDLY_ANY_ADVANTAGE:
         return "hardly any"
     return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
+
+
+def protection(result: ExplainResult) -> str | None:
+    """How weak the protection is, if it is: see `weakness`."""
+    return weakness(result.scores.advantage, _from_even(result.scores.belief, result.scores.prior))
 
 
 def warning(result: ExplainResult) -> str:

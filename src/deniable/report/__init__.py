@@ -2,7 +2,8 @@
 
 stored_runs (what is read, and refused) | verdict_words, attack_words, assumptions, amount_text, report_tables, rerun
 (what is said) | pictures (what is shown) | chapters (one for each kind of result) | page (one HTML file), pdf,
-show_result (how a result shows itself in Python). Drawing is imported when something is drawn, so that listing runs is quick.
+show_result (how a result shows itself in Python). Drawing is imported when something is drawn, so that listing runs is
+quick.
 """
 
 from __future__ import annotations

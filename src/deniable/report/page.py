@@ -10,10 +10,12 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from deniable.report.chapters.answer_chapter import answer_chapter
 from deniable.report.chapters.attack_chapter import attack_chapter
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.compare_chapter import comparison_chapter
+from deniable.report.chapters.exposure_chapter import exposure_chapter
 from deniable.report.chapters.verdict_chapter import verdict_chapter
 from deniable.report.pictures.picture import Picture, inline, write_pictures
 from deniable.report.stored_runs import PAGE, Reported, ReportedRun
@@ -23,12 +25,6 @@ from deniable.store import replace_file, write_document
 __all__ = ["SCHEMA", "page", "page_of", "write"]
 
 SCHEMA = "deniable/report/1"
-CHAPTERS = {
-    "audit": audit_chapter,
-    "compare": comparison_chapter,
-    "verdict": verdict_chapter,
-    "attack": attack_chapter,
-}
 UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 """What could end a script element, or a line within one, written so that JSON reads the same."""
 
@@ -61,6 +57,25 @@ def write(result: Reported, directory: Path | str) -> Path:
     write_pictures(chapter.pictures, place)
     replace_file(place / PAGE, _render_page([run], [chapter]).encode())
     return place / PAGE
+
+
+def reproduce_chapter(run: ReportedRun) -> Chapter:
+    """The papers' items are imported when they are reported: they need torch."""
+    from deniable.report.chapters.reproduce_chapter import reproduce_chapter as chapter  # noqa: PLC0415
+
+    return chapter(run)
+
+
+CHAPTERS = {
+    "audit": audit_chapter,
+    "compare": comparison_chapter,
+    "verdict": verdict_chapter,
+    "attack": attack_chapter,
+    "explain": answer_chapter,
+    "choose": answer_chapter,
+    "exposure": exposure_chapter,
+    "reproduce": reproduce_chapter,
+}
 
 
 @cache

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from deniable.answers import sentences
 from deniable.report import attack_words, verdict_words
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.page import CHAPTERS, page_of
 from deniable.report.pictures.picture import inline
 from deniable.report.stored_runs import Reported, ReportedRun
-from deniable.results import AttackResult, AuditResult, CompareResult, ExposureResult, Result, VerdictResult
+from deniable.results import (
+    AttackResult,
+    AuditResult,
+    ChooseResult,
+    CompareResult,
+    ExplainResult,
+    ExposureResult,
+    ReproduceResult,
+    Result,
+    VerdictResult,
+)
 
 __all__ = ["draw_svg", "page", "pictures", "plot", "summary"]
 
 
-def summary(result: Result) -> str:
+def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of result)
     """The same sentences with which page and command line begin."""
     match result:
         case AuditResult():
@@ -38,17 +49,25 @@ def summary(result: Result) -> str:
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "
                 f"exposed record; the noise allows {result.exact.advantage:.3g}.\n{found.note}"
             )
+        case ExplainResult():
+            kept = [sentences.promise_kept(result)] if isinstance(result, ChooseResult) else []
+            return "\n".join([*kept, sentences.meaning(result), *filter(None, [sentences.warning(result)])])
+        case ReproduceResult(missed=missed, items=items):
+            said = f"{len(missed)} of {len(items)} miss what was stated: {', '.join(missed)}" if missed else "All hold"
+            return f"{said}. See {result.out}/RESULTS.md."
     raise TypeError(f"{type(result).__name__} has no summary")
 
 
 def pictures(result: Result) -> list[str]:
     """The names of the pictures of a result's chapter."""
-    return [] if isinstance(result, ExposureResult) else [picture.name for picture in _chapter(result).pictures]
+    return [picture.name for picture in _chapter(result).pictures]
 
 
 def plot(result: Result, name: str | None = None) -> Figure:
     """The picture of this name, or the first."""
     found = {picture.name: picture for picture in _chapter(result).pictures}
+    if not found:
+        raise ValueError("there is no picture: the release is known by name alone")
     if name is not None and name not in found:
         raise ValueError(f"name must be one of {', '.join(found)}, got {name!r}")
     return (found[name] if name is not None else next(iter(found.values()))).drawing
@@ -56,7 +75,7 @@ def plot(result: Result, name: str | None = None) -> Figure:
 
 def draw_svg(result: Result) -> str:
     """The first picture as an <svg> element; nothing where there is none. Its texts are escaped."""
-    found = [] if isinstance(result, ExposureResult) else _chapter(result).pictures
+    found = _chapter(result).pictures
     return inline(found[0], "result") if found else ""
 
 
@@ -70,6 +89,5 @@ def _chapter(result: Result) -> Chapter:
 
 
 def _as_reported(result: Result) -> Reported:
-    if not isinstance(result, Reported):
-        raise TypeError(f"a report is made of an audit, a verdict, a comparison or an attack, not of {result.kind}")
+    assert isinstance(result, Reported), f"{result.kind} has no chapter"
     return result

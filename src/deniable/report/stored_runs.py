@@ -10,10 +10,12 @@ from typing import Any, NoReturn
 
 from deniable.report import attack_words, verdict_words
 from deniable.results.attack_result import AttackResult
-from deniable.results.audit_result import AuditResult, CourseResult
+from deniable.results.audit_result import AuditResult, CourseResult, ExposureResult
 from deniable.results.base import Result, UnreadableError, plain
 from deniable.results.compare_result import CompareResult, LevelResult
+from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.reading import kind_of, read_result, rename_fields
+from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
 from deniable.store import FILE, kept, verified
@@ -37,7 +39,8 @@ DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 PAGE = "report.html"
 KINDS = ("audit", "compare", "verdict", "attack")
 """The results that a report is made of."""
-Reported = AuditResult | CompareResult | VerdictResult | AttackResult
+Reported = AuditResult | CompareResult | VerdictResult | AttackResult | ExplainResult | ExposureResult | ReproduceResult
+"""Every kind of result; a file may hold one of `KINDS`."""
 LARGEST = 64 * 2**20
 
 
@@ -95,7 +98,7 @@ def places(folder: Path | str) -> dict[str, Path]:
     return {place.relative_to(root).as_posix(): place for place in (root, *inside) if _holds_a_run(place)}
 
 
-def title(run: ReportedRun) -> str:
+def title(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of result)
     """What was examined, in a line."""
     match run.result:
         case AuditResult(input=given):
@@ -106,9 +109,17 @@ def title(run: ReportedRun) -> str:
             return f"Verdict on {scored.scores or 'scores'}"
         case AttackResult():
             return "Membership attack on a trained model"
+        case ChooseResult():
+            return "Noise that keeps a promise"
+        case ExplainResult():
+            return "What a release means for a person"
+        case ExposureResult(input=exposed):
+            return f"Who is exposed in {exposed.data}"
+        case ReproduceResult(items=items):
+            return f"{len(items)} tables and figures, made anew"
 
 
-def outcome(run: ReportedRun) -> str:
+def outcome(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of result)
     """The verdict in a word or two; a comparison's is which protection is better."""
     match run.result:
         case AttackResult() as attacked:
@@ -117,6 +128,12 @@ def outcome(run: ReportedRun) -> str:
             return _BETTER.get(find_runs.better or "", "undecided")
         case AuditResult() as audited if verdict_words.is_test_mode(audited):
             return verdict_words.badge(audited.verdict, None, test_mode=True).lower()
+        case ReproduceResult(missed=missed, items=items):
+            return f"{len(missed)} of {len(items)} miss what was stated" if missed else "all hold"
+        case ExplainResult(scores=scores):
+            return f"belief {scores.belief:.3g}"
+        case ExposureResult(exposure=exposure):
+            return f"advantage {exposure.most_exposed[0].advantage:.3g}"
         case AuditResult() | VerdictResult() as judged:
             return verdict_words.badge(judged.verdict, verdict_words.claimed_protection(judged)).lower()
 
@@ -247,7 +264,7 @@ def _same(name: str, lists: Any) -> None:
 def _with_trials(run: ReportedRun, place: Path) -> ReportedRun:
     """The folder's trials must be whole and the document's own; what a document lacks to be drawn comes from them."""
     settings, blocks = kept(place)
-    if dict(_compared_settings(settings)) != dict(_compared_settings(plain(run.result.input))):
+    if dict(_compared_settings(settings)) != dict(_compared_settings(plain(getattr(run.result, "input", {})))):
         raise ValueError(f"{place / FILE} holds another campaign than {_document_of(place).name}: run it again")
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run

@@ -12,6 +12,7 @@ from deniable.results.base import Part, Result, UnreadableError
 from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.reading import RESULTS, json_schema, read_result
+from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.verdict_result import VerdictResult
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ExplainResult",
     "ExposureResult",
     "Part",
+    "ReproduceResult",
     "Result",
     "UnreadableError",
     "VerdictResult",

@@ -5,11 +5,16 @@ from __future__ import annotations
 from html import escape
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar, Self
 
 import msgspec
 
 __all__ = ["Part", "Result", "UnreadableError", "encode", "plain"]
+
+
+_SHORT_CHARACTERS = 140
+"""Of a sentence in `repr`."""
 
 
 class UnreadableError(ValueError):
@@ -78,7 +83,7 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
 
     def __repr__(self) -> str:
         first = self.summary().partition("\n")[0].partition(". ")[0].removesuffix(".")
-        return f"<{type(self).__name__}: {first}>"
+        return f"<{type(self).__name__}: {shorten(first, _SHORT_CHARACTERS, placeholder=' ...')}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the summary, and the first picture where there is one."""

@@ -13,6 +13,7 @@ from deniable.results.audit_result import AuditResult, ExposureResult
 from deniable.results.base import Result, UnreadableError
 from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.verdict_result import VerdictResult
 
 __all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "rename_fields", "schema_name"]
@@ -27,6 +28,7 @@ RESULTS: dict[str, type[Result]] = {
         VerdictResult,
         CompareResult,
         AttackResult,
+        ReproduceResult,
     )
 }
 """By the kind of result that a schema names."""

@@ -54,6 +54,8 @@ class Chapter:
     scale: ScaleChart | None
     parts: tuple[Section, ...]
     finished: str | None = None
+    labels: tuple[str, str] = ("Promised", "Measured")
+    """Of `promise` and `measured`."""
     last: bool = False
     """Whether it comes behind all others: it protects nobody."""
 

@@ -1,0 +1,98 @@
+"""The chapter of `explain` and `choose`: what a release means for a person, and the curves behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from deniable.answers import rows, sentences
+from deniable.answers.curves import curves
+from deniable.answers.describe import mechanism_in
+from deniable.formatting import percent_at_most
+from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Data, Picture, axes, legend_above
+from deniable.report.stored_runs import ReportedRun, title
+from deniable.results.explain_result import ChooseResult, ExplainResult
+
+__all__ = ["answer_chapter", "answer_verdict"]
+
+_TONES = {"hardly any": "bad", "weak": "odd"}
+
+
+def answer_chapter(run: ReportedRun) -> Chapter:
+    """Everything that is said and shown of an answer."""
+    result = run.result
+    assert isinstance(result, ExplainResult)
+    warning, chosen = sentences.warning(result), isinstance(result, ChooseResult)
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=answer_verdict(result),
+        tone=_TONES.get(sentences.protection(result) or "", "good" if chosen else "open"),
+        sure="",
+        promise=sentences.promise_kept(result) if isinstance(result, ChooseResult) else sentences.setting(result),
+        measured=sentences.guess_sentence(result),
+        meaning=sentences.belief_sentence(result),
+        text=sentences.assessment(result),
+        cautions=(warning,) if warning else (),
+        scale=None,
+        parts=tuple(_parts(result)),
+        labels=("Promised" if chosen else "Described", "Computed"),
+    )
+
+
+def answer_verdict(result: ExplainResult) -> str:
+    """The belief that holds, in a few words."""
+    belief = result.scores.belief
+    return "Possibly certain" if belief >= 1 else f"At most {percent_at_most(belief)} sure"
+
+
+def _parts(result: ExplainResult) -> Iterator[Section]:
+    scores = Table("What the strongest attack can reach", ("", "at most"), tuple(rows.score_rows(result)))
+    yield Section("What an attacker can reach", pictures=tuple(_pictures(result)), tables=(scores,))
+    if isinstance(result, ChooseResult):
+        cells = tuple((row["label"], row["noise"], row["ratio"]) for row in rows.demand_rows(result))
+        demands = Table("Noise that each analysis demands for this promise", ("", "noise", "x exact"), cells)
+        yield Section("What weaker analyses demand", (sentences.engineering(result),), tables=(demands,))
+    elif rows.is_mechanism(result):
+        cells = tuple((row["label"], row["epsilon"], row["advantage"]) for row in rows.analysis_rows(result))
+        yield Section(
+            "What weaker analyses say",
+            tables=(Table("The same release by weaker analyses", ("", "epsilon", "advantage"), cells),),
+        )
+    method = f"Method: {result.method}; rounded up, numerical error included."
+    yield Section("What this rests on", (sentences.setting(result), *result.notes, *rows.reasons(result), method))
+
+
+def _pictures(result: ExplainResult) -> Iterator[Picture]:
+    """None where the release cannot be built again from what was given."""
+    mechanism = mechanism_in(result.input, result.noise if isinstance(result, ChooseResult) else None)
+    if mechanism is None:
+        return
+    found = curves(mechanism, result.input)
+    told = "How many members the best attack finds (up) when so many others are wrongly accused (right)."
+    data = {"fpr": found.roc.fpr, "tpr": found.roc.tpr}
+    yield Picture("roc", "The best attack", told, told, data, _draw_roc)
+    told = "How sure the observer ends, where the person is in the data and where not."
+    shares = {"edges": found.beliefs.edges, "inside": found.beliefs.inside, "outside": found.beliefs.outside}
+    yield Picture("beliefs", "What the observer believes afterwards", told, told, shares, _draw_beliefs)
+
+
+def _draw_roc(data: Data) -> Figure:
+    drawing, found = axes("wrong alarms (false positive rate)", "members found (true positive rate)")
+    found.plot(data["fpr"], data["tpr"], color=BLUE, label="best attack")
+    found.plot([0, 1], [0, 1], ":", color=MUTED, linewidth=1, label="guessing")
+    found.set(xlim=(0, 1), ylim=(0, 1.03))
+    legend_above(found)
+    return drawing
+
+
+def _draw_beliefs(data: Data) -> Figure:
+    drawing, found = axes("belief that the person is in the data", "share of releases")
+    for name, label, colour in (("inside", "person inside", ORANGE), ("outside", "person outside", GREY)):
+        found.stairs(data[name], data["edges"], fill=True, color=colour, alpha=0.35)
+        found.stairs(data[name], data["edges"], color=colour, linewidth=1.3, label=label)
+    found.set_xlim(0, 1)
+    legend_above(found)
+    return drawing

@@ -95,7 +95,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     line = {"fpr": [0.0, 1.0], "tpr": [0.0, 1.0]}
     monkeypatch.setattr("deniable.report.page.inline", lambda picture, prefix: "")
     monkeypatch.setattr("deniable.report.chapters.audit_chapter.region_data", lambda document, lower: [])
-    for room in ("observed", "scored"):
+    for room in ("pictures.observer_pictures", "chapters.verdict_chapter"):
         monkeypatch.setattr(f"deniable.report.{room}.exact_curve", lambda *given: line)
 
 

@@ -74,6 +74,8 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
     if not 1 < max(len(mine), len(other)) <= MOST_RECORDS:
         return None
     target, knots = _difference(one, two), (_pieces(mine), _pieces(other))
+    if np.linalg.norm(mine.sum(0) - other.sum(0) - target) <= LEFT * np.linalg.norm(target):
+        return None  # nothing is clipped
     for i in range(len(mine)):
         for j in range(len(other)):
             span = np.stack([knots[0][2][i], -knots[1][2][j]], 1)

@@ -22,6 +22,8 @@ SLOW = (
     "audit/test_ties.py",
     "audit/test_unseen_faults.py",
     "audit/test_watch.py",
+    "audit/test_watched_campaign.py",
+    "audit/test_watched_rows.py",
     "audit/test_whole_scores.py",
     "cli/test_audit.py",
     "cli/test_bad_input.py::test_any_text_is_either_answered_or_refused",

@@ -157,7 +157,9 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     assert listed["verdict"] == "under way"
     assert listed["title"].startswith("0 of 1 blocks finished. Nobody plays it now")
     run(f"worker {place}")
-    assert "the observer was right in" in run(f"status {place}").lower()
+    shown = " ".join(run(f"status {place}").split())
+    assert "1 of 1 blocks finished. The observer was right in" in shown
+    assert "Watched over 30 trials, the evidence against the claim never passed" in shown
     finish = run(f"merge {place}").splitlines()[1]
     found, alone = (
         json.loads(run(f"{line} --json")) for line in (finish.removeprefix("deniable "), f"audit digits {TINY}")

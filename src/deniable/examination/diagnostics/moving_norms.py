@@ -29,6 +29,8 @@ _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Reci
 def moving_norm(twins: Twins | None) -> str:
     """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
     pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
+    if all(_is_whole(one, two) for one, two in pairs):
+        return ""  # nothing is clipped
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
         return text
@@ -57,6 +59,13 @@ def _difference(one: Run, two: Run) -> Array:
     return np.asarray(one.sums[0] - two.sums[0])
 
 
+def _is_whole(one: Run, two: Run) -> bool:
+    """Whether the difference is that of the gradients as they are."""
+    target = _difference(one, two)
+    left = _gradients(one).sum(0) - _gradients(two).sum(0) - target
+    return bool(np.linalg.norm(left) <= LEFT * np.linalg.norm(target))
+
+
 def _pieces(gradients: Array) -> tuple[Array, Array, Array]:
     """Knots of C, and of each piece between two of them the constant part and the factor of C, (pieces, weights)."""
     lengths = np.linalg.norm(gradients, axis=1)
@@ -74,8 +83,6 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
     if not 1 < max(len(mine), len(other)) <= MOST_RECORDS:
         return None
     target, knots = _difference(one, two), (_pieces(mine), _pieces(other))
-    if np.linalg.norm(mine.sum(0) - other.sum(0) - target) <= LEFT * np.linalg.norm(target):
-        return None  # nothing is clipped
     for i in range(len(mine)):
         for j in range(len(other)):
             span = np.stack([knots[0][2][i], -knots[1][2][j]], 1)

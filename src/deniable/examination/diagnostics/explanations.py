@@ -89,7 +89,7 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if sum_candidate(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
-    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
+    roughly = best is None or best.name == NORM or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
     if roughly and (text := moving_norm(evidence.twins)):
         return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)

@@ -22,7 +22,7 @@ def test_the_first_trial_tells_how_long_all_take(
         assert found.words_of_bar() == "Trials"
         tell(21, 200)
         tell(22, 200)
-    assert found.words == "about 9 min for the trials, then up to 4 min for the causes"
+    assert found.words == "about 8.9 min for the trials, then up to 4 min for the causes"
     assert found.words in found.words_of_bar()
     assert found.words in caplog.text
     assert heard == [(20, 200), (21, 200), (22, 200)]

@@ -21,7 +21,7 @@ FIRST_DECAYS, SECOND_DECAYS = (0.9, 0.0, 0.5, 0.8, 0.95, 0.99), (0.999, 0.9, 0.9
 WEIGHT_DECAYS = (1e-2, 1e-1, 5e-2, 5e-3, 1e-3)
 """Weight decays that are tried where Adam adds them to the gradient; smaller ones are within the tolerance."""
 LION_DECAYS = ((0.9, 0.99), (0.95, 0.98))
-"""Of Lion (Chen et al. 2023, doi:10.48550/arXiv.2302.06675)."""
+"""Of Lion: the sign of a running average of the gradients, and the usual decays of what is compared and kept."""
 EPS, MOMENTUM_DECAY = 1e-8, 4e-3
 """torch's usual constants."""
 

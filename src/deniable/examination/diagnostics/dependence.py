@@ -95,7 +95,7 @@ class Angles:
     def directions(self) -> float:
         """How many directions the noise has, by the median cosine of different steps of different trainings."""
         median = float(np.median(np.abs(self.across))) if len(self.across) else 0.0
-        return min(float(self.dimension), (NORMAL_MEDIAN / max(median, 1e-300)) ** 2)
+        return float(min(self.dimension, (NORMAL_MEDIAN / median) ** 2)) if median > 1e-6 else float(self.dimension)
 
     def is_copied(self, group: Array) -> bool:
         """Whether some noise is that of another step or training, and not by chance, as noise of few directions is."""

@@ -7,7 +7,7 @@ import pytest
 
 from deniable.campaigns.campaign import choose_neighbours
 from deniable.data import digits, load, most_dissimilar, purchases, sampled, split
-from deniable.data.sampled import likely_dissimilar, too_many_pairs
+from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
 from deniable.mechanisms import Adjacency
 
 KINDS = [Adjacency.REPLACE, Adjacency.ADD_REMOVE]

@@ -27,9 +27,9 @@ from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
 from deniable.cli import trials as text_of_audit
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Scores
-from deniable.evidence.trials import Trials
 from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable.answers.explain import Document
-from deniable.data.tables import SUFFIXES
+from deniable.data.table_reader import SUFFIXES
 from deniable.promises import AUDITED
 
 if TYPE_CHECKING:

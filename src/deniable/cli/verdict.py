@@ -105,12 +105,12 @@ def verdict(
     try:
         asked = _asked(context.params)
         from deniable.data.scores_file import read_rows
-        from deniable.evidence.row_origin import settled
+        from deniable.evidence.row_origin import settle_origin
         from deniable.evidence.score_audit import judge_scores
 
         with patience("Reading the scores ..."):
             rows = read_rows(scores)
-            found = settled(rows.score, rows.member, rows.run, asked)
+            found = settle_origin(rows.score, rows.member, rows.run, asked)
             result = judge_scores(found.scores, found.asked)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(options.refusal_text(refused)) from refused

@@ -11,9 +11,9 @@ from msgspec import structs
 from scipy.special import stdtrit
 
 from deniable.adversaries import Scored
+from deniable.evidence.attack_scores import Errors
 from deniable.evidence.bound import Bound
-from deniable.evidence.estimators import Region, read
-from deniable.evidence.scores import Errors
+from deniable.evidence.estimators import Region, read_bound
 from deniable.evidence.thresholds import Limits
 from deniable.results.shared import Curve, EpsilonBound, Spread
 from deniable.tradeoff import advantage, average_precision, chance_level, precision_recall, tpr_at
@@ -94,7 +94,7 @@ def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bo
     The tested records had no part in the thresholds, so the best of many is never taken. Every tested record counts as
     a trial of its own. At epsilon 0 that is exact; above, records of one model share its noise, which is not covered.
     """
-    return read(Region(delta), Limits.of(errors(scored), confidence), "known half")
+    return read_bound(Region(delta), Limits.of(errors(scored), confidence), "known half")
 
 
 def curve(scored: Sequence[Scored]) -> Curve:

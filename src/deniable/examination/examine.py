@@ -19,7 +19,7 @@ from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import probability, whole
 from deniable.data import load, split
 from deniable.engines import Engine, choose_engine
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination

@@ -31,7 +31,7 @@ def _trials(images: Tensor, shape: torch.Size) -> Tensor:
 
 
 def _stacked(images: list[Tensor]) -> Tensor:
-    """Trials joined in memory order channels-last; one trial is not copied."""
+    """Trials.join_blocks in memory order channels-last; one trial is not copied."""
     if len(images) == 1:
         return images[0].unsqueeze(0)
     return torch.stack([each.permute(0, 2, 3, 1) for each in images]).movedim(-1, 2)

@@ -8,7 +8,7 @@ from deniable.formatting import at_least, short
 from deniable.report.amounts import share
 from deniable.results.attack_result import AttackResult
 
-__all__ = ["FRESH", "TONES", "meaning", "outcome", "rows", "told"]
+__all__ = ["FRESH", "TONES", "attack_sentence", "meaning", "outcome", "rows"]
 
 TONES = {"cannot be told": "open", "gives members away": "bad", "gives something away": "odd", "nothing shown": "open"}
 FRESH = (
@@ -43,7 +43,7 @@ def meaning(document: AttackResult) -> str:
     }[outcome(document)]
 
 
-def told(document: AttackResult) -> str:
+def attack_sentence(document: AttackResult) -> str:
     """How it was found out."""
     given = document.input
     return (

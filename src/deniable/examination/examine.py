@@ -143,11 +143,13 @@ def _play_and_judge(
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = find_mixing(game.model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
-    examined, findings, evidence = [], refusal_report(mixed), None
-    if not mixed:
-        new_watch = None if stop == "never" else _watches(game, claimed, confidence)
-        with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
-            examined, findings, evidence = play_trials(game, store, false_alarms, engine, told, new_watch=new_watch)
+    new_watch = None if stop == "never" else _watches(game, claimed, confidence)
+    with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
+        examined, findings, evidence = (
+            ([], refusal_report(mixed), None)
+            if mixed
+            else play_trials(game, store, false_alarms, engine, told, new_watch=new_watch)
+        )
     played = _trials(game.claim, examined) if examined else None
     sure = game_confidence(confidence, len(examined), game.trials, stop)
     asked = convert(given, AuditInput)

@@ -122,7 +122,7 @@ _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
 _LEAST, MOST_NOISE = 1e-3, 1e9
 _LEAST_RATE = 1e-15
 _FAR_BELOW = 1e-3
-_FIRST_STEP, _LONGEST_STEP = 0.25, 2.0  # of logarithms, where nothing tells how far to go
+_FIRST_STEP, _LONGEST_STEP = 0.25, 0.5  # of logarithms, where nothing tells how far to go, and at most
 _SLIGHT = 1e-3
 
 
@@ -184,7 +184,7 @@ def _most_steps(risk: _Risk) -> _Found:
 def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
     """Steps that keep the promise and more that do not, one apart if `near` is where the risk crosses its level."""
     safe, unsafe = 1, int(MOST_STEPS) + 1
-    count, away = int(near), 1
+    count, away = max(int(near), safe + 1), 1
     while safe < count < unsafe:
         if risk(count) <= risk.level:
             safe, count = count, count + away

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 from typing import Any, ClassVar, Self
 
 from deniable.checks import RefusedError, probability, refuse
@@ -217,11 +217,12 @@ class Promise(ABC):
         return cls.label.format(**_words(parameters, delta))
 
     @classmethod
-    def format_score(cls, value: float | None) -> str:
-        """A score as people read it, rounded to the safe side; None is infinite."""
+    def format_score(cls, value: float | None, known: float = inf) -> str:
+        """A score as people read it, rounded to the safe side, but not above what it is `known` to keep; None is
+        infinite."""
         if value is None:
             return "infinite"
-        return percent_at_most(value) if cls.field.kind == "share" else at_most(value)
+        return percent_at_most(value, known=known) if cls.field.kind == "share" else at_most(value, known=known)
 
 
 def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
@@ -473,3 +474,11 @@ def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SC
     asked = {at: given[at] for at in among[name].parameter_names() if at in given}
     first = {at: value[0] if isinstance(value, list | tuple) else value for at, value in asked.items()}
     return among[name](given[name], **first)
+
+
+def promised_bound(given: Mapping[str, Any], name: str, **parameters: float) -> float:
+    """What a document's input promises of a score at these parameters; infinite where it promises nothing of it."""
+    bound = given.get(name)
+    asked = ((given[at], value) for at, value in parameters.items() if at in given)
+    meant = all(value == (at[0] if isinstance(at, list | tuple) else at) for at, value in asked)
+    return bound if isinstance(bound, int | float) and meant else inf

@@ -198,10 +198,10 @@ def test_a_flat_vector_a_dictionary_and_a_list_are_the_same_step() -> None:
     model = small()
     named = {f"_module.{name}": p for name, p in model.named_parameters()}
     flat = torch.cat([p.flatten() for p in model.parameters()])
-    from deniable.examination.trainer import seen  # noqa: PLC0415
+    from deniable.examination.trainer import watch_steps  # noqa: PLC0415
 
     parameters = {name: p.detach() for name, p in model.named_parameters()}
     for form in (model, named, flat, list(model.parameters())):
-        found = seen([AppliedStep(form, flat, divisor=2.0)], parameters)
+        found = watch_steps([AppliedStep(form, flat, divisor=2.0)], parameters)
         assert all(torch.equal(w[0], p) for w, p in zip(found.weights, parameters.values(), strict=True))
         assert torch.equal(found.sums[1][0], 2 * parameters["1.bias"])

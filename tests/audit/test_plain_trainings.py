@@ -15,8 +15,8 @@ from torch.nn.functional import cross_entropy
 
 import deniable as dn
 from deniable.examination import AppliedStep, Records, Released
-from deniable.examination.examine import _spent, looks
 from deniable.examination.recipe import Recipe
+from deniable.examination.trial_plan import looks, spent_risk
 from deniable.training import Neighbours
 
 RECORDS, FEATURES, CLASSES = 24, 10, 4
@@ -336,4 +336,4 @@ def test_plain_trainings_are_consistent() -> None:
 
 @pytest.mark.parametrize("trials", [10, 40, 200, 5000])
 def test_limits_hold_whenever_the_trials_end(trials: int) -> None:
-    assert sum(_spent(number, trials) for number in looks(trials)) == pytest.approx(1)
+    assert sum(spent_risk(number, trials) for number in looks(trials)) == pytest.approx(1)

@@ -32,7 +32,11 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 # Renew with: COLUMNS=80 deniable explain --help | sed 's/ *$//' > tests/cli/help/explain.txt
 @pytest.mark.parametrize(
-    "name", ["deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"]
+    "name",
+    [
+        *("deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"),
+        *("worker", "submit", "merge", "status"),
+    ],
 )
 def test_help_is_locked(name: str) -> None:
     shown = command(*([] if name == "deniable" else [name]), "--help", COLUMNS="80")

@@ -17,6 +17,7 @@ from deniable.comparison.observers import observers
 from deniable.comparison.play import unit
 from deniable.comparison.results import spread_of
 from deniable.data import load
+from deniable.engines import Local
 from deniable.mechanisms import Gaussian
 from deniable.results.reading import schema_name
 from deniable.store import Store, StoreError
@@ -86,7 +87,7 @@ def test_repeats_have_records_and_seeds_of_their_own() -> None:
     assert len(first.members) == len(first.non_members) == 120
     rows = {row.tobytes() for part in parts for row in part}
     assert len(rows) == len(plan.data)  # 600 random bits never repeat, so no record is in two parts
-    _, levels = play(plan, processes=1)
+    _, levels = play(plan, engine=Local(1))
     accuracies = [float(played.test_accuracy) for played in levels[plan.levels[2]]]
     assert accuracies[0] != accuracies[1]
 

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import expit, ndtri
 
 from deniable.campaigns import campaign
+from deniable.engines import Local
 from deniable.experiments import games
 from deniable.experiments.games import (
     CASES,
@@ -41,7 +42,7 @@ def played(place: Path) -> Any:
 
 def test_trials_are_those_of_the_audit(played: Any) -> None:
     """The step more that shows the trained weights changes nothing of the game."""
-    twin = campaign.play(planned(GAME), processes=1)
+    twin = campaign.play(planned(GAME), engine=Local(1))
     for name in ("trained_on_d", "log_likelihood_ratio", "local_sensitivity", "sigma"):
         np.testing.assert_array_equal(getattr(played.trials, name), getattr(twin, name))
 

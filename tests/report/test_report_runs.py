@@ -85,6 +85,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         ("[" * 100_000, "not a whole JSON document"),
         ('{"schema": NaN}', "it holds NaN"),
         ("[]", "schema 'None'"),
+        ('{"schema": []}', "schema '[]'"),
+        ('{"schema": "deniable/audit/%s"}' % ("9" * 5000), "a report is made of"),
         ('{"schema": "deniable/explain/2"}', "a report is made of deniable/audit/2"),
         ('{"schema": "other/audit/1"}', "a report is made of"),
         ('{"schema": "deniable/audit/3"}', "a newer version"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deniable.answers.explain import Document
 from deniable.answers.sentences import chosen, delta_as_given
 from deniable.formatting import as_given, at_most, percent_at_most
-from deniable.promises import SCORES, Epsilon
+from deniable.promises import SCORES, Epsilon, promised_bound
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
 
@@ -24,8 +24,9 @@ _NAMES = {
 
 def figures(document: Document) -> dict[str, str]:
     """The figures that stand out."""
-    noise = {"noise": chosen(document)} if "noise" in document else {}
-    return noise | {name: SCORES[name].format_score(value) for name, value in _single(document)}
+    noise, given = {"noise": chosen(document)} if "noise" in document else {}, document["input"]
+    shown = _single(document)
+    return noise | {name: SCORES[name].format_score(value, promised_bound(given, name)) for name, value in shown}
 
 
 def _single(document: Document) -> Iterator[tuple[str, float | None]]:
@@ -43,7 +44,8 @@ def score_rows(document: Document) -> Iterator[tuple[str, str]]:
         listed = found if isinstance(found, list) else [scores | own_delta]
         for row in listed:
             at = {parameter: row[parameter] for parameter in score.parameter_names()}
-            yield score.row(at, delta), score.format_score(row[name])
+            known = promised_bound(document["input"], name, **at)
+            yield score.row(at, delta), score.format_score(row[name], known)
         if name == "belief":
             yield from _other_beliefs(document)
 

@@ -18,7 +18,7 @@ from deniable.formatting import (
     percent_as_given,
     percent_at_most,
 )
-from deniable.promises import promise_in
+from deniable.promises import promise_in, promised_bound
 
 __all__ = [
     "assessment",
@@ -68,7 +68,8 @@ def observed(document: Document) -> str:
 def guessed(document: Document) -> str:
     """How well the best attack guesses."""
     scores = document["scores"]
-    accuracy, blind = percent_at_most(scores["accuracy"]), percent_at_most(max(scores["prior"], 1 - scores["prior"]))
+    accuracy = percent_at_most(scores["accuracy"], known=promised_bound(document["input"], "accuracy"))
+    blind = percent_at_most(max(scores["prior"], 1 - scores["prior"]))
     often = {"100 %": "always", ALMOST_ALL: f"nearly always ({ALMOST_ALL})"}.get(accuracy)
     if often:
         return f"The best attack may guess right {often}; blind guessing is right {blind} of the time."
@@ -99,8 +100,8 @@ def _weak(scores: Document) -> str:
     right = percent_at_most((1 + scores["advantage"]) / 2)
     sure = "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
     return (
-        f"This is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack on as "
-        f"many members as others may be right {right} of the time."
+        f"This is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack may then be "
+        f"right {right} of the time."
     )
 
 
@@ -126,11 +127,14 @@ def _from_even(belief: float, prior: float) -> float:
 def assessment(document: Document) -> str:
     """A paragraph for a data-protection impact assessment: what is done, what it means, and in which terms."""
     scores, given = document["scores"], document["input"]
-    epsilon = "no finite epsilon" if scores["epsilon"] is None else f"epsilon {at_most(scores['epsilon'])}"
+    known = {name: promised_bound(given, name) for name in ("epsilon", "advantage")}
+    finite = scores["epsilon"] is not None
+    epsilon = f"epsilon {at_most(scores['epsilon'], known=known['epsilon'])}" if finite else "no finite epsilon"
+    advantage = percent_at_most(scores["advantage"], known=known["advantage"])
     neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
     terms = (
         f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(document)} for neighbours "
-        f"that differ by {neighbours}, and a membership advantage of at most {percent_at_most(scores['advantage'])}."
+        f"that differ by {neighbours}, and a membership advantage of at most {advantage}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
     said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
@@ -286,7 +290,7 @@ def _ending(document: Document) -> str:
     if scores["belief"] >= 1:
         certain = f"possibly certain {about}"
         return f"{certain}, also if cases with a chance of {chance(rare)} are left aside" if rare else certain
-    shown = percent_at_most(scores["belief"])
+    shown = percent_at_most(scores["belief"], known=promised_bound(document["input"], "belief"))
     most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
     if rare >= _OFTEN:
         return f"{most}, except in up to {percent_at_most(rare)} of cases, where it may be more"

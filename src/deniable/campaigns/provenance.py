@@ -72,9 +72,12 @@ def _reference(function: Any) -> str | None:
     return name if _IMPORTABLE.fullmatch(name) else None
 
 
-def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
+def audit_command(
+    given: Mapping[str, Any], source: Mapping[str, Any], confidence: float, stop: str = "never"
+) -> str | None:
     """The campaign's one command; None where its data or model has no name that another process could find."""
     asked = _asked(given, source) | {name: given[name] for name in ("measure", "trials")} | {"confidence": confidence}
+    asked |= {} if stop == "never" else {"stop": stop}
     if source["data"] is None or not _named(given["model"]):
         return None
     if given["loss"] == USUAL_LOSS and source["usual_block"]:
@@ -134,8 +137,8 @@ def verdict_command(given: Mapping[str, Any]) -> str:
     """The command that judges the same scores again."""
     names = ("claimed_epsilon", "delta", "noise", "rate", "steps", "adjacency", "from", "method", "rule", "threshold")
     asked = {name.replace("_", "-"): given.get(name) for name in (*names, "confidence")}
-    if given.get("from") == "one-run":
-        del asked["rule"]  # guesses about canaries have no thresholds to choose
+    if given.get("from") == "one-run" or given["method"] == "watch":
+        del asked["rule"]  # there are no thresholds to choose
     return shlex.join(["deniable", "verdict", given["scores"], *_options(asked)])
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict
+from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict, workers
 from deniable.cli.stopping import Stopped, signals_raised
 
 __all__ = ["app", "main"]
@@ -99,6 +99,8 @@ app.command(epilog=verdict.EXAMPLES)(verdict.verdict)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
+for one in (workers.worker, workers.submit, workers.merge, workers.status):
+    app.command()(one)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, print_parts, refusals, refuse_late, write_report
 
@@ -25,6 +26,7 @@ EXAMPLES = (
 MODEL, ATTACK = "The model and its records", "The attack"
 
 
+@options.taking(engine_options(ATTACK, "Worker processes. Default 1."), before="out")
 def attack(
     context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="module:function that returns the trained nn.Module.")],
@@ -56,12 +58,15 @@ def attack(
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
     ] = False,
+    **engine: Text,
 ) -> None:
     """Attack a trained model of your own: who was in its training data?"""
     with refusals("attack"):
         given = ("repeats", "seed", "delta", "confidence")
         values = options.read({name: context.params[name] for name in given})
-        values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
+        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume} | (
+            {} if kind is None else {"attack": kind}
+        )
         with kept_told(out, unit="repeats"):
             document = _attacked(model, data, weights, label, values)
         unwritten = write_report(document, out)

@@ -58,7 +58,7 @@ def field_option(field: Field, panel: str, text: str | None = None) -> Parameter
 def word_option(name: str, letter: str, text: str, panel: str) -> Parameter:
     """An option that takes a word."""
     kind = Annotated[Text, option(name, letter, text, panel)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
 def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -124,6 +124,12 @@ _OTHERS = (
     Field("seed", "S", "", "whole", (0, 2**62)),
     Field("confidence", "P", "", "share"),
     Field("processes", "N", "", "whole", (1, 4096)),
+    Field("task_memory", "GB", "", "positive", (1e-3, 1e6)),
+    Field("task_gpus", "G", "", "from zero", (0, 1e4)),
+    Field("lease", "S", "", "positive", (0.1, 1e6)),
+    Field("workers", "N", "", "whole", (1, 1e6)),
+    Field("memory", "GB", "", "positive", (1e-3, 1e6)),
+    Field("hours", "H", "", "positive", (1e-2, 1e5)),
     Field("repeats", "R", "", "whole", (1, 10_000)),
     Field("classes", "C", "", "whole", (2, 1e6)),
     Field("patience", "E", "", "whole", (0, 1e6)),
@@ -160,7 +166,7 @@ def _parsed(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "mechanism", "optimizer", "sensitivity"}
+_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sensitivity"}
 
 
 def refusal_text(refused: Exception) -> str:

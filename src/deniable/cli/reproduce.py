@@ -1,6 +1,6 @@
 """`deniable reproduce`: the tables and figures of the five documents, made anew."""
 
-# ruff: noqa: PLC0415 (imports inside the command, so that help is quick)
+# ruff: noqa: PLC0415, PLR0917 (imports inside the command; a command has as many arguments as options)
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.answers.explain import Document
+from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import print_parts, refusals
 
 if TYPE_CHECKING:
+    from deniable.engines import Engine
     from deniable.experiments import Scale
     from deniable.experiments.run import Selected
 
@@ -37,7 +40,9 @@ def _argument(name: str, text: str) -> Any:
     return typer.Argument(metavar=name, help=text, show_default=False)
 
 
+@options.taking(engine_options(PANEL), before="out")
 def reproduce(
+    context: typer.Context,
     paper: Annotated[
         Text, _argument("PAPER", "d53, vldb, tvd, dbsec or erlingsson; all for all. None: list them.")
     ] = None,
@@ -52,13 +57,16 @@ def reproduce(
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
     ] = False,
+    **engine: Text,
 ) -> None:
     """Make the tables and figures of the five documents anew, the paper's value beside ours."""
     with refusals("reproduce"):
         from deniable.experiments import find
 
         chosen, size = find(paper or "all", item), _scale(scale)
-        document = _listed(chosen) if paper is None else _run(chosen, size, Path(out or f"reproduced-{size}"))
+        asked = read_engine(context.params) if any(engine.values()) else None
+        place = Path(out or f"reproduced-{size}")
+        document = _listed(chosen) if paper is None else _run(chosen, size, place, asked)
     if json:
         typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
     else:
@@ -93,7 +101,7 @@ def _listed(chosen: list[Selected]) -> Document:
     }
 
 
-def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
+def _run(chosen: list[Selected], scale: Scale, out: Path, engine: Engine | None) -> Document:
     from deniable.experiments import PAPERS, expected, kept, reproduce
     from deniable.experiments.run import writable
 
@@ -108,7 +116,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path) -> Document:
     if sum(seconds) > LONG:
         print(f"Ctrl-C stops it; the same command goes on with what {out} holds.", file=sys.stderr)
     with _bar({(paper.name, item.name): time for (paper, item), time in zip(left, seconds, strict=True)}) as progress:
-        return reproduce(chosen, scale, out, every=PAPERS, progress=progress)
+        return reproduce(chosen, scale, out, every=PAPERS, engine=engine, progress=progress)
 
 
 @contextmanager

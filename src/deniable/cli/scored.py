@@ -44,7 +44,7 @@ def _parts(document: VerdictResult, every_estimator: bool) -> Iterator[Renderabl
 def _examined(document: VerdictResult) -> str:
     given, measured = document.input, document.measured
     rule = f"threshold {given.threshold:g} fixed in advance" if given.threshold is not None else f"rule {given.rule}"
-    how = given.method if given.rows_from == "one-run" else f"{given.method} ({rule})"
+    how = given.method if given.rows_from == "one-run" or given.method == "watch" else f"{given.method} ({rule})"
     rows = {"one-run": "canaries of one training", "trainings": "a training each"}
     taken = rows.get(given.rows_from or "", "taken for a training each")
     members = counted(measured.members, "score")

@@ -23,7 +23,8 @@ __all__ = ["EXAMPLES", "verdict"]
 EXAMPLES = (
     "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --from trainings\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"
-    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run"
+    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run\n\n"
+    "deniable verdict growing.csv --claimed-epsilon 2 --delta 1e-5 --from trainings --watch"
 )
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
 
@@ -55,6 +56,16 @@ def verdict(
             EXAMINED,
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            metavar=" ",
+            help="Watch the rows in their order: the verdict may be asked for again after every new row, and no look "
+            "costs confidence.",
+            rich_help_panel=EXAMINED,
+        ),
+    ] = False,
     method: Annotated[
         Text,
         option(
@@ -145,4 +156,14 @@ def _asked(texts: Mapping[str, Any]) -> Asked:
     training = None if noise is None else Training(noise, rate, steps, kind)
     sure = {"confidence": values["confidence"]} if "confidence" in values else {}
     rule = rule_named(texts["rule"], values.get("threshold"))
-    return Asked(claim, training, texts["method"], rule, rows_from=texts["rows_from"], **sure)
+    return Asked(claim, training, _method(texts), rule, rows_from=texts["rows_from"], **sure)
+
+
+def _method(texts: Mapping[str, Any]) -> str | None:
+    given: str | None = texts["method"]
+    if not texts["watch"]:
+        return given
+    stray = [name for name in ("method", "rule", "threshold") if texts[name] not in (None, "watch")]
+    if stray:
+        raise ValueError(f"--watch is an estimator of its own, without thresholds to choose: leave --{stray[0]} out")
+    return "watch"

@@ -13,13 +13,13 @@ from torch import nn
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, WhiteBox
 from deniable.comparison.plan import Division, Level, Plan
 from deniable.data import Dataset
+from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.local import Randomizer, perturbed, suited
 from deniable.store import Store
-from deniable.training.kept import play_missing
-from deniable.training.pool import spread
+from deniable.training.engine import one_thread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
-__all__ = ["Played", "play"]
+__all__ = ["Played", "campaign_of", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (units done, units in all), first with those that a resumed campaign had already."""
@@ -43,22 +43,22 @@ class Played:
 
 
 def play(
-    plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
+    plan: Plan, store: Store | None = None, *, engine: Engine | None = None, progress: Progress | None = None
 ) -> tuple[list[Played], dict[Level, list[Played]]]:
     """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
-    total = (1 + len(plan.levels)) * plan.repeats
-    kept = play_missing(
-        total,
-        Played,
-        partial(spread, partial(unit, plan)),
-        store,
-        processes=processes,
-        tell=None if progress is None else partial(_tell, progress, total),
-    )
+    campaign = campaign_of(plan)
+    total = campaign.blocks
+    tell = None if progress is None else partial(_tell, progress, total)
+    kept = play_missing(campaign, engine or Local(), store, tell=tell)
     rows = [
         [kept[row * plan.repeats + repeat] for repeat in range(plan.repeats)] for row in range(total // plan.repeats)
     ]
     return rows[0], dict(zip(plan.levels, rows[1:], strict=True))
+
+
+def campaign_of(plan: Plan) -> Campaign[Played]:
+    """The plan's units, as every engine plays them."""
+    return Campaign(plan.settings, (1 + len(plan.levels)) * plan.repeats, Played, partial(unit, plan))
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
@@ -67,7 +67,11 @@ def _tell(progress: Progress, total: int, done: int) -> None:
 
 def unit(plan: Plan, number: int) -> Played:
     """The blind attack for the first numbers, one a repeat; then level after level. Depends on its arguments alone."""
-    row, repeat = divmod(number, plan.repeats)
+    with one_thread():
+        return _unit(plan, *divmod(number, plan.repeats), number)
+
+
+def _unit(plan: Plan, row: int, repeat: int, number: int) -> Played:
     records = plan.divided(repeat)
     if row == 0:
         return _played(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)

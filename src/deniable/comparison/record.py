@@ -29,6 +29,7 @@ from deniable.comparison.results import (
     spread_of,
     void,
 )
+from deniable.engines import Engine, choose_engine
 from deniable.local import suited
 from deniable.mechanisms import Adjacency
 from deniable.results.compare_result import (
@@ -58,6 +59,7 @@ def compare(
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
     confidence: float = 0.95,
     **settings: Any,
@@ -66,18 +68,20 @@ def compare(
 
     ``compare("location30", central=[2, 16], local=[1], attack="threshold")``; `settings` are those of `Plan.of`. With
     `out`, every finished training is kept in that directory, and `resume` goes on there. Workers are spawned: a script
-    needs ``if __name__ == "__main__":``, or ``processes=1``.
+    needs ``if __name__ == "__main__":``, or ``processes=1``. `engine` says where the trainings run
+    (`deniable.engines`); the result is the same everywhere.
     """
+    chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         plan = Plan.of(data, **settings)
-        return run(plan, store, processes=processes, progress=progress, confidence=confidence)
+        return run(plan, store, engine=chosen_engine, progress=progress, confidence=confidence)
 
 
 def run(
     plan: Plan,
     store: Store | None = None,
     *,
-    processes: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
 ) -> CompareResult:
@@ -86,7 +90,7 @@ def run(
     started = perf_counter()
     if store is not None:
         store.begin(plan.settings)
-    blind, levels = play(plan, store, processes=processes, progress=progress)
+    blind, levels = play(plan, store, engine=engine, progress=progress)
     found = judge(plan, blind, levels, confidence)
     return found.replace(seconds=perf_counter() - started, finished=now())
 

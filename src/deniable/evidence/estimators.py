@@ -168,8 +168,8 @@ class MechanismCurve:
 
     def bound(self, limits: Limits) -> Bound:
         noise, least = self.refuted_noise(limits), self.least_noise(limits)
-        upper = inf if least <= 0 else self._epsilon(least, at_most=True)
-        found = Bound(self.name, self._epsilon(noise), self.delta, limits.confidence, upper)
+        upper = inf if least <= 0 else self.epsilon(least, at_most=True)
+        found = Bound(self.name, self.epsilon(noise), self.delta, limits.confidence, upper)
         return replace(found, noise=noise, least_noise=least, assumptions=(self.assumption,))
 
     def least_noise(self, limits: Limits) -> float:
@@ -230,8 +230,8 @@ class MechanismCurve:
                 noise = self._through(float(fpr[i]), float(fnr[i]))
         return noise
 
-    def _epsilon(self, noise: float, *, at_most: bool = False) -> float:
-        """Rounded down, or up if it is to be `at_most`."""
+    def epsilon(self, noise: float, *, at_most: bool = False) -> float:
+        """Epsilon at `delta` with this noise, rounded down, or up if it is to be `at_most`."""
         if noise in (0.0, inf):
             return inf if noise == 0 else 0.0
         epsilon = self.loss(noise).epsilon(self.delta)

@@ -34,6 +34,7 @@ __all__ = [
     "epsilon_lower_bound",
     "gaussian_epsilon",
     "measure",
+    "provable_epsilon",
 ]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -66,8 +67,8 @@ class Measured:
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
     estimators: tuple[Bound, ...] = ()
     """Every estimator's bound, at the threshold belief = prior where it needs one."""
-    noise: float | None = None
-    """The noise multiplier that is claimed."""
+    provable_epsilon: float = inf
+    """The largest lower bound that as many trials give, by the estimators of the verdict: see `provable_epsilon`."""
 
     def bound(self, name: str) -> Bound | None:
         """The bound of the estimator with this name, if a verdict may rest on it."""
@@ -116,8 +117,19 @@ def measure(
         epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
         epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
         estimators=tuple(_estimators(trials, delta, confidence, training, scheduled)),
-        noise=None if scheduled else training.noise,
+        provable_epsilon=provable_epsilon(len(trials), None if scheduled else training, delta, confidence),
     )
+
+
+def provable_epsilon(trials: int, training: Training | None, delta: float, confidence: float) -> float:
+    """The epsilon that trials, half of each kind, prove of an observer who is never wrong.
+
+    By `Region`, and by the exact trade-off curve where a `training` with one noise is claimed.
+    """
+    half = max(1, trials // 2)
+    limits = Limits.of(Errors(0, half, 0, half), confidence)
+    region = Region(delta).bound(limits).value
+    return region if training is None else max(region, MechanismCurve.of(training, delta).bound(limits).value)
 
 
 def _estimators(

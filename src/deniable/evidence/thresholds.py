@@ -161,7 +161,7 @@ class Bonferroni:
         thresholds = _cuts(np.concatenate(learned))
         if not thresholds.size:
             return self._at_ranks(untied(Scores(*measured), generator))
-        return [_errors(measured, threshold) for threshold in thresholds.tolist()]
+        return [Scores(*measured).errors(threshold) for threshold in thresholds.tolist()]
 
     def _at_ranks(self, scores: Scores) -> list[Errors]:
         members, others = scores.ascending
@@ -234,7 +234,7 @@ class MultiSplit:
         rows = []
         for _ in range(self.splits):
             chosen, measured = _parted(scores, generator, 0.5)
-            rows.append([_errors(measured, _strongest(chosen, strength, 1 - risk))])
+            rows.append([Scores(*measured).errors(_strongest(chosen, strength, 1 - risk))])
         return Limits.at_many(rows, risk, scores, confidence)
 
 
@@ -267,11 +267,6 @@ def _strongest(half: Part, strength: Strength, confidence: float) -> float:
     u, v = joint_tails(1 - confidence)
     found = strength(upper_limits(fp[:, None], others.size, 1 - u), upper_limits(fn[:, None], members.size, 1 - v))
     return float(candidates[np.argmax(found.min(axis=1))])
-
-
-def _errors(half: Part, threshold: float) -> Errors:
-    members, others = half
-    return Errors(int(np.sum(others > threshold)), others.size, int(np.sum(members <= threshold)), members.size)
 
 
 def _agreeing(rows: int) -> int:

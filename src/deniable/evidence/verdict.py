@@ -22,16 +22,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from deniable.evidence.bound import Bound
-from deniable.evidence.scores import Scores
+from deniable.evidence.intervals import advantage_interval
+from deniable.evidence.scores import Errors, Scores
+from deniable.evidence.watch import shift_of
 from deniable.formatting import as_given, at_least, at_most, counted, percent_at_most
 from deniable.promises import Epsilon
-from deniable.results.shared import Claimed
+from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import Scores as ExactScores
 
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
+__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -50,6 +52,8 @@ class Verdict:
     text: str
     closeness: Closeness | None = None
     """Of a consistent audit: whether the interval of the observer's advantage reaches what the noise allows."""
+    exceeded_too_often: bool = False
+    """Whether it cannot be judged since the belief was exceeded more often than is allowed."""
 
 
 def judge_bound(
@@ -100,7 +104,7 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
 
 def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
     """Evenly spaced Gaussian scores of an observer with this advantage, whose best threshold is `threshold`."""
-    mu = 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+    mu = shift_of(advantage)
     even = ndtri((np.arange(each) + 0.5) / each) * mu  # variance mu^2, as that of log-likelihood ratios
     return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
 
@@ -110,7 +114,7 @@ def _undecided(bound: Bound) -> Iterator[str]:
         yield "A credible interval is no statement of confidence: no verdict rests on it."
     for assumption in bound.assumptions:
         if assumption.holds is False:
-            yield f"No verdict rests on this estimator: the scores speak against what it assumes, {assumption.text}."
+            yield f"No verdict rests on this estimator. It assumes what does not hold here: {assumption.text}."
 
 
 def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
@@ -132,7 +136,9 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     if broken:
         return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
     if measured.violations.low > exact.belief_delta:
-        return Verdict("cannot judge", _too_often(measured, exact))
+        return Verdict("cannot judge", _too_often(measured, exact), exceeded_too_often=True)
+    if not _is_refutable(measured, claimed, exact):
+        return Verdict("cannot judge", _not_refutable(measured, exact))
     if measured.advantage.high < exact.advantage:
         short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
         return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
@@ -145,17 +151,54 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
-def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> list[str]:
-    found = (
-        ("advantage", measured.advantage.low, limits.advantage),
-        ("epsilon", measured.largest_bound, limits.epsilon),
+def with_watch(found: Verdict, watched: Watched) -> Verdict:
+    """The verdict of limits and watch together: either may find a violation, each with its own share of the risk."""
+    if watched.refuted_after is None:
+        return found
+    bound = watched.epsilon
+    least = "beyond all bounds" if bound.value is None else f"at least {at_least(bound.value)}"
+    trusted = [one.text for one in bound.assumptions if one.holds is None]
+    if_so = f", if {'; and if '.join(trusted)}" if trusted else ""
+    epsilon = f"Epsilon at delta {as_given(bound.delta)} is {least}{if_so}."
+    limits = [found.text] if found.name == "violated" else []
+    return Verdict("violated", " ".join([watched.text, epsilon, *limits]))
+
+
+def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> Iterator[str]:
+    """What is above its limit. The epsilon that assumes nothing leads; that of the claimed training's curve says so."""
+    if limits.advantage is not None and measured.advantage.low > limits.advantage:
+        yield _above("The training's advantage", measured.advantage.low, limits.advantage, what)
+    if limits.epsilon is None:
+        return
+    curve = measured.bound("mechanism")
+    as_claimed = "If sampling and steps are as claimed and the noise alone is not, the training's epsilon"
+    if measured.epsilon_lower_bound > limits.epsilon:
+        yield _above("The training's epsilon", measured.epsilon_lower_bound, limits.epsilon, what)
+    elif curve is not None and curve.value > limits.epsilon:
+        yield _above(as_claimed, curve.value, limits.epsilon, what)
+
+
+def _above(what: str, low: float, limit: float, allowed: str) -> str:
+    return f"{what} is above {at_least(low) if low < inf else 'any value'}, more than the {limit:.4g} that {allowed}"
+
+
+def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> bool:
+    """Whether so few trials could have shown a violation, if the observer had never been wrong."""
+    half = max(1, measured.trials // 2)
+    advantage = advantage_interval(Errors(0, half, 0, half), measured.confidence).low
+    found = ((advantage, limits.advantage) for limits in (claimed, exact))
+    epsilons = ((measured.provable_epsilon, limits.epsilon) for limits in (claimed, exact))
+    return any(limit is not None and most > limit for most, limit in (*found, *epsilons))
+
+
+def _not_refutable(measured: Measured, exact: ExactScores) -> str:
+    trials = counted(measured.trials, "training")
+    allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
+    return (
+        f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
+        f"{at_least(measured.provable_epsilon)} at most, and the noise allows {allowed}: no violation could have been "
+        "found. Play more."
     )
-    return [
-        f"The training's {name} is above {at_least(low) if low < inf else 'any value'}, more than the "
-        f"{limit:.4g} that {what}"
-        for name, low, limit in found
-        if limit is not None and low > limit
-    ]
 
 
 def _exceeded(measured: Measured, exact: ExactScores) -> str:

@@ -43,7 +43,7 @@ def judge_training(
         bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}
         shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
-    judged = _judged(report, game)
+    judged = _joint_verdict(report, game)
     return AuditResult(
         input=given,
         claimed=promised,
@@ -52,13 +52,13 @@ def judge_training(
         verdict=judged.name,
         closeness=judged.closeness,
         verdict_text=judged.text,
-        diagnostics=_shown(report),
+        diagnostics=_shown_diagnostics(report),
         notes=(NOTE,),
         course=None if trials is None else course(trials),
     )
 
 
-def _judged(report: Report, game: Verdict | None) -> Verdict:
+def _joint_verdict(report: Report, game: Verdict | None) -> Verdict:
     """The game's verdict, unless a diagnostic failed; passed diagnostics decide where the game could not."""
     violated = game is not None and game.name == "violated"
     unseen = [f"Not examined, since it was not shown: {'; '.join(report.unseen)}."] if report.unseen else []
@@ -73,7 +73,7 @@ def _judged(report: Report, game: Verdict | None) -> Verdict:
     passed = sum(test.checked for test in report.tests)
     noise = f"the noise has {report.noise_ratio:.4g} x the claimed standard deviation"
     text = " ".join([f"All {passed} diagnostics that apply pass; {noise}. {game.text}", *unseen])
-    return Verdict("consistent", text, game.closeness)
+    return Verdict("cannot judge" if game.exceeded_too_often else "consistent", text, game.closeness)
 
 
 def _word(report: Report, violated: bool) -> Name:
@@ -87,7 +87,7 @@ def _p(finding: Diagnosis) -> str:
     return f"{finding.name}, p < 1e-12" if finding.p_value < 1e-12 else f"{finding.name}, p = {finding.p_value:.1g}"
 
 
-def _shown(report: Report) -> Diagnostics:
+def _shown_diagnostics(report: Report) -> Diagnostics:
     named = {finding.name: finding for finding in report.findings}
     return Diagnostics(
         cause=report.findings[0].sentence if report.findings else None,

@@ -130,7 +130,7 @@ def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
     def work() -> Values:
         from deniable.experiments.playing import play, summary
 
-        return summary(play(game, run.trials, tell))
+        return summary(play(game, run.trials, tell, run.engine))
 
     return run.once(game.name, asdict(game), work)
 

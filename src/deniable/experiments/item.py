@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deniable.engines import Engine
 from deniable.experiments.compare import Comparison
 from deniable.store import canonical, read_document, write_document
 
@@ -53,6 +54,8 @@ class Run:
     seed: int = 0
     tell: Callable[[float], None] = lambda done: None
     """To be called with the share of the item's work that is done."""
+    engine: Engine | None = None
+    """Where blocks are played; None: on the cores of this machine."""
 
     def size(self, test: T, smoke: T, full: T, hours: T | None = None) -> T:
         """The one of the sizes that belongs to the scale; what full takes no hours for is the same at both."""

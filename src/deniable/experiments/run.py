@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from deniable import __version__
+from deniable.engines import Engine
 from deniable.experiments.item import Item, Paper, Run, Scale, Values
 from deniable.experiments.results import results
 from deniable.store import read_document, replace_file, write_document
@@ -49,13 +51,14 @@ def reproduce(
     *,
     every: Iterable[Paper],
     seed: int = 0,
+    engine: Engine | None = None,
     progress: Progress = lambda selected, done: None,
 ) -> Document:
     """Run the chosen items into `out` and return the document of the run.
 
     An item whose values are kept in `out`, from the same version and seed and at least this scale, is not computed
     again, only judged and drawn. RESULTS.md covers all items of the papers `every` that `out` holds, from this run or
-    an earlier one.
+    an earlier one. `engine` says where campaigns are played: on the cores of this machine, unless told.
     """
     chosen = list(chosen)
     writable(out)
@@ -65,7 +68,8 @@ def reproduce(
     for paper, item in chosen:
         progress((paper, item), 0.0)
         try:
-            records.append(_record((paper, item), scale, out, seed, progress))
+            run = Run(scale, out / "trials", seed, partial(_tell, progress, (paper, item)), engine)
+            records.append(_record((paper, item), run, out))
         except FileNotFoundError as missing:  # data that is not here stops its own item, not the others
             if len(chosen) == 1:
                 raise
@@ -113,15 +117,19 @@ def _protect(chosen: Iterable[Selected], scale: Scale, out: Path, seed: int) -> 
             )
 
 
-def _record(selected: Selected, scale: Scale, out: Path, seed: int, progress: Progress) -> Document:
+def _tell(progress: Progress, selected: Selected, done: float) -> None:
+    progress(selected, done)
+
+
+def _record(selected: Selected, run: Run, out: Path) -> Document:
     paper, item = selected
-    document = kept(selected, scale, out, seed)
+    document = kept(selected, run.scale, out, run.seed)
     if document is None:
         started = perf_counter()
-        values = item.compute(Run(scale, out / "trials", seed, lambda done: progress(selected, done)))
-        document = {**_made(values, perf_counter() - started), "scale": str(scale)}
+        values = item.compute(run)
+        document = {**_made(values, perf_counter() - started), "scale": str(run.scale)}
     made = {name: document[name] for name in ("scale", "values", "seconds", "versions")}
-    document = {**_described(paper, item, seed), **made, **_judged(item, made["values"], Scale(made["scale"]))}
+    document = {**_described(paper, item, run.seed), **made, **_judged(item, made["values"], Scale(made["scale"]))}
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = item.draw(document["values"])

@@ -7,21 +7,8 @@ from math import exp, inf, log
 
 from deniable.answers.sentences import weakness
 from deniable.bounds import epsilon_to_belief
-from deniable.evidence.estimators import MechanismCurve, Region, read
-from deniable.evidence.scores import Errors
-from deniable.evidence.thresholds import Limits
 from deniable.evidence.verdict import DO_NOT_REDUCE
-from deniable.formatting import (
-    ALMOST_ALL,
-    as_given,
-    at_least,
-    chance,
-    counted,
-    percent_as_given,
-    percent_at_most,
-    short,
-)
-from deniable.mechanisms import Training
+from deniable.formatting import ALMOST_ALL, as_given, chance, counted, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
@@ -383,25 +370,6 @@ def _rough(document: AuditResult) -> Iterator[str]:
             f"no better than an interval from {figure(found.advantage.low)} to "
             f"{figure(found.advantage.high)}. Only gross violations can be found with so few."
         )
-    provable, allowed = _provable(document), document.exact.epsilon
-    if allowed is not None and allowed > provable:
-        yield (
-            f"Even of an observer who is never wrong, {counted(found.trials, 'training')} can prove an epsilon of "
-            f"{at_least(provable)} at most, and the noise allows {allowed:.3g}: no violation of that could have been "
-            "found."
-        )
-
-
-def _provable(document: AuditResult) -> float:
-    """The epsilon that trainings prove, half of each kind, if the observer is never wrong, by the verdict's reading."""
-    found, given, delta = document.game, document.input, document.exact.delta
-    half = max(1, found.trials // 2)
-    limits = Limits.of(Errors(0, half, 0, half), found.epsilon.lower_bound.confidence)
-    counted = read(Region(delta), limits).value
-    by = deciding(document)
-    if by is None or by.name != "mechanism":
-        return counted
-    return max(counted, read(MechanismCurve.of(Training.of(given), delta), limits).value)
 
 
 def assumptions(document: AuditResult) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ RESULTS: dict[str, type[Result]] = {
 }
 """By the kind of result that a schema names."""
 _RENAMED = {f"deniable/{kind}/1": f"deniable/{kind}/2" for kind in ("audit", "exposure", "explain", "choose")}
+_VERSION = re.compile("[0-9]{1,9}")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 _WORDS = {
     "int": "a whole number",
@@ -60,18 +61,19 @@ def read_result(document: Any) -> Result:
 
 def renamed(document: Any) -> Any:
     """A document as it is written today, where only names were others: in audit/1, delta of a belief was failure."""
-    if not isinstance(document, dict) or document.get("schema") not in _RENAMED:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, str) or schema not in _RENAMED:
         return document
     text = msgspec.json.encode(document).replace(b'"belief_failure":', b'"belief_delta":')
     plain = msgspec.json.decode(text.replace(b'"at_failure":', b'"at_delta":'))
-    return {**plain, "schema": _RENAMED[document["schema"]]}
+    return {**plain, "schema": _RENAMED[schema]}
 
 
 def kind_of(document: Any, kinds: Collection[str] = RESULTS) -> str:
     """Which of `kinds` this is, of the version that this deniable reads."""
     schema = document.get("schema") if isinstance(document, dict) else None
     house, kind, number = [*str(schema).split("/"), "", ""][:3]
-    if house != "deniable" or kind not in kinds or not number.isdecimal():
+    if house != "deniable" or kind not in kinds or not _VERSION.fullmatch(number):
         wanted = ", ".join(schema_name(RESULTS[name]) for name in kinds)
         raise UnreadableError(f"has schema {str(schema)[:60]!r}; wanted is one of {wanted}")
     newest = int(schema_name(RESULTS[kind]).rpartition("/")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,11 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
+from deniable.campaigns.look import look
+from deniable.engines.planned import PLAN
 from deniable.report.runs import DOCUMENTS, PAGE, Found, listed, places
+from deniable.report.under_way import sentences
+from deniable.store import FILE
 
 __all__ = ["list_runs", "report"]
 
@@ -28,7 +33,29 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
     if folder is None or not folder.is_dir():
         return []
     end = monotonic() + _PATIENCE
-    return [_described(folder, _seen(name, place, end)) for name, place in islice(places(folder).items(), _MOST_RUNS)]
+    judged = islice(places(folder).items(), _MOST_RUNS)
+    runs = [_described(folder, _seen(name, place, end)) for name, place in judged]
+    return [*(_described(folder, run) for run in _under_way(folder, end)), *runs]
+
+
+def _under_way(folder: Path, end: float) -> Iterator[Found]:
+    """Campaigns that are not judged yet: how far they are, as `deniable status` tells it."""
+    inside = (place for place in sorted(folder.iterdir()) if place.is_dir() and not place.is_symlink())
+    for place in islice((one for one in (folder, *inside) if _is_under_way(one)), _MOST_RUNS):
+        name = place.relative_to(folder).as_posix()
+        if monotonic() > end:
+            yield Found(name, "campaign", place.name, "not read yet: load the page again", False)
+            continue
+        try:
+            told = " ".join(sentences(look(place, _LARGEST)))
+        except (OSError, ValueError) as problem:
+            told = str(problem)
+        yield Found(name, "campaign", told, "under way", False)
+
+
+def _is_under_way(place: Path) -> bool:
+    begun = any((place / name).is_file() and not (place / name).is_symlink() for name in (FILE, PLAN))
+    return begun and not any((place / name).exists() for name in DOCUMENTS)
 
 
 def report(folder: Path | None, name: str) -> bytes | None:

@@ -71,6 +71,7 @@ def _compared(run: Run, source: Source, data: str, classes: int | None) -> Value
     def work() -> Values:
         from deniable.comparison import Plan
         from deniable.comparison import run as compare
+        from deniable.engines import Local
         from deniable.store import Store
 
         given = {name: value for name, value in settings.items() if value is not None}
@@ -79,7 +80,7 @@ def _compared(run: Run, source: Source, data: str, classes: int | None) -> Value
         plan = Plan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
         with Store(place, resume=True) as store:
-            return _kept(compare(plan, store, processes=_cores(run)))
+            return _kept(compare(plan, store, engine=run.engine or Local(_cores(run))))
 
     return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
 

@@ -14,13 +14,13 @@ from torch.func import functional_call
 
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.recipe import Flat
-from deniable.examination.trainer import Seen
+from deniable.examination.trainer import WatchedTraining
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
 from deniable.training.losses import Loss
 from deniable.training.settings import Columns
 from deniable.training.stack import example_gradients
 
-__all__ = ["Recomputed", "Recomputer", "flat"]
+__all__ = ["RecomputedSteps", "Recomputer", "flat"]
 
 AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""
@@ -29,7 +29,7 @@ WATCHED = 2**26
 
 
 @dataclass(frozen=True)
-class Recomputed:
+class RecomputedSteps:
     """Of every step (rows): sums as flat vectors, and what the observer needs."""
 
     include: Tensor
@@ -75,29 +75,26 @@ class Recomputer:
         self.watched = min(len(columns.records), max(columns.differing, WATCHED // size))
         self._group = max(1, AT_ONCE // (len(columns.records) * size))
 
-    def recompute(self, seen: Seen, members: NDArray[np.int64]) -> Recomputed:
+    def recompute(self, seen: WatchedTraining, members: NDArray[np.int64]) -> RecomputedSteps:
         """`members` are the columns that were trained on, in the order of the trainer's records."""
-        include = self._included(seen, members)
+        include = self._inclusion(seen, members)
         everybody = torch.zeros(len(self.columns.records))
         everybody[members] = 1
         starts = range(0, len(seen), self._group)
         parts = [self._part(seen, include, everybody, slice(start, start + self._group)) for start in starts]
-        joined = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(Recomputed)}
-        return Recomputed(**joined)
+        joined = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RecomputedSteps)}
+        return RecomputedSteps(**joined)
 
-    def _included(self, seen: Seen, members: NDArray[np.int64]) -> Tensor:
+    def _inclusion(self, seen: WatchedTraining, members: NDArray[np.int64]) -> Tensor:
         include = torch.zeros(len(seen), len(self.columns.records))
         for step, batch in enumerate(seen.batches):
             if batch is None:
                 include[step, members] = 1
             elif len(batch):
-                if not 0 <= batch.min() <= batch.max() < len(members):
-                    wrong = batch.min() if batch.min() < 0 else batch.max()
-                    raise ValueError(f"batch of step {step + 1} must hold indices 0 to {len(members) - 1}, got {wrong}")
                 include[step, members] = torch.from_numpy(np.bincount(batch, minlength=len(members))).float()
         return include
 
-    def _part(self, seen: Seen, include: Tensor, everybody: Tensor, group: slice) -> Recomputed:
+    def _part(self, seen: WatchedTraining, include: Tensor, everybody: Tensor, group: slice) -> RecomputedSteps:
         include = include[group]
         clips = np.array([self.claim.clip if clip is None else clip for clip in seen.clips])
         clip = torch.from_numpy(clips)[group]
@@ -107,7 +104,7 @@ class Recomputer:
         plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
         return self._by_library(part) if plain else self._by_record(part)
 
-    def _by_library(self, part: _Part) -> Recomputed:
+    def _by_library(self, part: _Part) -> RecomputedSteps:
         """Gradients that are clipped as usual, all steps to one norm."""
         weights, applied, include, everybody, clip, sigma = part
         norm = float(clip[0])
@@ -117,7 +114,7 @@ class Recomputer:
         _sum(pair, weights, include, norm)
         clean, norms = _sum(single, weights, include, norm)
         residual = [_over(a - c, sigma) for a, c in zip(applied, clean, strict=True)]
-        return Recomputed(
+        return RecomputedSteps(
             include=include,
             residual=flat(residual),
             clean=flat(clean),
@@ -130,7 +127,7 @@ class Recomputer:
             sigma=sigma,
         )
 
-    def _by_record(self, part: _Part) -> Recomputed:
+    def _by_record(self, part: _Part) -> RecomputedSteps:
         """Any kind of clipping: every record's gradient is materialised."""
         weights, applied, include, everybody, clip, sigma = part
         layers = [g.flatten(2) for g in self.every(weights)]
@@ -142,7 +139,7 @@ class Recomputer:
         residual = ((flat(applied) - clean) / sigma.unsqueeze(1)).float()
         differing = clipped[:, clipped.shape[1] - self.columns.differing :].double()
         watched = clipped[:, clipped.shape[1] - self.watched :].double()
-        return Recomputed(
+        return RecomputedSteps(
             include=include,
             residual=residual,
             clean=clean,

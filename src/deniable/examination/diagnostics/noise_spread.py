@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtr
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.laws import any_of, chi_square, scale
+from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.mechanisms import Adjacency
 
 __all__ = ["bare_share", "equally_long", "is_even", "noise_ratio", "noise_scale", "scale_cause"]
@@ -153,7 +153,7 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     odd = _odd_layers(evidence, found.failing[0] | (layers < MISSING))
     if odd.any() and layers.max() > MISSING and (not odd.all() or layers.max() > 1.2 * layers.min()):
         named = ", ".join(f"{evidence.layers[i]} ({layers[i]:.2g} x)" for i in np.flatnonzero(odd)[:6])
-        if layers[odd].max() < (MISSING if evidence.twins is not None else 2 * MISSING):  # see `bare`
+        if layers[odd].max() < (MISSING if evidence.twins is not None else 2 * MISSING):  # see `single_records`
             return f"there is no noise on {named}, the other layers have it: add noise to every layer"
         return f"the noise has another standard deviation than claimed on {named}: use the same on every layer"
     if sized := _divided_sentence(evidence, found):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import chdtr
 
-from deniable.examination.diagnostics import gradient, noise
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
+from deniable.examination.diagnostics import gradient, noise_spread
 from deniable.examination.diagnostics.explanations import simplest
-from deniable.examination.twins import Probe
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.twins.probes import Probe, probe_later_steps, probe_share, unbounded_step
 
-__all__ = ["PROVOKED", "free_ratio", "provoked", "unknown_sum"]
+__all__ = ["PROVOKED", "free_ratio", "provoked_shares", "unknown_sum"]
 
 PROVOKED = "other records' shares"
 
@@ -38,14 +38,14 @@ def unknown_sum(evidence: Evidence, kept: Diagnosis, noises: list[Diagnosis]) ->
     """The findings: for the gradient, and for the noise if there is too little of it whatever the gradient."""
     ratio, chance = free_ratio(evidence)
     little = [test for test in noises if test.name == "noise scale" and test.weakens]
-    if chance < evidence.level or (np.isnan(ratio) and little and noise.noise_ratio(evidence) < 1):
-        known = ratio if np.isfinite(ratio) else noise.noise_ratio(evidence)
-        test = (little or [noise.noise_scale(evidence)])[0]
-        sentence = noise.scale_cause(evidence, known)
+    if chance < evidence.level or (np.isnan(ratio) and little and noise_spread.noise_ratio(evidence) < 1):
+        known = ratio if np.isfinite(ratio) else noise_spread.noise_ratio(evidence)
+        test = (little or [noise_spread.noise_scale(evidence)])[0]
+        sentence = noise_spread.scale_cause(evidence, known)
         return [replace(test, p_value=min(test.p_value, chance), sentence=sentence, weakens=True)]
-    if single := _multiplied(evidence, kept):
+    if single := _counted_record(evidence, kept):
         return [single]
-    probe = evidence.twins.probe() if evidence.twins is not None else None
+    probe = probe_share(evidence.twins) if evidence.twins is not None else None
     if probe is None:
         return [_without_twins(evidence, kept)]
     if worse := _less_private(probe, ratio) or _later(evidence, ratio):
@@ -53,15 +53,15 @@ def unknown_sum(evidence: Evidence, kept: Diagnosis, noises: list[Diagnosis]) ->
     return [_by_record(evidence, kept, ratio)]
 
 
-def provoked(evidence: Evidence) -> Diagnosis:
+def provoked_shares(evidence: Evidence) -> Diagnosis:
     """On records with longer and shorter gradients than these, twins differ as claimed, too; no false alarm."""
-    twins = evidence.twins.provoked if evidence.twins is not None and evidence.gradient_fits else None
+    twins = evidence.twins.on_provoking_records if evidence.twins is not None and evidence.gradient_fits else None
     expected = "the difference of the claimed sums"
     if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
         return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
     if twins.fits:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)
-    found, probe = simplest(replace(evidence, twins=twins), twins.exact), twins.probe()
+    found, probe = simplest(replace(evidence, twins=twins), twins.exact), probe_share(twins)
     worse = "" if probe is None else _less_private(probe, float("nan"))
     judged = None if probe is None and not worse else bool(worse)
     text, weakens = (found.sentence, found.weakens) if found is not None else (worse or UNKNOWN, judged)
@@ -73,12 +73,12 @@ def _later(evidence: Evidence, ratio: float) -> str:
     """What twins show of the steps after the first, in words; "" if nothing."""
     if evidence.twins is None:
         return ""
-    if (step := evidence.twins.unbounded()) is not None:
+    if (step := unbounded_step(evidence.twins)) is not None:
         return (
             f"the gradients are not clipped, or not in every step (one large record moves the sum of step {step + 1} "
             "further than all clipped gradients together could): clip every example's gradient before summing"
         )
-    worse = ((step, _less_private(probe, ratio)) for step, probe in evidence.twins.later_probes())
+    worse = ((step, _less_private(probe, ratio)) for step, probe in probe_later_steps(evidence.twins))
     return next((f"in step {step + 1} {text}" for step, text in worse if text), "")
 
 
@@ -110,7 +110,7 @@ def odd_multiples(evidence: Evidence) -> list[float] | None:
     return odd.tolist() if 0 < len(odd) <= max(2, len(times) // 4) else None
 
 
-def _multiplied(evidence: Evidence, kept: Diagnosis) -> Diagnosis | None:
+def _counted_record(evidence: Evidence, kept: Diagnosis) -> Diagnosis | None:
     """Single records that count more or less often than once."""
     odd = odd_multiples(evidence)
     if odd is None:
@@ -130,7 +130,7 @@ def _by_record(evidence: Evidence, kept: Diagnosis, ratio: float) -> Diagnosis:
     """A single record that is treated otherwise is tried by itself."""
     worst = gradient.odd_record(evidence)
     if worst is not None and evidence.twins is not None and worst[1] > 0.15:
-        probe = evidence.twins.probe(evidence.twins.place_of(worst[0]))
+        probe = probe_share(evidence.twins, evidence.twins.place_of(worst[0]))
         if probe is None or probe.reach > LONGER * max(1.0, ratio if np.isfinite(ratio) else 1.0):
             return replace(kept, sentence=_counts(worst[1]), weakens=True)
     if evidence.twins is not None and evidence.twins.exact is not None and evidence.twins.first_fits:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.claim import RecipeTraining
-from deniable.examination.residuals import STEPWISE, Examined
+from deniable.examination.residuals import STEPWISE, TrialStatistics
 from deniable.mechanisms import Adjacency
 
 if TYPE_CHECKING:
-    from deniable.examination.twins import Twins
+    from deniable.examination.twins.twins import Twins
 
 __all__ = ["Diagnosis", "Evidence"]
 
@@ -42,7 +42,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All trials; every field of `Examined` gets the trials as its first axis."""
+    """All trials; every field of `TrialStatistics` gets the trials as its first axis."""
 
     claim: RecipeTraining
     layers: tuple[str, ...]
@@ -52,7 +52,7 @@ class Evidence:
     """(trials, columns) which records were trained on."""
     level: float
     """The p-value below which a diagnostic fails."""
-    trials: Examined
+    trials: TrialStatistics
     looked: Array
     """(trials looked at, steps, vectors, vectors), see `deniable.examination.alternatives`."""
     free: Array
@@ -74,7 +74,7 @@ class Evidence:
         parameters: dict[str, tuple[int, ...]],
         sketched: list[int],
         members: Array,
-        examined: list[Examined],
+        examined: list[TrialStatistics],
         *,
         level: float,
         twins: Twins | None = None,
@@ -83,14 +83,14 @@ class Evidence:
     ) -> Evidence:
         """Stack the trials; of trainings that took more steps than others, the first ones."""
         steps = min(int(one.taken) for one in examined)
-        names = [field.name for field in fields(Examined) if field.name not in ("alternatives", "free")]
+        names = [field.name for field in fields(TrialStatistics) if field.name not in ("alternatives", "free")]
         raw = min(len(one.raw) for one in examined)
         stacked = {name: np.stack([_first(one, name, steps, raw) for one in examined]) for name in names}
         looked = [one for one in examined if len(one.alternatives)]
         fewest = min((len(one.alternatives) for one in looked), default=0)
         alternatives = np.stack([one.alternatives[:fewest] for one in looked]) if looked else np.empty((0, 0, 0, 0))
         free = np.stack([one.free[:fewest] for one in looked]) if looked else np.empty((0, 0, 2))
-        trials = Examined(**stacked, alternatives=alternatives, free=free)
+        trials = TrialStatistics(**stacked, alternatives=alternatives, free=free)
         shapes = tuple(parameters.values())
         taken = np.array([int(one.taken) for one in examined])
         later = np.concatenate([one.losses[steps:] for one in examined])
@@ -100,7 +100,7 @@ class Evidence:
 
     @cached_property
     def single(self) -> Evidence | None:
-        """Of trainings on a single record each, see `deniable.examination.diagnostics.bare`."""
+        """Of trainings on a single record each, see `deniable.examination.diagnostics.single_records`."""
         return None if self.alone is None else self.alone()
 
     @cached_property
@@ -143,6 +143,6 @@ class Evidence:
         return np.split(self.trials.sketch, np.cumsum(self.sketched)[:-1], axis=2)
 
 
-def _first(one: Examined, name: str, steps: int, raw: int) -> NDArray[Any]:
+def _first(one: TrialStatistics, name: str, steps: int, raw: int) -> NDArray[Any]:
     values: NDArray[Any] = getattr(one, name)
     return values[:steps] if name in STEPWISE else values[:raw] if name == "raw" else values

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.examination.alternatives import AFTER, VECTORS
-from deniable.examination.diagnostics import dependence, noise, shape
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
+from deniable.examination.diagnostics import dependence, noise_spread, shape
 from deniable.examination.diagnostics.explanations import Explanation
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["CERTAIN", "bare_noise"]
 
@@ -33,11 +33,11 @@ def bare_noise(evidence: Evidence, found: Explanation | None) -> list[Diagnosis]
     alone = evidence.single
     if alone is None or share > HIDDEN or not _by_record(found):
         return []
-    angles, ratio = dependence.Angles.of(alone), noise.noise_ratio(alone)
-    again = angles.repeated(ratio, 0.0)
+    angles, ratio = dependence.Angles.of(alone), noise_spread.noise_ratio(alone)
+    again = angles.repeated_between(ratio, 0.0)
     tests = [dependence.steps(angles), dependence.trainings(angles), shape.normality(alone)]
     tests += [dependence.layers(alone, angles)]
-    tests += [noise.noise_scale(alone)] if found is None or found.stretch == 1 else []
+    tests += [noise_spread.noise_scale(alone)] if found is None or found.stretch == 1 else []
     failed = [test for test in tests if test.p_value < CERTAIN and test.weakens]
     repeats = ("independent steps", "independent trainings")
     return [test for test in failed if test.name in again] or [test for test in failed if test.name not in repeats]

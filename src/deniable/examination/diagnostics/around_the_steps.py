@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.laws import binomial
+from deniable.examination.diagnostics.p_values import binomial
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.final_weights import Ending
 from deniable.examination.recipe import Adaptive
-from deniable.examination.updates import Ending
 
-__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "public", "steps", "undrawn", "unseen"]
+__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "not_shown", "public", "steps", "undrawn_records"]
 
 PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
 NEVER = 1e-4
@@ -31,13 +31,13 @@ def public(evidence: Evidence) -> Diagnosis:
     return found or Diagnosis(PUBLIC, 1.0, "the same", expected, checked=evidence.twins.repeatable)
 
 
-def undrawn(evidence: Evidence) -> Diagnosis:
+def undrawn_records(evidence: Evidence) -> Diagnosis:
     """Records that no batch has drawn change nothing: no step, no public value, not the final weights."""
     expected = "nothing changes with records that no batch has drawn"
     twins = evidence.twins
     if twins is None or not twins.repeatable or evidence.claim.rate == 1:
         return Diagnosis(UNDRAWN, 1.0, "no such records", expected, checked=False)
-    found = twins.undrawn()
+    found = twins.undrawn_difference()
     observed = found.split(":", maxsplit=1)[0] if found else "nothing changes"
     return Diagnosis(UNDRAWN, float(not found), observed, expected, found)
 
@@ -201,7 +201,7 @@ def _varies(evidence: Evidence) -> bool:
     return (several or apart) and bool((evidence.taken == evidence.steps).all())
 
 
-def unseen(evidence: Evidence) -> Iterator[str]:
+def not_shown(evidence: Evidence) -> Iterator[str]:
     """What was not shown, in words."""
     kinds = evidence.trials.ending[:, 0]
     if (kinds == Ending.UNSEEN).any():
@@ -210,7 +210,7 @@ def unseen(evidence: Evidence) -> Iterator[str]:
         yield "public values and initial weights (trainings with the same seed do not repeat)"
     if evidence.alone is not None and evidence.single is None:
         yield "trainings on a single record (the training does not take so few)"
-    if evidence.gradient_fits and evidence.twins is not None and evidence.twins.provoked is None:
+    if evidence.gradient_fits and evidence.twins is not None and evidence.twins.on_provoking_records is None:
         yield "records with other gradients than these (the training does not take them, or the model is too large)"
     if evidence.claim.recipe.augmentations > 1:
         yield "the gradients of augmented records (they cannot be recomputed)"

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deniable.examination.twins import Run, Twins
+from deniable.examination.twins.twin_run import Run
+from deniable.examination.twins.twins import Twins
 
 __all__ = ["moving_norm"]
 
@@ -27,7 +28,7 @@ _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Reci
 
 def moving_norm(twins: Twins | None) -> str:
     """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
-    pairs = twins.exchanged if twins is not None and twins.looked and twins.synchronous else []
+    pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
         return text

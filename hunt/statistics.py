@@ -36,7 +36,7 @@ from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.score_audit import Asked
 from deniable.evidence.scores import Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
-from deniable.evidence.verdict import judge_bound
+from deniable.evidence.verdict import Rows, judge_bound
 from deniable.promises import Epsilon
 from hunt.find import Find
 
@@ -304,6 +304,6 @@ def _of_verdict(
 
     def ends(scores: Scores) -> Ends:
         bound = asked.estimator(asked.primary)(scores)
-        return float(judge_bound(bound, claim, len(scores), lambda: None).name == "violated"), inf
+        return float(judge_bound(bound, claim, Rows(len(scores))).name == "violated"), inf
 
     return Statement(f"violated, {asked.thresholds.name}, {attack.name}", ends, 0.5, 0.5, 1 - confidence)

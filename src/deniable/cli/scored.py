@@ -44,7 +44,8 @@ def _parts(document: VerdictResult, every_estimator: bool) -> Iterator[Renderabl
 def _examined(document: VerdictResult) -> str:
     given, measured = document.input, document.measured
     rule = f"threshold {given.threshold:g} fixed in advance" if given.threshold is not None else f"rule {given.rule}"
-    how = given.method if given.rows_from == "one-run" or given.method == "watch" else f"{given.method} ({rule})"
+    at_thresholds = measured.epsilon.lower_bound.rule == given.rule and given.rows_from != "one-run"
+    how = f"{given.method} ({rule})" if at_thresholds else given.method
     rows = {"one-run": "canaries of one training", "trainings": "a training each"}
     taken = rows.get(given.rows_from or "", "taken for a training each")
     members = counted(measured.members, "score")

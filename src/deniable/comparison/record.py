@@ -222,4 +222,5 @@ def _point(row: LevelResult) -> Point:
         phi=row.phi,
         phi_error=row.phi_error,
         spread=row.test_accuracy.deviation,
+        precision_error=(row.average_precision.deviation or 0.0) / sqrt(len(row.average_precision.values)),
     )

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
+
+import numpy as np
 
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
@@ -38,7 +40,7 @@ from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.scores import Scores
 from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
-from deniable.evidence.verdict import Verdict, judge_bound, trials_to_decide
+from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
 from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
 from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.formatting import as_given
@@ -191,7 +193,8 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     claim, primary = asked.claim, bounds[0]
     achieved = _achieved(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
-    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked), unit)
+    rows = Rows(len(scores), unit, lambda: _needed(asked), lambda: _provable(scores, asked))
+    found = judge_bound(primary, claim, rows)
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
@@ -243,6 +246,15 @@ def _needed(asked: Asked) -> int | None:
         return asked.thresholds.limits(ideal, strength, asked.confidence).lower(strength) > 0
 
     return trials_to_decide(shows, asked.largest_advantage, threshold)
+
+
+def _provable(scores: Scores, asked: Asked) -> float:
+    """The bound that as many scores give if all members score above all others; infinite if numbers set no limit."""
+    if asked.primary in ("separation", "likelihood", "watch"):
+        return inf
+    cut = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
+    members, others = (np.arange(1.0, ordered.size + 1) for ordered in scores.ascending)
+    return asked.estimator(asked.primary)(Scores(cut + members, cut - others)).value
 
 
 def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:

@@ -33,7 +33,7 @@ from deniable.results.shared import Scores as ExactScores
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
+__all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -56,13 +56,24 @@ class Verdict:
     """Whether it cannot be judged since the belief was exceeded more often than is allowed."""
 
 
-def judge_bound(
-    bound: Bound, claim: Epsilon, trials: int, needed: Callable[[], int | None], unit: str = "trials"
-) -> Verdict:
-    """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked.
+@dataclass(frozen=True)
+class Rows:
+    """So many scores, and what so many can show; that is computed only where a verdict tells it."""
 
-    `unit` is what a row of the scores is called: trials, or the canaries of one training.
-    """
+    number: int
+    unit: str = "trials"
+    """What one of them is called: a trial, or a canary of one training."""
+    needed: Callable[[], int | None] = lambda: None
+    """How many would let an observer as strong as the claim allows be told from guessing."""
+    provable: Callable[[], float] = lambda: inf
+    """The largest bound that so many can give."""
+
+    def __str__(self) -> str:
+        return f"{self.number:,} {self.unit}"
+
+
+def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
+    """The verdict of one estimator."""
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
@@ -70,12 +81,23 @@ def judge_bound(
         least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
         what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
         return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
+    if bound.value > 0 and (most := rows.provable()) <= claim.bound:
+        return Verdict("cannot judge", _beyond_proof(bound, claim, most, rows))
     if bound.value > 0:
         proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
         text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
-    nothing = f"By {bound.method}, {trials:,} {unit} prove no epsilon above 0 at delta {as_given(claim.delta)}"
-    return Verdict("cannot judge", f"{nothing}. {_wanted(needed(), trials, unit)}")
+    nothing = f"By {bound.method}, {rows} prove no epsilon above 0 at delta {as_given(claim.delta)}"
+    return Verdict("cannot judge", f"{nothing}. {_wanted(rows.needed(), rows.number, rows.unit)}")
+
+
+def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: Rows) -> str:
+    """A claim so large that so many rows could not refute it, however good the attack."""
+    return (
+        f"By {bound.method}, {rows} prove an epsilon of at least {at_least(bound.value)} (confidence "
+        f"{bound.confidence:.4g}); of a perfect attack they could prove {at_least(most)} at most, so no violation of "
+        f"{as_given(claim.bound)} could be found. Show more of them."
+    )
 
 
 def _reach(bound: Bound, claim: Epsilon) -> Iterator[str]:
@@ -112,9 +134,9 @@ def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
 def _undecided(bound: Bound) -> Iterator[str]:
     if bound.kind == "credible":
         yield "A credible interval is no statement of confidence: no verdict rests on it."
-    for assumption in bound.assumptions:
-        if assumption.holds is False:
-            yield f"No verdict rests on this estimator. It assumes what does not hold here: {assumption.text}."
+    failed = [assumption.text for assumption in bound.assumptions if assumption.holds is False]
+    if failed:
+        yield f"No verdict rests on this estimator. It assumes what does not hold here: {'; and '.join(failed)}."
 
 
 def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
@@ -196,8 +218,8 @@ def _not_refutable(measured: Measured, exact: ExactScores) -> str:
     allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
-        f"{at_least(measured.provable_epsilon)} at most, and the noise allows {allowed}: no violation could have been "
-        "found. Play more."
+        f"{at_least(measured.provable_epsilon)} at most by its errors, and the noise allows {allowed}: no violation "
+        "could have been found by them. Play more."
     )
 
 

@@ -367,8 +367,7 @@ def _rough(document: AuditResult) -> Iterator[str]:
     if width >= WIDE:
         yield (
             f"Rough: {counted(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
-            f"no better than an interval from {figure(found.advantage.low)} to "
-            f"{figure(found.advantage.high)}. Only gross violations can be found with so few."
+            f"no better than an interval from {figure(found.advantage.low)} to {figure(found.advantage.high)}."
         )
 
 

@@ -216,7 +216,7 @@ class Composition:
 
         Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread. `grown` is the
         number of steps, each counted the more the smaller its moment has become off the axis. A density's own error
-        counts as far as e^{sL} differs from 1.
+        counts as far as e^{sL} differs from 1 (Lemma A3).
         """
         loss = sqrt(saddle.bend / self.steps + (saddle.slope / self.steps) ** 2)
         turn = (abs(saddle.c) + omega) * loss

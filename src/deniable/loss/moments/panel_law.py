@@ -1,7 +1,8 @@
 """A law of losses by its density on panels: masses of both sides, moments on a vertical line.
 
 The logarithm of the density under Q is a Chebyshev polynomial on every panel, known by its values at 16 Gauss-Legendre
-nodes, which also integrate it. All integrals are sums of positive terms: they have the density's relative error.
+nodes, which also integrate it. All integrals are sums of positive terms: they have the density's relative error
+(Lemma A3).
 """
 
 from __future__ import annotations

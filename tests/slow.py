@@ -59,7 +59,7 @@ SLOW = (
     "loss/test_allocated.py::test_it_protects_more_than_no_sampling_and_both_ways_agree",
     "loss/test_allocated.py::test_published_noise_for_total_variation",
     "loss/test_allocated.py::test_published_values",
-    "loss/test_allocated.py::test_total_variation_by_the_characteristic_function",
+    "loss/test_allocated.py::test_complex_moments_by_the_laplace_transform",
     "loss/test_regressions.py",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",
     "loss/test_schedules.py",

@@ -74,31 +74,19 @@ def test_negative_moments_by_the_laplace_transform(noise, steps, power):
     assert exp(law.tilted(np.array([-power]))[0, 0]) == pytest.approx(found, rel=1e-10)
 
 
-def transform(mu, steps, q):
-    """E[S^q], 0 < Re q < 1, from the characteristic function of Y (Ertan, van Dijk 2026)."""
-    lift = min(1.0, pi / (2 * mu))
-    x = np.arange(-16.0, 16.0, 0.01) + 1j * lift
-    masses, y = np.exp(-x * x / 2) * 0.01 / sqrt(2 * pi), np.exp(mu * x - mu * mu / 2)
-    u = np.arange(-60.0, 14.0, 0.01)
-    s = np.exp(u)
-    gained = np.array([masses @ np.expm1(1j * v / steps * y) for v in s])
-    powers = np.exp(steps * np.log1p(gained))
-    return (
-        1 + q * np.exp(1j * pi * q / 2) / gamma(1 - q) * 0.01 * (np.exp(-q * u) * (np.exp(1j * s * 0) - powers)).sum()
-    )
-
-
-def test_total_variation_by_the_characteristic_function():
-    """1/pi * integral of (1 - Re F(1/2 + iu)^E) / (u^2 + 1/4), F(q) = E[S^q]."""
-    noise, steps, epochs = 1.426215, 100, 10
-    u = np.arange(0.0, 60.0, 0.25)
-    found = np.array([transform(1 / noise, steps, 0.5 + 1j * v) for v in u]) ** epochs
-    step = AllocatedRemove(1 / noise, steps)
-    own = np.exp(epochs * step.cumulant(0.5 + 1j * u))
-    assert np.abs(found - own).max() < 1e-8
-    weights = np.where(u == 0, 0.5, 1.0) * 0.25 / (u * u + 0.25)
-    total = 1 - float((weights * found.real).sum()) / pi
-    assert allocation(noise, steps, epochs).advantage() == pytest.approx(total, abs=1e-6)
+def test_complex_moments_by_the_laplace_transform():
+    """The same for E[S^-q], q = 1/2 + iu, on the ray z = r e^(1.2 i), where z^q hardly cancels 1 / Gamma(q)."""
+    mu, steps, turn = 1 / 1.426215, 100, np.exp(1.2j)
+    x = np.arange(-14.0, 14.0, 0.02)
+    masses, y = np.exp(-x * x / 2) * 0.02 / sqrt(2 * pi), np.exp(mu * x - mu * mu / 2)
+    log_r = np.arange(-75.0, 14.0, 0.02)
+    powers = np.array([steps * np.log1p(masses @ np.expm1(-turn * r / steps * y)) for r in np.exp(log_r)])
+    frequencies = np.arange(0.0, 12.0, 0.5)
+    q = 0.5 + 1j * frequencies
+    terms = np.exp(np.multiply.outer(q, log_r + 1.2j) + powers)
+    found = terms.sum(axis=1) * 0.02 / gamma(q)
+    own = np.exp(AllocatedRemove(mu, steps).cumulant(-0.5 + 1j * frequencies)).conj()
+    assert np.abs(found - own).max() < 1e-10
 
 
 @pytest.mark.parametrize(("noise", "steps", "epochs", "k"), [(0.8, 50, 1, 1.0), (1.0, 40, 5, 0.7), (0.5, 200, 2, 2.5)])

@@ -56,7 +56,6 @@ SLOW = (
     "loss/test_lines.py::test_little_noise_gives_no_less_than_more",
     "loss/test_allocated.py::test_calibration_over_noise",
     "loss/test_allocated.py::test_extremes_are_answered_with_a_small_error",
-    "loss/test_allocated.py::test_it_protects_more_than_no_sampling_and_both_ways_agree",
     "loss/test_allocated.py::test_published_noise_for_total_variation",
     "loss/test_allocated.py::test_published_values",
     "loss/test_allocated.py::test_complex_moments_by_the_laplace_transform",

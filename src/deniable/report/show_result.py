@@ -41,9 +41,7 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
             return " ".join(result.recommendation.sentences)
         case AttackResult():
             warning = [result.warning] if result.warning else []
-            return "\n".join(
-                [*warning, attack_words.OUTCOMES[attack_words.outcome(result)], attack_words.attack_sentence(result)]
-            )
+            return "\n".join([*warning, given_away.meaning(result), given_away.attack_sentence(result)])
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.evidence.played_trials import Trials
-from deniable.results.audit_result import Band, BeliefCourse, Course, FinalBeliefs, Roc
+from deniable.results.audit_result import Band, BeliefCourse, CourseResult, FinalBeliefs, Roc
 from deniable.scores import beliefs
 from deniable.tradeoff import rates
 

@@ -99,7 +99,7 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.given_away import attack_sentence, meaning, rows
+    from deniable.report.attack_words import attack_sentence, meaning, rows
 
     if document.warning:
         yield Words(document.warning + "\n", style="bold red")

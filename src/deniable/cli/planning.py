@@ -62,7 +62,7 @@ def plan_again(planned: Planned) -> Replanned:
 def _audit(texts: Mapping[str, Any]) -> Replanned:
     from deniable.campaigns.audit import watch_over
     from deniable.campaigns.campaign import campaign_of
-    from deniable.cli.audit import plan_audit
+    from deniable.cli.audit_command import plan_audit
     from deniable.cli.options import read
 
     plan = plan_audit(texts)[1]
@@ -71,7 +71,7 @@ def _audit(texts: Mapping[str, Any]) -> Replanned:
 
 
 def _compare(texts: Mapping[str, Any]) -> Replanned:
-    from deniable.cli.compare import plan_comparison
+    from deniable.cli.compare_command import plan_comparison
     from deniable.comparison.play import campaign_of
 
     return Replanned(campaign_of(plan_comparison(texts)))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
 from deniable.checks import probability, whole
-from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
+from deniable.comparison.repeat_measures import advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row

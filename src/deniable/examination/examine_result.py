@@ -15,7 +15,7 @@ from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.mechanisms import Mechanism, Training
 from deniable.promises import Question, claimed_scores
-from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
+from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, MeasuredScores, Test
 from deniable.results.shared import Watched
 
 __all__ = ["judge_training"]
@@ -43,7 +43,7 @@ def judge_training(
     """
     exact = exact_scores(claimed, Question(claim.adjacency, delta))
     promised = claimed_scores(None, delta)
-    measured = Measured(trials=0)
+    measured = MeasuredScores(trials=0)
     game, watched = None, None if evidence is None else _shown_watch(evidence, claim, delta)
     if trials is not None:
         bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.report.chapter import Chapter, Part, Table
-from deniable.report.comparison import attack_pictures
-from deniable.report.given_away import TONES, attack_sentence, meaning, outcome, rows
-from deniable.report.origins import rerun
-from deniable.report.runs import Run, title
-from deniable.report.scale import attack_scale
-from deniable.report.words import ATTACKS
+from deniable.report.attack_words import TONES, attack_sentence, meaning, outcome, rows
+from deniable.report.chapters.chapter import Chapter, Table
+from deniable.report.pictures.comparison_pictures import attack_pictures
+from deniable.report.pictures.scale_chart import attack_scale
+from deniable.report.rerun import rerun
+from deniable.report.stored_runs import title
+from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
 
 __all__ = ["attack_chapter"]

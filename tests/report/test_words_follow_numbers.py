@@ -243,7 +243,7 @@ def test_an_attack_that_may_be_chance_is_not_said_to_be(epsilon: float) -> None:
         average_precision_interval=Some(low=0.115, high=1.0),
         epsilon_lower_bound=Some(value=epsilon),
     )
-    said = given_away.meaning(figures)  # type: ignore[arg-type]
+    said = attack_words.meaning(figures)  # type: ignore[arg-type]
     assert "0.990, limits 0.115 to 1.000; guessing has 0.5" in said
     assert "no better" not in said
     assert ("epsilon of at least 1.67" in said) == (epsilon > 0)

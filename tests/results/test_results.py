@@ -11,6 +11,7 @@ import pytest
 
 import deniable as dn
 from deniable.answers import sentences
+from deniable.answers.describe import describe_release, mechanism_in
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.mechanisms import Adjacency, Training

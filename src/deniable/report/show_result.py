@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from deniable.answers import sentences
-from deniable.report import verdict_words
+from deniable.report import attack_words, verdict_words
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.page import CHAPTERS, page_of
 from deniable.report.pictures.picture import inline
@@ -41,7 +41,7 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
             return " ".join(result.recommendation.sentences)
         case AttackResult():
             warning = [result.warning] if result.warning else []
-            return "\n".join([*warning, given_away.meaning(result), given_away.attack_sentence(result)])
+            return "\n".join([*warning, attack_words.meaning(result), attack_words.attack_sentence(result)])
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.report.attack_words import TONES, attack_sentence, meaning, outcome, rows
-from deniable.report.chapters.chapter import Chapter, Table
+from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.comparison_pictures import attack_pictures
 from deniable.report.pictures.scale_chart import attack_scale
 from deniable.report.rerun import rerun
-from deniable.report.stored_runs import title
+from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from math import inf
 
 __all__ = [
     "ALMOST_ALL",
@@ -10,14 +11,16 @@ __all__ = [
     "at_least",
     "at_most",
     "chance",
-    "counted",
+    "count_of",
     "percent_as_given",
     "percent_at_most",
     "short",
 ]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
-_NEARLY_ALL = Decimal("99.9999")
+_NEARLY_ALL, _MOST_DIGITS = Decimal("99.9999"), 6
+_HALF_TOLD = Decimal("0.8")
+"""So much of what a share told is above 50 %, which blind guessing reaches, must be there."""
 ALMOST_ALL = "just under 100 %"
 """A share that is rounded up and is yet not all; it stands well behind "at most"."""
 _OFTEN = 0.05
@@ -26,9 +29,14 @@ _RARELY = 1e-12
 _TINY = Decimal("0.0001")
 
 
-def at_most(value: float, digits: int = 3) -> str:
-    """`value` rounded up to so many significant digits: 2130.1 is 2,140 and 1.71832 is 1.72."""
+def at_most(value: float, digits: int = 3, known: float = inf) -> str:
+    """`value` rounded up to so many significant digits: 2130.1 is 2,140 and 1.71832 is 1.72.
+
+    Where it is `known` to be at most another number, no larger one is told.
+    """
     rounded = _up(Decimal(value), digits)
+    if value <= known < rounded:
+        return as_given(known)
     if rounded != 0 and not -5 <= rounded.adjusted() < 9:
         return _scientific(rounded)
     return f"{_plain(rounded):,}"
@@ -42,15 +50,20 @@ def at_least(value: float, digits: int = 3) -> str:
     return f"{_plain(rounded):,}"
 
 
-def percent_at_most(value: float, digits: int = 3) -> str:
-    """A probability as a percentage, rounded up; 100 % only where it is 1."""
+def percent_at_most(value: float, digits: int = 3, known: float = inf) -> str:
+    """A probability as a percentage, rounded up; 100 % only where it is 1, and 50.01 % is not 50.1 %.
+
+    Where it is `known` to be at most another number, no larger one is told.
+    """
     percent = Decimal(value) * 100
     if value >= 1:
         return "100 %"
     rounded = _up(percent, digits)
-    while rounded >= 100 and digits < 6:
+    while digits < _MOST_DIGITS and (rounded >= 100 or 0 < percent - 50 < _HALF_TOLD * (rounded - 50)):
         digits += 1
         rounded = _up(percent, digits)
+    if value <= known and 100 * known < rounded:
+        return percent_as_given(known)
     if rounded > _NEARLY_ALL:
         return ALMOST_ALL
     if 0 < rounded < _TINY:
@@ -76,7 +89,7 @@ def short(value: float) -> str:
     return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """So many of something: 1 training, 1,000 trainings."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

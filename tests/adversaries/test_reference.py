@@ -15,9 +15,9 @@ from torch import nn
 from deniable.adversaries import Identifiability, LossThreshold, WhiteBox
 from deniable.comparison.results import lower_bound
 from deniable.data import Dataset, purchases
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import Advantage, GaussianCurve, Region, estimate
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.scores import Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split
 from deniable.training.settings import Neighbours, TrainingSettings
 
@@ -32,10 +32,10 @@ def test_identifiability_reports_trainings_on_both_data_sets() -> None:
     settings = TrainingSettings(
         "digits", noise=0.3, steps=3, sensitivity="local", trials_per_block=20, adjacency="replace"
     )
-    scored = Identifiability(settings, game, trials=30).scored(seed=1)
+    scored = Identifiability(settings, game, trials=30).play_scores(seed=1)
     assert 5 < len(scored.members) == len(scored.non_members) <= 15
     assert np.mean(scored.members >= scored.threshold) > np.mean(scored.non_members >= scored.threshold)
-    hidden = Identifiability(replace(settings, noise=1e3), game, trials=30).scored(seed=1)
+    hidden = Identifiability(replace(settings, noise=1e3), game, trials=30).play_scores(seed=1)
     assert np.abs(hidden.scores).max() < 0.1
 
 

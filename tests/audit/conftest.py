@@ -8,7 +8,8 @@ pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 
 from deniable.campaigns.audit import planned
 from deniable.campaigns.campaign import Plan, play
-from deniable.evidence.trials import Trials
+from deniable.engines import Local
+from deniable.evidence.played_trials import Trials
 
 BELIEF, DELTA = 0.9, 0.01
 
@@ -21,4 +22,4 @@ def local_plan() -> Plan:
 
 @pytest.fixture(scope="session")
 def local_trials(local_plan: Plan) -> Trials:
-    return play(local_plan, processes=1)
+    return play(local_plan, engine=Local(1))

@@ -17,7 +17,8 @@ from torch import nn
 import deniable as dn
 from deniable.campaigns.audit import judge, planned
 from deniable.campaigns.campaign import play
-from deniable.evidence.trials import Trials
+from deniable.engines import Local
+from deniable.evidence.played_trials import Trials
 from deniable.promises import Belief, Epsilon, audited_promise, claimed_scores
 from deniable.results.base import plain
 from deniable.results.reading import schema_name
@@ -123,9 +124,10 @@ def test_more_trials_than_blocks_hold_evenly() -> None:
     plan = planned("digits", noise=5, **{**TINY, "trials": 7})
     assert plan.blocks == 2
     whole = planned("digits", noise=5, **{**TINY, "trials": 10})
-    assert len(play(plan, processes=1)) == 7
+    assert len(play(plan, engine=Local(1))) == 7
     assert same(
-        play(plan, processes=1), Trials(*(getattr(play(whole, processes=1), f.name)[:7] for f in fields(Trials)))
+        play(plan, engine=Local(1)),
+        Trials(*(getattr(play(whole, engine=Local(1)), f.name)[:7] for f in fields(Trials))),
     )
 
 
@@ -133,26 +135,26 @@ def test_progress_counts_what_is_there_already(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
     plan = planned("digits", noise=5, **TINY)
     with Store(tmp_path, plan.settings) as store:
-        play(plan, store, processes=1, progress=lambda done, total: heard.append((done, total)))
+        play(plan, store, engine=Local(1), progress=lambda done, total: heard.append((done, total)))
         assert heard == [(0, 20), (5, 20), (10, 20), (15, 20), (20, 20)]
         heard.clear()
-        play(plan, store, processes=1, progress=lambda done, total: heard.append((done, total)))
+        play(plan, store, engine=Local(1), progress=lambda done, total: heard.append((done, total)))
         assert heard == [(20, 20)]
 
 
 def test_an_interrupted_campaign_ends_the_same(tmp_path: Path) -> None:
     plan = planned("digits", noise=5, **TINY)
-    uninterrupted = play(plan, processes=1)
+    uninterrupted = play(plan, engine=Local(1))
 
     def interrupt(done: int, _: int) -> None:
         if done == 10:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), Store(tmp_path, plan.settings) as store:
-        play(plan, store, processes=1, progress=interrupt)
+        play(plan, store, engine=Local(1), progress=interrupt)
     with Store(tmp_path, plan.settings, resume=True) as store:
         assert store.finished() == [0, 1]
-        assert same(play(plan, store, processes=1), uninterrupted)
+        assert same(play(plan, store, engine=Local(1)), uninterrupted)
 
 
 def test_a_changed_setting_is_refused_and_named(tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ def finished(place: Path) -> int:
 
 def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
     plan = planned("digits", noise=5, trials=600, steps=20, records=50)
-    uninterrupted = play(plan, processes=1)
+    uninterrupted = play(plan, engine=Local(1))
     place = tmp_path / "campaign"
     with subprocess.Popen(campaign(place), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60

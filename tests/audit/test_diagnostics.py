@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from deniable import Adjacency, Gaussian
-from deniable.examination import AppliedStep, Records
-from deniable.examination import examine as room
+from deniable.examination import AppliedStep, Records, trial_plan
+from deniable.examination import examination_game as room
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Report
 from deniable.training import Neighbours
@@ -51,7 +51,7 @@ def report(rate: float, seed: int) -> Report:
     mechanism = (Gaussian(SIGMA) if rate == 1 else Gaussian(SIGMA).subsampled(rate)).composed(STEPS)
     claim = RecipeTraining.from_mechanism(mechanism, 1.0, Adjacency.ADD_REMOVE)
     game = room.Examination(Right(rate), claim, tiny, loss_function("cross-entropy"), neighbours, TRIALS, seed)
-    return room._diagnosed(game, [room.play_trial(game, number) for number in range(TRIALS)], RATE_OF_ALARMS)
+    return trial_plan.diagnose_trials(game, [room.play_trial(game, number) for number in range(TRIALS)], RATE_OF_ALARMS)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])

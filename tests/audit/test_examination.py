@@ -11,8 +11,11 @@ import torch
 from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
+from deniable.evidence.watch import Watch
 from deniable.examination import AppliedStep
 from deniable.examination.claim import RecipeTraining
+from deniable.mechanisms import Gaussian
+from deniable.scores import privacy_loss
 from deniable.store import StoreError
 from deniable.training import Neighbours
 
@@ -176,6 +179,33 @@ def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> No
     assert again.replace(**dict.fromkeys(times)) == whole.replace(**dict.fromkeys(times))
 
 
+def test_trials_end_when_the_watch_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch over a claim of far more noise, beside diagnostics that find nothing wrong."""
+    strict = privacy_loss(Gaussian(100.0))
+    watches = lambda game, claimed, confidence: lambda: Watch(strict, game.trials, 0.02)  # noqa: E731
+    monkeypatch.setattr("deniable.examination.examine._watches", watches)
+    asked: dict[str, Any] = {"adjacency": "replace", "data": crafted(), "trials": 100}
+    document = examined(Broken(steps=STEPS), **asked)
+    watched = document.watched
+    assert watched is not None
+    assert document.verdict == "violated"
+    assert 10 <= document.measured.trials == watched.trials == watched.refuted_after < 100
+    assert "was refuted" in document.verdict_text
+    assert f"ended after {watched.trials} of 100" in " ".join(document.notes)
+
+
+def test_nothing_ends_the_trials_where_all_are_asked_for() -> None:
+    every = examined(Broken("half", steps=STEPS), stop="never")
+    early = examined(Broken("half", steps=STEPS))
+    assert every.verdict == early.verdict == "violated"
+    assert (every.measured.trials, every.watched) == (40, None)
+    assert early.measured.trials == 10
+    assert early.watched is not None
+    assert "stop='never'" in every.provenance.call
+    with pytest.raises(ValueError, match="stop must be"):
+        examined(Broken(steps=STEPS), stop="soon")
+
+
 def test_what_cannot_be_examined_is_refused() -> None:
     step = AppliedStep(small(), [torch.zeros_like(p) for p in small().parameters()])
     with pytest.raises(ValueError, match="at least one AppliedStep"):
@@ -198,10 +228,10 @@ def test_a_flat_vector_a_dictionary_and_a_list_are_the_same_step() -> None:
     model = small()
     named = {f"_module.{name}": p for name, p in model.named_parameters()}
     flat = torch.cat([p.flatten() for p in model.parameters()])
-    from deniable.examination.trainer import seen  # noqa: PLC0415
+    from deniable.examination.trainer import watch_steps  # noqa: PLC0415
 
     parameters = {name: p.detach() for name, p in model.named_parameters()}
     for form in (model, named, flat, list(model.parameters())):
-        found = seen([AppliedStep(form, flat, divisor=2.0)], parameters)
+        found = watch_steps([AppliedStep(form, flat, divisor=2.0)], parameters)
         assert all(torch.equal(w[0], p) for w, p in zip(found.weights, parameters.values(), strict=True))
         assert torch.equal(found.sums[1][0], 2 * parameters["1.bias"])

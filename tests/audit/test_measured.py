@@ -12,9 +12,10 @@ from scipy.optimize import brentq
 from deniable import Adjacency, Gaussian, GaussianDP, Training, compose, privacy_loss
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan, play
+from deniable.engines import Local
 from deniable.evidence.measured import Errors, belief_in_truth, gaussian_epsilon, measure
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.sensitivity import epsilon_from_sensitivity, largest_shift
-from deniable.evidence.trials import Trials
 
 
 def phi(x: float) -> float:
@@ -140,7 +141,7 @@ def test_the_losses_are_those_of_the_gaussian(local_plan: Plan, local_trials: Tr
 def test_half_the_noise_is_caught(local_plan: Plan) -> None:
     """The claim stays, the training adds half the noise: the verdict is `violated`."""
     broken = replace(local_plan, training=replace(local_plan.training, noise=local_plan.training.noise / 2))
-    document = judge(local_plan, play(broken, processes=1))
+    document = judge(local_plan, play(broken, engine=Local(1)))
     assert document.verdict == "violated"
     assert "epsilon is above" in document.verdict_text
     assert document.measured.advantage.low > document.exact.advantage
@@ -150,7 +151,7 @@ def test_half_the_noise_is_caught(local_plan: Plan) -> None:
 def test_no_noise_to_speak_of_breaks_the_promised_epsilon(local_plan: Plan) -> None:
     few = replace(local_plan, trials=200)
     broken = replace(few, training=replace(few.training, noise=few.training.noise / 20))
-    document = judge(few, play(broken, processes=1))
+    document = judge(few, play(broken, engine=Local(1)))
     assert document.measured.epsilon.lower_bound.value > document.claimed.epsilon
     assert "epsilon" in document.verdict_text
     assert "was promised" in document.verdict_text

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 import deniable as dn
 from deniable.examination import AppliedStep, Records, Released, watch_opacus
 from deniable.examination.claim import RecipeTraining
-from deniable.examination.examine import looks
 from deniable.examination.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
-from deniable.examination.trainer import seen
+from deniable.examination.trainer import watch_steps
+from deniable.examination.trial_plan import looks
 from deniable.training import Neighbours
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -192,10 +192,10 @@ def test_final_weights_are_returned_yielded_or_read_from_the_model() -> None:
             model.weight.copy_(last)
 
     for steps in (returning(), [step, Released([last])], in_place()):
-        final = seen(steps, parameters).final
+        final = watch_steps(steps, parameters).final
         assert final is not None
         assert torch.equal(final[0], last)
-    assert seen([step], parameters).final is None
+    assert watch_steps([step], parameters).final is None
 
 
 class Opacus:

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy.special import ndtri
 
 from deniable.answers.explain import exact_scores
 from deniable.campaigns.setup import least_noise
+from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.limits import interval
-from deniable.evidence.measured import Measured, advantage_interval, measure
+from deniable.evidence.measured import Measured, advantage_interval, measure, provable_epsilon
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.thresholds import Limits, shift
-from deniable.evidence.trials import Trials
 from deniable.evidence.verdict import verdict
+from deniable.formatting import at_least
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief, Epsilon, Question, claimed_scores
-from deniable.report import tables, words
+from deniable.report import tables
 
 STEPS, DELTA = 20, 0.01
 NOISE = least_noise(Belief(0.9, DELTA), DELTA, Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
@@ -100,7 +102,40 @@ def test_equal_scores_are_called_so() -> None:
 
 def test_what_few_trainings_can_prove_is_read_as_the_verdict_reads_it() -> None:
     """300 trainings showed 20.8 by the exact curve where "3.69 at most" was said."""
-    assert not list(words._rough(document(3.31, 20.8, noise=0.6486)))
-    few = list(words._rough(document(0.0, 0.0, noise=0.6486, trials=20)))
-    assert len(few) == 1
-    assert "20 trainings can prove an epsilon of" in few[0]
+    training = Training(0.6486, 1.0, 5, Adjacency.REPLACE)
+    assert provable_epsilon(300, training, 1e-5, 0.95) > 20.8
+    assert provable_epsilon(300, None, 1e-5, 0.95) < 5
+    assert provable_epsilon(20, training, 1e-5, 0.95) < 20
+
+
+@pytest.mark.parametrize("mu", [0.0, 20.0])
+def test_where_no_violation_could_be_found_none_is_told_not_to_be(mu: float) -> None:
+    """10 trainings at epsilon 20 were called consistent, whatever they showed."""
+    exact = exact_scores(Training(0.25, 1.0, 1, Adjacency.REPLACE).mechanism, Question(Adjacency.REPLACE, DELTA))
+    assert exact.epsilon is not None
+    promised = claimed_scores(Epsilon(exact.epsilon, DELTA), DELTA)
+    few, many = (replace(shown(trials, 1, mu=mu), violations=interval(0, trials, 0.95)) for trials in (10, 1000))
+    told = verdict(few, promised, exact)
+    assert told.name == "cannot judge"
+    assert "no violation could have been found by them" in told.text
+    assert "no violation could have been found" not in verdict(many, promised, exact).text
+
+
+def test_the_epsilon_that_assumes_nothing_leads() -> None:
+    """A violation was told with the larger epsilon of the claimed training's curve, without what that rests on."""
+    found = shown(1000, 1, mu=4 * MU)
+    region, nothing = found.epsilon_lower_bound, claimed_scores(None, DELTA)
+    broken = verdict(found, nothing, structs.replace(EXACT, advantage=1.0, epsilon=1.0))
+    assert f"The training's epsilon is above {at_least(region)}, more than the 1 that" in broken.text
+    by_curve = verdict(found, nothing, structs.replace(EXACT, advantage=1.0, epsilon=region + 0.1))
+    assert by_curve.text.startswith("If sampling and steps are as claimed and the noise alone is not, the training's")
+
+
+@pytest.mark.parametrize(("claimed", "told"), [(1.0, "violated"), (4.0, "consistent"), (6.0, "cannot judge")])
+def test_a_claim_beyond_all_proof_is_not_called_consistent(claimed: float, told: str) -> None:
+    """1,000 scores of a perfect attack prove 4.8: no claim above that can be refuted with so few."""
+    generator = np.random.default_rng(1)
+    scores = Scores(generator.normal(2, 1, 500), generator.normal(0, 1, 500))
+    found = judge_scores(scores, Asked(Epsilon(claimed, 1e-5), rows_from="trainings"))
+    assert found.verdict == told
+    assert ("no violation of 6 could be found" in found.verdict_text) == (told == "cannot judge")

@@ -32,7 +32,11 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 # Renew with: COLUMNS=80 deniable explain --help | sed 's/ *$//' > tests/cli/help/explain.txt
 @pytest.mark.parametrize(
-    "name", ["deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"]
+    "name",
+    [
+        *("deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"),
+        *("worker", "submit", "merge", "status"),
+    ],
 )
 def test_help_is_locked(name: str) -> None:
     shown = command(*([] if name == "deniable" else [name]), "--help", COLUMNS="80")
@@ -149,7 +153,7 @@ def test_interruption_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("deniable.answers.explain.explain", interrupted)
+    monkeypatch.setattr("deniable.answers.explain.explain_input", interrupted)
     outcome = run("explain", "--gdp", 1)
     assert (outcome.code, outcome.out, outcome.err.strip()) == (130, "", "")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import pytest
+from scipy.special import ndtr
 
 import deniable as dn
 from deniable.loss.compose.grid import Grid
@@ -64,3 +67,25 @@ def test_tiny_losses_on_a_fine_grid():
     composition = PL(G(19.887001824458792).subsampled(1e-6).composed(157), "add-remove").pair.composition
     found = Grid(composition, 2**20).hockey_stick(-1.7829247864335618e-07)
     assert found.least <= 3.505144782e-07 <= found
+
+
+@pytest.mark.parametrize("sigmas", [1, 3])
+@pytest.mark.parametrize("runs", [10**8, 10**9])
+def test_a_grid_knows_nothing_below_its_window(runs, sigmas):
+    """A billion moves reach far below the window, where a tilt hides the mass: 1.6e-36 was said of .159."""
+    pair = PL(dn.Laplace(40.0).subsampled(0.08).composed(runs), "add-remove").pair
+    t = pair.composition.null_mean + sigmas * sqrt(pair.composition.saddle(0.0).bend)
+    assert pair.null_tail(t) >= 0.9 * ndtr(-sigmas)
+    assert pair.null_tail(t).least <= 1.1 * ndtr(-sigmas)
+
+
+def test_a_grid_of_a_billion_sampled_gaussians_brackets_their_line():
+    """Seed 42366017910297: from 0 to 1e-309 where the line has 3e-223."""
+    release = dn.compose(
+        dn.TotalVariation(4e-116).composed(10), G(40.0).subsampled(0.08248131786913078).composed(10**9)
+    )
+    pair = PL(release, "add-remove").pair
+    for t in (-1500.0, -47.84637041205487):
+        found, proved = pair.null_tail(t), Grid(pair.composition, 2**14).null_tail(t)
+        assert found.least <= proved
+        assert found >= proved.least

@@ -7,6 +7,7 @@ p(seen | D')`` while it trains; here it becomes beliefs and decisions. Its naive
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,9 @@ from scipy.special import logit
 
 from deniable.adversaries.membership import Scored
 from deniable.checks import probability, whole
+from deniable.engines import Local
 from deniable.scores import beliefs
-from deniable.training.pool import run_blocks
+from deniable.training.engine import run_block
 from deniable.training.settings import Neighbours, TrainingSettings
 
 __all__ = ["Identifiability", "beliefs", "decisions"]
@@ -39,10 +41,10 @@ class Identifiability:
     neighbours: Neighbours
     trials: int
 
-    def scored(self, seed: int, processes: int | None = 1) -> Scored:
+    def play_scores(self, seed: int, processes: int | None = 1) -> Scored:
         """Scores of about `trials` trainings; the surplus of one kind is left out."""
         blocks = range(-(-whole("trials", self.trials, low=2) // self.settings.trials_per_block))
-        played = dict(run_blocks(self.settings, self.neighbours, seed, blocks, processes=processes))
+        played = dict(Local(processes).run(partial(run_block, self.settings, self.neighbours, seed), blocks))
         ratios = np.concatenate([played[number].log_likelihood_ratio[:, -1] for number in blocks])[: self.trials]
         on_d = np.concatenate([played[number].trained_on_d for number in blocks])[: self.trials]
         count = min(int(on_d.sum()), int((~on_d).sum()))

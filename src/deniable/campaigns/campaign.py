@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
 from deniable.data import Dataset, most_dissimilar
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour
-from deniable.data.sampled import likely_dissimilar, too_many_pairs
-from deniable.evidence.trials import Trials
+from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
+from deniable.engines import Campaign, Engine, Local, play_missing
+from deniable.engines.campaign import Certain, arrays_of
+from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
 from deniable.store import Store
-from deniable.training import BlockResult, Neighbours, TrainingSettings, run_blocks
+from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
-from deniable.training.kept import play_missing
 from deniable.training.models import model_factory
 
-__all__ = ["Plan", "Progress", "Trials", "choose_neighbours", "exchanged", "named_by", "play"]
+__all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchanged", "named_by", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
@@ -83,17 +83,45 @@ class Plan:
 
 
 def play(
-    plan: Plan, store: Store | None = None, *, processes: int | None = None, progress: Progress | None = None
+    plan: Plan,
+    store: Store | None = None,
+    *,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    certain: Certain[Trials] | None = None,
 ) -> Trials:
-    """Play the blocks that `store` lacks, keeping each as it finishes, and return all trials in order."""
+    """Play the blocks that `store` lacks, keeping each as it finishes, and return all trials in order.
 
-    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Trials]]:
-        blocks = run_blocks(plan.training, plan.neighbours, plan.seed, missing, processes=workers)
-        return ((number, Trials(**_arrays(result))) for number, result in blocks)
+    `engine` is by default a pool of processes, one a core. `certain` hears the trials in order, block by block; once it
+    says True, the campaign ends everywhere and the trials so far are returned, the same ones on every engine.
+    """
+    watch = None if certain is None else _Watch(plan, certain)
+    ordered = play_missing(campaign_of(plan), engine or Local(), store, tell=_teller(plan, progress), certain=watch)
+    return Trials.join_blocks(map(arrays_of, ordered), plan.trials)
 
-    tell = _teller(plan, progress)
-    ordered = play_missing(plan.blocks, Trials, run, store, processes=processes, tell=tell)
-    return Trials.joined((_arrays(block) for block in ordered), plan.trials)
+
+def campaign_of(plan: Plan) -> Campaign[Trials]:
+    """The plan's blocks, as every engine plays them."""
+    work = partial(play_block, plan.training, plan.neighbours, plan.seed)
+    return Campaign(plan.settings, plan.blocks, Trials, work)
+
+
+def play_block(training: TrainingSettings, neighbours: Neighbours, seed: int, number: int) -> Trials:
+    """What is kept of one block."""
+    played = run_block(training, neighbours, seed, number)
+    return Trials(**{field.name: getattr(played, field.name) for field in fields(Trials)})
+
+
+class _Watch:
+    """Shows `certain` the trials that were asked for: the last block may have more."""
+
+    def __init__(self, plan: Plan, certain: Certain[Trials]) -> None:
+        self._left, self._certain = plan.trials, certain
+
+    def __call__(self, block: Trials) -> bool:
+        shown = Trials.join_blocks([arrays_of(block)], self._left)
+        self._left -= len(shown)
+        return self._certain(shown)
 
 
 def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
@@ -102,10 +130,6 @@ def _teller(plan: Plan, progress: Progress | None) -> Callable[[int], None]:
             progress(min(blocks * plan.training.trials_per_block, plan.trials), plan.trials)
 
     return tell
-
-
-def _arrays(result: BlockResult | Trials) -> dict[str, NDArray[Any]]:
-    return {field.name: getattr(result, field.name) for field in fields(Trials)}
 
 
 def choose_neighbours(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, print_parts, refusals, refuse_late, write_report
 
@@ -25,6 +26,7 @@ EXAMPLES = (
 MODEL, ATTACK = "The model and its records", "The attack"
 
 
+@options.taking(engine_options(ATTACK, "Worker processes. Default 1."), before="out")
 def attack(
     context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="module:function that returns the trained nn.Module.")],
@@ -56,14 +58,17 @@ def attack(
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
     ] = False,
+    **engine: Text,
 ) -> None:
     """Attack a trained model of your own: who was in its training data?"""
     with refusals("attack"):
         given = ("repeats", "seed", "delta", "confidence")
         values = options.read({name: context.params[name] for name in given})
-        values |= {"out": out, "resume": resume} | ({} if kind is None else {"attack": kind})
+        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume} | (
+            {} if kind is None else {"attack": kind}
+        )
         with kept_told(out, unit="repeats"):
-            document = _attacked(model, data, weights, label, values)
+            document = _attack_model(model, data, weights, label, values)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -72,15 +77,15 @@ def attack(
     refuse_late(unwritten)
 
 
-def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
+def _attack_model(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
     from deniable.campaigns.provenance import attack_command, versions
-    from deniable.comparison.own import attack_model, read_model, read_records
+    from deniable.comparison.own import attack, read_model, read_records
     from deniable.results.base import plain
     from deniable.results.shared import Provenance
 
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
-        found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
+        found = attack(read_model(model, weights), members, non_members, progress=progress, **values)
     command = attack_command(model, data, {"weights": weights, "label": label}, plain(found.input))
     if weights is None:
         from deniable.report.given_away import FRESH
@@ -94,12 +99,12 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.given_away import OUTCOMES, outcome, rows, told
+    from deniable.report.given_away import attack_sentence, meaning, rows
 
     if document.warning:
         yield Words(document.warning + "\n", style="bold red")
-    yield Words(OUTCOMES[outcome(document)] + "\n", style="bold")
-    yield Words(told(document) + "\n")
+    yield Words(meaning(document) + "\n", style="bold")
+    yield Words(attack_sentence(document) + "\n")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -14,13 +14,16 @@ from msgspec import structs
 from typer.core import TyperCommand
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, refusals, refuse_late, write_report
 from deniable.cli.waiting import patience
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
+    from deniable.campaigns.campaign import Plan
     from deniable.campaigns.setup import Ground
+    from deniable.engines import Engine
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
     from deniable.store import Store
@@ -34,6 +37,8 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 USUAL_TRIALS = 1000
+_OF_THE_VERDICT = ("confidence", "stop", "processes")
+"""Options that say how trials are judged and played: the trials do not depend on them."""
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
 OLD_NAMES = {"--lr": "--learning-rate"}
@@ -45,10 +50,10 @@ class AuditCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the missing word behind a bare --records, and today's names for old ones."""
-        return super().parse_args(ctx, list(_completed(args)))
+        return super().parse_args(ctx, list(_complete_arguments(args)))
 
 
-def _completed(args: list[str]) -> Iterator[str]:
+def _complete_arguments(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
         name, equals, value = word.partition("=")
         yield OLD_NAMES.get(name, name) + equals + value
@@ -61,6 +66,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(engine_options(CAMPAIGN), before="out")
 @options.taking(options.promise_options(AUDITED), before="delta")
 def audit(
     context: typer.Context,
@@ -125,11 +131,20 @@ def audit(
     ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
+    stop: Annotated[
+        Text,
+        option(
+            "stop",
+            "W",
+            "never (default): play all trials. certain: watch every block, and end once a violation is certain.",
+            CAMPAIGN,
+        ),
+    ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
@@ -138,7 +153,7 @@ def audit(
         bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
     ] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
-    **promise: Text,
+    **others: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""
     from deniable.results.audit_result import ExposureResult
@@ -150,12 +165,18 @@ def audit(
         only = exposure and texts["trials"] == "0"
         if only:
             texts["trials"] = None
+        if plan:
+            _plan_only(texts, out)
+            return
         arguments = _arguments(texts)
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
         shown = Exposed(Path(out or "."), show_records) if exposure else None
+        engine = read_engine(texts)
         result = (
-            _exposure_alone(arguments, out, resume, show_records) if only else _campaign(arguments, out, resume, shown)
+            _exposure_alone(arguments, out, resume, show_records)
+            if only
+            else _campaign(arguments, engine, out, resume, shown)
         )
         unwritten = None if isinstance(result, ExposureResult) else write_report(result, out)
     if json:
@@ -178,14 +199,43 @@ def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     """What `Plan.of` and `run` take, from the options that were given."""
-    values = options.read(texts)
+    values = options.read({name: text for name, text in texts.items() if name not in ("task_memory", "task_gpus")})
     sources = [texts[name] for name in ("data", "file") if texts[name] is not None]
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
     audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
-    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
+    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency", "stop")
     named = {name: texts[name] for name in words if texts[name] is not None}
     return {"data": sources[0], **values, **named}
+
+
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    if out is None:
+        raise ValueError("--plan needs --out, the directory that the workers see")
+    from deniable.cli.planning import keep_plan
+    from deniable.store import Store
+
+    with Store(out) as store:
+        from deniable.campaigns.campaign import campaign_of
+
+        campaign = campaign_of(plan_audit(texts)[1])
+        store.begin(campaign.settings)
+        keep_plan("audit", texts, campaign, out)
+
+
+def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
+    """What the options ask for: the data and the training, and the campaign."""
+    return _plan_campaign(_arguments(texts))
+
+
+def _plan_campaign(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
+    with bar("Choosing neighbours and noise", "Comparing records") as progress:
+        from deniable.campaigns.campaign import Plan
+
+        asked = {name: value for name, value in arguments.items() if name not in _OF_THE_VERDICT}
+        trials, measure = asked.pop("trials", USUAL_TRIALS), asked.pop("measure", None)
+        ground = _ground(asked)
+        return ground, Plan.on(ground, trials, measure, progress)
 
 
 class Exposed(NamedTuple):
@@ -195,32 +245,45 @@ class Exposed(NamedTuple):
     show_records: bool
 
 
-def _campaign(arguments: dict[str, Any], out: str | None, resume: bool, exposed: Exposed | None) -> AuditResult:
+def _campaign(
+    arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool, exposed: Exposed | None
+) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, store, exposed)
+        return _play_campaign(arguments, engine, store, exposed)
 
 
-def _played(arguments: dict[str, Any], store: Store | None, exposed: Exposed | None) -> AuditResult:
+def _play_campaign(
+    arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None
+) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
-    with bar("Choosing neighbours and noise", "Comparing records") as progress:
-        from deniable.campaigns.audit import run
-        from deniable.campaigns.campaign import Plan
-        from deniable.cli.exposed import written
-
-        trials, measure = arguments.pop("trials", USUAL_TRIALS), arguments.pop("measure", None)
-        ground = _ground(arguments)
-        plan = Plan.on(ground, trials, measure, progress)
+    ground, plan = _plan_campaign(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    found = None if exposed is None else written(ground, *exposed)
+    from deniable.campaigns.audit import run
+    from deniable.cli.exposed import write_exposure
+
+    found = None if exposed is None else write_exposure(ground, *exposed)
+    running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
+    if running.get("stop") == "certain":
+        _tell_forecast(plan, running.get("confidence", 0.95))
     with bar("Playing the first block", "Trials", "trials/s") as progress:
-        result = run(plan, store, progress=progress, **running)[0]
+        result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _tell_forecast(plan: Plan, confidence: float) -> None:
+    """How many trials a violation would take, before the first is played."""
+    from deniable.campaigns.audit import watch_over
+    from deniable.evidence.watch import half_noise_text
+    from deniable.mechanisms import Training
+
+    trials = watch_over(plan, confidence).evidence().trials_at_half_noise(Training.of(plan.training))
+    if trials is not None:
+        typer.echo(f"{half_noise_text(trials)} {plan.trials:,} are planned.", err=True)
 
 
 def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
@@ -241,7 +304,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
 def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
-    unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
+    unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
     from deniable.cli.exposed import alone

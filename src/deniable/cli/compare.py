@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
+from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.running import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
 from deniable.formatting import at_least, at_most, short
 
 if TYPE_CHECKING:
+    from deniable.comparison import Plan
+    from deniable.engines import Engine
     from deniable.results.compare_result import CompareResult, LevelResult
     from deniable.results.shared import Spread
 
@@ -31,6 +34,7 @@ def _flag(name: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
+@options.taking(engine_options(CAMPAIGN), before="out")
 def compare(
     context: typer.Context,
     data: Annotated[
@@ -65,18 +69,22 @@ def compare(
     repeats: Annotated[Text, option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
-    processes: Annotated[Text, option("processes", "N", "Worker processes. Default: one a core.", CAMPAIGN)] = None,
     out: Annotated[
         Text,
         option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
+    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    **engine: Text,
 ) -> None:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left."""
     with refusals("compare"):
+        if plan:
+            _plan_only(context.params, out)
+            return
         arguments = _arguments(context.params)
-        document = _compared(arguments, out, resume)
+        document = _run_comparison(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -87,7 +95,8 @@ def compare(
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     """What `Plan.of` and `run` take, from the options that were given."""
-    values = options.read({name: text for name, text in texts.items() if name != "data"})
+    left_out = ("data", "task_memory", "task_gpus")
+    values = options.read({name: text for name, text in texts.items() if name not in left_out})
     lists = {name: numbers(f"--{name}", texts[name]) for name in ("central", "local")}
     words = {name: texts[name] for name in ("label", "attack") if texts[name] is not None}
     if values.get("patience") == 0:
@@ -100,17 +109,39 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(arguments: dict[str, Any], out: str | None, resume: bool) -> CompareResult:
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    if out is None:
+        raise ValueError("--plan needs --out, the directory that the workers see")
+    from deniable.cli.planning import keep_plan
+    from deniable.comparison.play import campaign_of
+    from deniable.store import Store
+
+    with Store(out) as store:
+        campaign = campaign_of(plan_comparison(texts))
+        store.begin(campaign.settings)
+        keep_plan("compare", texts, campaign, out)
+
+
+def plan_comparison(texts: Mapping[str, Any]) -> Plan:
+    """The comparison that the options ask for."""
+    from deniable.comparison import Plan
+
+    arguments = _arguments(texts)
+    return Plan.of(**{name: value for name, value in arguments.items() if name not in ("confidence", "processes")})
+
+
+def _run_comparison(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
 
-    running = {name: arguments.pop(name) for name in ("confidence", "processes") if name in arguments}
+    running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
+    arguments.pop("processes", None)
     told = kept_told(out, unit="trainings")
     with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import Plan, run
 
-        return run(Plan.of(**arguments), store, progress=progress, **running)
+        return run(Plan.of(**arguments), store, engine=engine, progress=progress, **running)
 
 
 def _parts(document: CompareResult) -> Iterator[Any]:
@@ -153,7 +184,7 @@ def _levels(document: CompareResult) -> Any:
         accuracy, precision = (_with_spread(found) for found in (row.test_accuracy, row.average_precision))
         blind = f"{row.blind_average_precision:.3f}"
         ratio = "-" if row.phi is None or row.value is None else f"{row.phi:.2f}"
-        table.add_row(_name(row), _promised(row), accuracy, precision, blind, ratio)
+        table.add_row(_name(row), _promise_text(row), accuracy, precision, blind, ratio)
     return table
 
 
@@ -165,7 +196,7 @@ def _name(row: LevelResult) -> str:
     }[row.kind]
 
 
-def _promised(row: LevelResult) -> str:
+def _promise_text(row: LevelResult) -> str:
     if row.epsilon is None:
         return "none"
     return at_most(row.epsilon.value if row.epsilon.record is None else row.epsilon.record)

@@ -58,7 +58,7 @@ def field_option(field: Field, panel: str, text: str | None = None) -> Parameter
 def word_option(name: str, letter: str, text: str, panel: str) -> Parameter:
     """An option that takes a word."""
     kind = Annotated[Text, option(name, letter, text, panel)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
 def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -77,7 +77,7 @@ def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[...,
     return decorate
 
 
-def _released() -> Iterator[Parameter]:
+def _release_options() -> Iterator[Parameter]:
     for release in RELEASES.values():
         yield field_option(release.field, RELEASE)
         for field in release.companions.values():
@@ -99,7 +99,7 @@ _ASKED = [
         QUESTION,
     ),
 ]
-EXPLAIN = [*_released(), *_ASKED]
+EXPLAIN = [*_release_options(), *_ASKED]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
@@ -124,6 +124,12 @@ _OTHERS = (
     Field("seed", "S", "", "whole", (0, 2**62)),
     Field("confidence", "P", "", "share"),
     Field("processes", "N", "", "whole", (1, 4096)),
+    Field("task_memory", "GB", "", "positive", (1e-3, 1e6)),
+    Field("task_gpus", "G", "", "from zero", (0, 1e4)),
+    Field("lease", "S", "", "positive", (0.1, 1e6)),
+    Field("workers", "N", "", "whole", (1, 1e6)),
+    Field("memory", "GB", "", "positive", (1e-3, 1e6)),
+    Field("hours", "H", "", "positive", (1e-2, 1e5)),
     Field("repeats", "R", "", "whole", (1, 10_000)),
     Field("classes", "C", "", "whole", (2, 1e6)),
     Field("patience", "E", "", "whole", (0, 1e6)),
@@ -145,13 +151,13 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in FIELDS.items():
         given = texts.get(name)
         if field.repeatable and given:
-            values[name] = tuple(field.read(_parsed(text)) for text in given)
+            values[name] = tuple(field.read(_parse_number(text)) for text in given)
         elif not field.repeatable and given is not None:
-            values[name] = field.read(_parsed(given))
+            values[name] = field.read(_parse_number(given))
     return resolve_spellings(values)
 
 
-def _parsed(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """The number that `text` spells, whole where it is (1e6 is), or `text` itself for a check to refuse."""
     try:
         number = float(text)
@@ -160,7 +166,7 @@ def _parsed(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "mechanism", "optimizer", "sensitivity"}
+_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sensitivity"}
 
 
 def refusal_text(refused: Exception) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,9 @@ def refusals(command: str) -> Iterator[None]:
     except RuntimeError as died:
         if "allocate memory" in str(died):  # as torch says it
             raise MemoryError from died
-        if not isinstance(died.__cause__, BrokenProcessPool):
+        from deniable.engines import EngineError
+
+        if not isinstance(died, EngineError):
             raise
         raise typer.TyperException(str(died)) from died
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from pickle import UnpicklingError
@@ -17,18 +18,18 @@ from torch import Tensor, nn
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
 from deniable.checks import probability, whole
 from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
-from deniable.data import Dataset, from_arrays, imported, load
+from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
-from deniable.data.tables import first_row
+from deniable.data.table_reader import first_row
+from deniable.engines import Campaign, Engine, choose_engine, play_missing
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import average_precision_interval
-from deniable.evidence.scores import Scores
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
-from deniable.store import Store, opened
-from deniable.training.kept import play_missing
+from deniable.store import opened
 from deniable.training.targets import quality
 
-__all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "read_model", "read_records"]
 
 OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
@@ -41,7 +42,7 @@ def read_model(reference: str, weights: Path | str | None = None) -> nn.Module:
     Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
     that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
     """
-    model = imported(reference)()
+    model = import_function(reference)()
     if not isinstance(model, nn.Module):
         raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
     if weights is not None:
@@ -129,7 +130,7 @@ def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]
     return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
 
 
-def attack_model(
+def attack(
     model: nn.Module,
     members: Dataset,
     non_members: Dataset,
@@ -141,14 +142,30 @@ def attack_model(
     confidence: float = 0.95,
     out: Path | str | None = None,
     resume: bool = False,
+    processes: int | None = None,
+    engine: Engine | str = "local",
     progress: Progress | None = None,
 ) -> AttackResult:
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
-    The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
-    the first repeat alone: further ones test the same records of the same model again. With `out`, every finished
-    repeat is kept in that directory, and `resume` goes on there with the same model and records.
+    The lower bound on epsilon and the interval of the average precision are those of the first repeat alone: further
+    ones test the same records of the same model again. The result is the same wherever the repeats run.
+
+    Args:
+        model: The trained model.
+        members: Records that it was trained on.
+        non_members: Records that it never saw, of the same kind.
+        attack: whitebox (sees the model's gradients) or threshold (sees its loss).
+        repeats: How many times.
+        seed: Of the divisions and of the attack's own training.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the limits.
+        out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
+        processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
+        engine: Where the repeats run (`deniable.engines`).
+        progress: Hears (repeats done, repeats in all).
     """
+    chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
     if attack not in get_args(OwnAttack):
         raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
@@ -158,25 +175,24 @@ def attack_model(
     with opened(out, resume) as store:
         if store is not None:
             store.begin(settings | identity)
-        found = _repeated(lambda one: played(model, members, non_members, seed + one), repeats, store, progress)
+        work = partial(play_repeat, played, model, (members, non_members), seed)
+        tell = None if progress is None else partial(_tell, progress, repeats)
+        kept = play_missing(Campaign(settings | identity, repeats, Scored, work), chosen_engine, store, tell=tell)
+    found = [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
     counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
     asked = {"delta": allowed, "confidence": confidence}
     given = convert(settings | asked | identity | counts, AttackInput)
     accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
-    return _judged(given, accuracy, found, Blind()(None, members, non_members, seed))
+    return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
 
 
-def _repeated(
-    play: Callable[[int], Scored], repeats: int, store: Store | None, progress: Progress | None
-) -> list[Scored]:
-    """The repeats' scores, those that `store` lacks played one after another (torch has the cores) and kept there."""
+def _tell(progress: Progress, total: int, done: int) -> None:
+    progress(done, total)
 
-    def run(missing: list[int], workers: int) -> Iterator[tuple[int, Scored]]:
-        return ((number, play(number)) for number in missing)
 
-    tell = None if progress is None else lambda done: progress(done, repeats)
-    kept = play_missing(repeats, Scored, run, store, tell=tell)
-    return [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
+def play_repeat(attack: Attack, model: nn.Module, parts: tuple[Dataset, Dataset], seed: int, number: int) -> Scored:
+    """One repeat's scores; attacks run on one thread."""
+    return attack(model, *parts, seed + number)
 
 
 def _digest(model: nn.Module) -> str:
@@ -187,7 +203,7 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _judged(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
+def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
     shifted, confidence = shift([blind]), given.confidence
     limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
     return AttackResult(

@@ -97,6 +97,7 @@ DESCRIPTIONS = {
     "credible": "joint Bayesian: Beta posteriors of both error rates (credible, not a confidence statement)",
     "separation": "separation of the log-likelihood ratios, noncentral t",
     "likelihood": "mean log-likelihood ratio",
+    "watch": "bets against the claim, watched from the first trial on; holds whenever the watch ends",
     "one-run": "one run: right guesses about canaries, randomized response",
     "one-run-gaussian": "one run: right guesses about canaries, Gaussian trade-off curve",
 }

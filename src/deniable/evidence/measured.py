@@ -12,17 +12,17 @@ from scipy.special import ndtri
 
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
+from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import Assumption, Bound
-from deniable.evidence.credible import credible
-from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read
+from deniable.evidence.credible import credible_bound
+from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read_bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval, interval
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.quantile import quantile_interval
-from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.evidence.thresholds import Limits, shift
-from deniable.evidence.trials import Trials
 from deniable.mechanisms import Training
 from deniable.scores import beliefs
 
@@ -34,6 +34,7 @@ __all__ = [
     "epsilon_lower_bound",
     "gaussian_epsilon",
     "measure",
+    "provable_epsilon",
 ]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -66,8 +67,8 @@ class Measured:
     """Guarantee: above the true epsilon with probability at most 1 - confidence."""
     estimators: tuple[Bound, ...] = ()
     """Every estimator's bound, at the threshold belief = prior where it needs one."""
-    noise: float | None = None
-    """The noise multiplier that is claimed."""
+    provable_epsilon: float = inf
+    """The largest lower bound that as many trials give, by the estimators of the verdict: see `provable_epsilon`."""
 
     def bound(self, name: str) -> Bound | None:
         """The bound of the estimator with this name, if a verdict may rest on it."""
@@ -116,8 +117,19 @@ def measure(
         epsilon_by_theorem_3=_theorem_3(advantage.value, delta),
         epsilon_lower_bound=epsilon_lower_bound(errors, delta, confidence),
         estimators=tuple(_estimators(trials, delta, confidence, training, scheduled)),
-        noise=None if scheduled else training.noise,
+        provable_epsilon=provable_epsilon(len(trials), None if scheduled else training, delta, confidence),
     )
+
+
+def provable_epsilon(trials: int, training: Training | None, delta: float, confidence: float) -> float:
+    """The epsilon that trials, half of each kind, prove of an observer who is never wrong.
+
+    By `Region`, and by the exact trade-off curve where a `training` with one noise is claimed.
+    """
+    half = max(1, trials // 2)
+    limits = Limits.of(Errors(0, half, 0, half), confidence)
+    region = Region(delta).bound(limits).value
+    return region if training is None else max(region, MechanismCurve.of(training, delta).bound(limits).value)
 
 
 def _estimators(
@@ -126,13 +138,13 @@ def _estimators(
     """Those at the fixed threshold share the limits on its two error rates, so that all of them are right together."""
     errors = Errors.of(trials)
     limits = Limits.of(errors, confidence)
-    yield read(Region(delta), limits)
-    yield read(Advantage(delta), limits)
+    yield read_bound(Region(delta), limits)
+    yield read_bound(Advantage(delta), limits)
     sampled = training.rate < 1
     if not scheduled:
-        yield read(MechanismCurve.of(training, delta), limits)
-    yield _unless(sampled, read(GaussianCurve(delta), limits))
-    yield credible(errors, delta, confidence)
+        yield read_bound(MechanismCurve.of(training, delta), limits)
+    yield _unless(sampled, read_bound(GaussianCurve(delta), limits))
+    yield credible_bound(errors, delta, confidence)
     final = trials.log_likelihood_ratio[:, -1]
     if errors.positives and errors.negatives and np.isfinite(final).all():
         scores = Scores.of(final, trials.trained_on_d)

@@ -19,7 +19,7 @@ class WatchedSteps(list[AppliedStep]):
         self._parameters = parameters
 
     @property
-    def released(self) -> Released | None:
+    def released_weights(self) -> Released | None:
         """The weights as they are now: the final ones, once the loop has ended."""
         return Released(self._parameters) if self else None
 

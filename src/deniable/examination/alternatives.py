@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.recomputed import Recomputed, Recomputer, flat
-from deniable.examination.trainer import Seen
+from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
+from deniable.examination.trainer import WatchedTraining
 
 __all__ = [
     "AFTER",
@@ -93,12 +93,16 @@ VECTORS = (
 """What was applied, and everything that it may be made of; (steps, vectors, vectors) inner products are kept."""
 
 
-def products(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> NDArray[np.float64]:
+def products(
+    recomputer: Recomputer, seen: WatchedTraining, found: RecomputedSteps, members: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Inner products of `VECTORS` in claimed variances, for the first steps of one training."""
     return np.concatenate([np.asarray(v @ v.mT) for v in vectors(recomputer, seen, found, members)])
 
 
-def vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64]) -> Iterator[Tensor]:
+def vectors(
+    recomputer: Recomputer, seen: WatchedTraining, found: RecomputedSteps, members: NDArray[np.int64]
+) -> Iterator[Tensor]:
     """`VECTORS` in claimed standard deviations, (some steps, vectors, weights), float64: the first `STEPS` steps."""
     steps = range(min(STEPS, len(seen)))
     group = max(1, AT_ONCE // (len(recomputer.columns.records) * found.clean.shape[1]))
@@ -106,7 +110,9 @@ def vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDAr
         yield _vectors(recomputer, seen, found, members, steps[start : start + group])
 
 
-def _vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDArray[np.int64], steps: range) -> Tensor:
+def _vectors(
+    recomputer: Recomputer, seen: WatchedTraining, found: RecomputedSteps, members: NDArray[np.int64], steps: range
+) -> Tensor:
     gradients = recomputer.every([w[steps.start : steps.stop] for w in seen.weights])
     expected = recomputer.claim.rate * (len(recomputer.columns.records) - recomputer.columns.differing + 1)
     rows = []
@@ -119,7 +125,7 @@ def _vectors(recomputer: Recomputer, seen: Seen, found: Recomputed, members: NDA
     return torch.stack(rows)
 
 
-def free_noise(recomputer: Recomputer, seen: Seen, found: Recomputed) -> NDArray[np.float64]:
+def free_noise(recomputer: Recomputer, seen: WatchedTraining, found: RecomputedSteps) -> NDArray[np.float64]:
     """(first steps, 2) squared length of the residual outside the span of all records' gradients, layer by layer, and
     its dimension. Whatever multiples of the gradients, or of their layers, are summed: what is left is noise.
     """
@@ -151,7 +157,7 @@ def _by_record(
     }
 
 
-def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, Tensor]:
+def _known(seen: WatchedTraining, found: RecomputedSteps, step: int, clip: float) -> dict[str, Tensor]:
     """What needs no single record's gradient."""
     applied, clean, whole = flat(seen.sums), found.clean, found.whole[step]
     nothing = torch.zeros_like(whole)
@@ -160,10 +166,10 @@ def _known(seen: Seen, found: Recomputed, step: int, clip: float) -> dict[str, T
         "applied": applied[step],
         "clean": clean[step],
         "whole": whole,
-        "mean clipped": _shortened(whole / size, clip) * size,
-        "mean clipped, not multiplied": _shortened(whole / size, clip),
-        "sum clipped": _shortened(whole, clip),
-        "sum clipped, multiplied": _shortened(whole, clip) * size,
+        "mean clipped": _shorten(whole / size, clip) * size,
+        "mean clipped, not multiplied": _shorten(whole / size, clip),
+        "sum clipped": _shorten(whole, clip),
+        "sum clipped, multiplied": _shorten(whole, clip) * size,
         "mean": clean[step] / size,
         "all records": found.everybody[step],
         "previous gradient": applied[step - 1] if step else nothing,
@@ -235,7 +241,7 @@ def _by_microbatch(batch: Tensor, clip: float) -> dict[str, Tensor]:
     return found
 
 
-def _shortened(vector: Tensor, clip: float) -> Tensor:
+def _shorten(vector: Tensor, clip: float) -> Tensor:
     return vector * min(1.0, clip / max(float(vector.norm()), 1e-12))
 
 

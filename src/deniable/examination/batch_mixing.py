@@ -10,10 +10,10 @@ from deniable.training.gradients import trainable
 from deniable.training.models import refuse
 from deniable.training.settings import Columns
 
-__all__ = ["mixing", "refused"]
+__all__ = ["find_mixing", "refusal_report"]
 
 
-def mixing(model: nn.Module, columns: Columns) -> Diagnosis | None:
+def find_mixing(model: nn.Module, columns: Columns) -> Diagnosis | None:
     """What makes per-example gradients meaningless: layers known to mix examples, and outputs that show it."""
     apart = "each example's output depends on that example alone", "examples kept apart"
     if not trainable(model):
@@ -46,6 +46,6 @@ def _is_random(model: nn.Module, records: Tensor) -> bool:
         return not torch.allclose(model(records), model(records), rtol=1e-3, atol=1e-5)
 
 
-def refused(mixed: Diagnosis) -> Report:
+def refusal_report(mixed: Diagnosis) -> Report:
     """Nothing was trained: a model that mixes examples has no per-example gradient."""
     return Report((mixed,), (mixed,), 0.0, float("nan"), 0.0)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from deniable.examination.recomputed import Recomputed, flat
-from deniable.examination.trainer import Seen
+from deniable.examination.recomputation import RecomputedSteps, flat
+from deniable.examination.trainer import WatchedTraining
 
 __all__ = ["PostProcessing", "find_post_processing", "undo"]
 
@@ -47,7 +47,9 @@ class PostProcessing:
         return f"{about}, which is safe (post-processing): yield it before that"
 
 
-def find_post_processing(pairs: list[tuple[Seen, Recomputed, Seen, Recomputed]]) -> PostProcessing | None:
+def find_post_processing(
+    pairs: list[tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]],
+) -> PostProcessing | None:
     """What was done to the sums of some pairs of twins; None if nothing that is known."""
     if not pairs:
         return None
@@ -87,7 +89,9 @@ def _component(values: Tensor, part: str) -> Tensor:
     return values.mean(axes, keepdim=True).expand_as(values)
 
 
-def _scales(pairs: list[tuple[Seen, Recomputed, Seen, Recomputed]]) -> tuple[float, ...] | None:
+def _scales(
+    pairs: list[tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]],
+) -> tuple[float, ...] | None:
     """The factor of each layer, if twins differ in each by one multiple of the claimed difference, not alike in all."""
     sizes = [s[0].numel() for s in pairs[0][0].sums]
     rows: list[list[Tensor]] = [[], []]
@@ -102,7 +106,7 @@ def _scales(pairs: list[tuple[Seen, Recomputed, Seen, Recomputed]]) -> tuple[flo
     return tuple(scales) if apart and fitting and min(scales) > THERE else None
 
 
-def undo(post: PostProcessing, seen: Seen, found: Recomputed, own: torch.Generator) -> Seen:
+def undo(post: PostProcessing, seen: WatchedTraining, found: RecomputedSteps, own: torch.Generator) -> WatchedTraining:
     """The training as it would be without: `own` draws the noise of what was left out."""
     sizes = [s[0].numel() for s in seen.sums]
     drawn = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])

@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.alternatives import VECTORS, free_noise, products
-from deniable.examination.recomputed import Recomputed, Recomputer, flat
-from deniable.examination.trainer import Seen
-from deniable.examination.updates import ending, followed_rule, next_weights, rates_of_any_rule
+from deniable.examination.final_weights import find_ending
+from deniable.examination.learning_rates import next_weights, rates_of_any_rule
+from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
+from deniable.examination.trainer import WatchedTraining
+from deniable.examination.update_rules import followed_rule
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
 
-__all__ = ["DIRECTIONS", "STEPWISE", "Examined", "examine_trial", "sketch_sizes"]
+__all__ = ["DIRECTIONS", "STEPWISE", "TrialStatistics", "examine_trial", "sketch_sizes"]
 
 Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
@@ -41,7 +43,7 @@ NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True)
-class Examined:
+class TrialStatistics:
     """What one trial gave; rows are steps."""
 
     trained_on_d: NDArray[np.bool_]
@@ -118,7 +120,7 @@ STEPWISE = (
 
 def examine_trial(
     recomputer: Recomputer,
-    seen: Seen,
+    seen: WatchedTraining,
     members: NDArray[np.int64],
     on_d: bool,
     own: torch.Generator,
@@ -126,7 +128,7 @@ def examine_trial(
     look: bool,
     sketch: list[int],
     raw: int,
-) -> Examined:
+) -> TrialStatistics:
     """All statistics of one trial; `own` draws the auditor's numbers, `look` tries other explanations as well.
 
     `sketch` and `raw` tell how many numbers of the noise and of the residual are kept.
@@ -135,13 +137,13 @@ def examine_trial(
     differing = recomputer.columns.differing
     seen_of_pair = found.onto[:, found.onto.shape[1] - differing :], found.include[:, -differing:]
     directions = _directions(seen, found)
-    noise, fresh = _exchanged(found.residual, directions[:3], own)
+    noise, fresh = _exchange_directions(found.residual, directions[:3], own)
     used, rule = found.include.sum(1).double(), followed_rule(seen, found)
     final = seen.final if seen.final is not None else next_weights(seen)
     scores = recomputer.mean_scores(seen.weights, members)
     after = [np.nan, np.nan] if final is None else recomputer.mean_scores([f[None] for f in final], members)[0]
-    kind, step, shares = ending(recomputer, seen, found, members)
-    return Examined(
+    kind, step, shares = find_ending(recomputer, seen, found, members)
+    return TrialStatistics(
         trained_on_d=np.array(on_d),
         ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
         sensitivity=local_sensitivity(found.gram).numpy(),
@@ -188,7 +190,7 @@ def _inner(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).sum(1, dtype=torch.float64)
 
 
-def _directions(seen: Seen, found: Recomputed) -> list[Tensor]:
+def _directions(seen: WatchedTraining, found: RecomputedSteps) -> list[Tensor]:
     """`DIRECTIONS`, each (steps, weights); nan where there is none."""
     clean, applied = found.clean, torch.cat([v.flatten(1) for v in seen.sums], 1)
     nothing = torch.full_like(clean[:1], torch.nan)
@@ -198,7 +200,7 @@ def _directions(seen: Seen, found: Recomputed) -> list[Tensor]:
     return [*kept, torch.cat([nothing, applied[:-1]]), torch.cat([nothing, clean[:-1]])]
 
 
-def _exchanged(residual: Tensor, directions: list[Tensor], own: torch.Generator) -> tuple[Tensor, Tensor]:
+def _exchange_directions(residual: Tensor, directions: list[Tensor], own: torch.Generator) -> tuple[Tensor, Tensor]:
     """The residual with its components along the directions exchanged for fresh standard normal ones.
 
     Guarantee: standard normal if the residual is, since the directions are known before it is drawn. Also returns,
@@ -225,7 +227,7 @@ def _orthogonal(direction: Tensor, basis: list[Tensor]) -> Tensor:
     return torch.where(length > 1e-6 * before, direction / length, 0.0)
 
 
-def _by_record(found: Recomputed) -> Array:
+def _by_record(found: RecomputedSteps) -> Array:
     watched, clip = found.onto.shape[1], found.clip.unsqueeze(1)
     lengths = torch.minimum(found.norms[:, -watched:].double(), clip)
     long = lengths > NEGLIGIBLE * clip

@@ -28,7 +28,17 @@ from torch.utils.data import TensorDataset
 
 from deniable.checks import positive
 
-__all__ = ["COUNT_NOISE", "AppliedStep", "Records", "Released", "Seen", "Trainer", "accumulate", "seen"]
+__all__ = [
+    "COUNT_NOISE",
+    "AppliedStep",
+    "Records",
+    "Released",
+    "Trainer",
+    "WatchedTraining",
+    "accumulate",
+    "check_batches",
+    "watch_steps",
+]
 
 COUNT_NOISE = "count noise"
 """The public number that tells the standard deviation of the noise on the count that a clipping norm follows."""
@@ -75,8 +85,8 @@ class AppliedStep:
             positive("clip", self.clip)
         object.__setattr__(self, "_live", _parameters(self.weights))
         object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
-        object.__setattr__(self, "weights", _copied(self.weights, gradients=False))
-        object.__setattr__(self, "gradient", _copied(self.gradient, gradients=True))
+        object.__setattr__(self, "weights", _copy_tensors(self.weights, gradients=False))
+        object.__setattr__(self, "gradient", _copy_tensors(self.gradient, gradients=True))
         if self.batch is not None:
             object.__setattr__(self, "batch", _indices(self.batch))
 
@@ -89,7 +99,7 @@ class Released:
     public: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _copied(self.weights, gradients=False))
+        object.__setattr__(self, "weights", _copy_tensors(self.weights, gradients=False))
         object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
 
 
@@ -98,7 +108,7 @@ Trainer = Callable[[Records, int], Iterable[AppliedStep | Released]]
 
 
 @dataclass(frozen=True)
-class Seen:
+class WatchedTraining:
     """All steps of one training: lists of tensors (steps, ...) in the order of the model's parameters."""
 
     weights: list[Tensor]
@@ -123,7 +133,7 @@ class Seen:
         return len(self.batches)
 
 
-def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most: int | None = None) -> Seen:
+def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most: int | None = None) -> WatchedTraining:
     """The steps that a trainer yields, checked against the model's parameters; `at_most` so many of them."""
     weights: list[list[Tensor]] = []
     sums: list[list[Tensor]] = []
@@ -134,27 +144,27 @@ def seen(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most: int | 
             released = step
             continue
         applied, number = _step(step), len(found) + 1
-        weights.append(_fitted(f"weights of step {number}", applied.weights, parameters))
-        gradient = _fitted(f"gradient of step {number}", applied.gradient, parameters)
+        weights.append(_fit_shapes(f"weights of step {number}", applied.weights, parameters))
+        gradient = _fit_shapes(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
         found.append(applied)
         if at_most is not None and len(found) >= at_most:
             break
     if not found:
         raise ValueError("trainer must yield at least one AppliedStep, got none")
-    final = released.weights if released is not None else None if at_most else _moved(found[-1])
-    return Seen(
-        _stacked(weights),
-        _stacked(sums),
+    final = released.weights if released is not None else None if at_most else _parameters_now(found[-1])
+    return WatchedTraining(
+        _stack_steps(weights),
+        _stack_steps(sums),
         [one.batch for one in found],  # type: ignore[misc]
         [float(one.divisor) for one in found],
         [one.clip for one in found],
         [one.public for one in found] + ([released.public] if released is not None else []),
-        None if final is None else _fitted("final weights", final, parameters),
+        None if final is None else _fit_shapes("final weights", final, parameters),
     )
 
 
-def accumulate(seen: Seen, parts: int) -> Seen:
+def accumulate(seen: WatchedTraining, parts: int) -> WatchedTraining:
     """One step of every so many: parts of a batch, at the same weights, whose sums are added before the noise."""
     if parts == 1:
         return seen
@@ -176,13 +186,22 @@ def accumulate(seen: Seen, parts: int) -> Seen:
     )
 
 
+def check_batches(seen: WatchedTraining, records: int) -> WatchedTraining:
+    """The same training, refused if a batch holds other numbers than those of its records."""
+    for step, batch in enumerate(seen.batches, start=1):
+        if batch is not None and len(batch) and not 0 <= batch.min() <= batch.max() < records:
+            wrong = batch.min() if batch.min() < 0 else batch.max()
+            raise ValueError(f"batch of step {step} must hold indices 0 to {records - 1}, got {wrong}")
+    return seen
+
+
 def _until_returned(steps: Iterable[Any]) -> Iterator[Any]:
     """What is yielded; then, as `Released`, what a generator returns or a watched loop ends with."""
     if isinstance(steps, Generator):
         returned = yield from steps
     else:
         yield from steps
-        returned = getattr(steps, "released", None)
+        returned = getattr(steps, "released_weights", None)
     if returned is not None:
         yield returned if isinstance(returned, Released) else Released(returned)
 
@@ -197,7 +216,7 @@ def _parameters(weights: Any) -> list[Tensor] | None:
     return None
 
 
-def _moved(last: AppliedStep) -> list[Tensor] | None:
+def _parameters_now(last: AppliedStep) -> list[Tensor] | None:
     """The parameters of the last step as they are now, if they have been stepped in place since."""
     if last._live is None:
         return None
@@ -207,7 +226,7 @@ def _moved(last: AppliedStep) -> list[Tensor] | None:
     return None if same else now
 
 
-def _stacked(steps: list[list[Tensor]]) -> list[Tensor]:
+def _stack_steps(steps: list[list[Tensor]]) -> list[Tensor]:
     return [torch.stack(values) for values in zip(*steps, strict=True)]
 
 
@@ -221,7 +240,7 @@ def _step(step: Any) -> AppliedStep:
     )
 
 
-def _copied(values: Tensors, gradients: bool) -> dict[str, Tensor] | list[Tensor] | Tensor:
+def _copy_tensors(values: Tensors, gradients: bool) -> dict[str, Tensor] | list[Tensor] | Tensor:
     if isinstance(values, nn.Module):
         parameters = (p for p in values.parameters() if p.requires_grad)
         return [_copy(p if not gradients else torch.zeros_like(p) if p.grad is None else p.grad) for p in parameters]
@@ -244,9 +263,9 @@ def _indices(batch: ArrayLike | Tensor) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _fitted(name: str, values: Any, parameters: Mapping[str, Tensor]) -> list[Tensor]:
+def _fit_shapes(name: str, values: Any, parameters: Mapping[str, Tensor]) -> list[Tensor]:
     """As a list in the order of the parameters, refused unless the shapes and numbers are right."""
-    fitted = list(_ordered(name, values, parameters))
+    fitted = list(_in_order(name, values, parameters))
     expected, found = [tuple(p.shape) for p in parameters.values()], [tuple(v.shape) for v in fitted]
     if expected != found:
         raise ValueError(f"{name} must have the shapes of the model's trainable parameters, {expected}, got {found}")
@@ -255,7 +274,7 @@ def _fitted(name: str, values: Any, parameters: Mapping[str, Tensor]) -> list[Te
     return fitted
 
 
-def _ordered(name: str, values: Any, parameters: Mapping[str, Tensor]) -> Iterator[Tensor]:
+def _in_order(name: str, values: Any, parameters: Mapping[str, Tensor]) -> Iterator[Tensor]:
     if isinstance(values, dict):
         plain = {key.removeprefix("_module.").removeprefix("module."): value for key, value in values.items()}
         if missing := sorted(parameters.keys() - plain.keys()):

@@ -6,7 +6,7 @@ model, what it gains on the same model before training, and the test accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from deniable.comparison.results import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
+from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.evidence.measured import Errors, belief_in_truth
 from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
 from deniable.experiments.games import Game
@@ -37,12 +38,10 @@ from deniable.scores import privacy_loss
 from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
-from deniable.training.kept import play_missing
 from deniable.training.models import model_factory
-from deniable.training.pool import spread
 from deniable.training.targets import quality
 
-__all__ = ["Played", "planned", "play", "summary"]
+__all__ = ["Played", "plan_game", "play", "summary"]
 
 EXTREMES = 3
 """Neighbours from either end that Bernau 2021 (Figure 4) looks at."""
@@ -83,7 +82,7 @@ class Played:
     accuracy: NDArray[np.float64]
 
 
-def planned(game: Game) -> Plan:
+def plan_game(game: Game) -> Plan:
     """The campaign as `deniable.audit` plans it; noise by Renyi DP (Bernau 2021, Section 5), as `noise_for_belief` has
     it."""
     kind = Adjacency(game.adjacency)
@@ -101,22 +100,20 @@ def planned(game: Game) -> Plan:
     return Plan(promise, game.delta, "rdp", training, neighbours, game.trials, draws, origin)
 
 
-def play(game: Game, place: Path, tell: Callable[[float], None] = lambda share: None) -> Played:
+def play(
+    game: Game, place: Path, tell: Callable[[float], None] = lambda share: None, engine: Engine | None = None
+) -> Played:
     """All trials of the campaign: those kept in `place` are read, the missing ones are played and kept there."""
-    plan = planned(game)
+    plan = plan_game(game)
     settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
-
-    def run(missing: list[int], most: int) -> Iterator[tuple[int, Block]]:
-        return spread(partial(_block, game, plan), missing, max(1, min(most, len(missing) // WORTH_A_WORKER)))
-
+    campaign = Campaign(settings, plan.blocks, Block, partial(_block, game, plan))
+    chosen_engine = engine or Local(max(1, min(cores(), plan.blocks // WORTH_A_WORKER)))
     with Store(place / game.name, settings, resume=True) as store:
-        blocks = play_missing(
-            plan.blocks, Block, run, store, processes=cores(), tell=lambda done: tell(done / plan.blocks)
-        )
-    return _joined(game, plan, blocks)
+        blocks = play_missing(campaign, chosen_engine, store, tell=lambda done: tell(done / plan.blocks))
+    return _join_blocks(game, plan, blocks)
 
 
-def _joined(game: Game, plan: Plan, blocks: list[Block]) -> Played:
+def _join_blocks(game: Game, plan: Plan, blocks: list[Block]) -> Played:
     values = {one.name: np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(Block)}
     observed = {field.name: values.pop(field.name)[: game.trials] for field in fields(Trials)}
     return Played(game, plan, Trials(**observed), **values)
@@ -132,10 +129,10 @@ def _block(game: Game, plan: Plan, number: int) -> Block:
     played = run_block(longer, plan.neighbours, plan.seed, number, kept if attacked else None)
     columns = ("log_likelihood_ratio", "local_sensitivity", "sigma")
     observed = {name: getattr(played, name)[:, :steps] for name in columns}
-    return Block(trained_on_d=played.trained_on_d, **observed, **_attacked(game, plan, kept, attacked))
+    return Block(trained_on_d=played.trained_on_d, **observed, **_attack_kept(game, plan, kept, attacked))
 
 
-def _attacked(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:
+def _attack_kept(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:
     if not trials:
         return {name: np.empty(0) for name in ("membership", "untrained", "accuracy")}
     outside, tests = _others(Drawn(game.data, game.universe, game.records, game.seed))

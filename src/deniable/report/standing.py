@@ -11,7 +11,7 @@ def standing(bound: EpsilonBound) -> str:
     """Whether an estimator's assumptions stand, and what its bound then is."""
     failed = [assumption.text for assumption in bound.assumptions if assumption.holds is False]
     if failed:
-        return f"does not apply: the scores speak against it ({failed[0]})"
+        return f"does not apply; it assumes what does not hold here: {failed[0]}"
     if bound.kind == "credible":
         return f"{100 * (bound.credible or 0):.4g} % credible, no confidence statement"
     trusted = [assumption.text for assumption in bound.assumptions if assumption.holds is None]

@@ -20,6 +20,7 @@ __all__ = [
     "SuccessAt",
     "TprAt",
     "VerdictName",
+    "Watched",
 ]
 
 VerdictName = Literal["violated", "other recipe", "consistent", "cannot judge"]
@@ -124,6 +125,26 @@ class EpsilonBound(Part, frozen=True, kw_only=True):
     assumptions: tuple[Assumed, ...]
     valid: bool
     note: str | None = None
+
+
+class Watched(Part, frozen=True, kw_only=True):
+    """Evidence against the claim, looked at again and again; it holds whenever the watch ends."""
+
+    trials: int
+    """At the last look."""
+    risk: float
+    """A claim that is kept is ever refuted with probability at most this."""
+    wealth: float
+    """The most that bets against the claim ever made of 1; at 1/risk the claim is refuted."""
+    refuted_after: int | None
+    """Trials at the look that refuted the claim."""
+    trials_in_sight: int | None
+    """How many in all will probably refute the claim, if they go on as so far; None if none will."""
+    trials_at_half_noise: int | None = None
+    """How many would probably refute the claim, had the training half of the noise: from theory."""
+    epsilon: EpsilonBound
+    """The lower bound that holds at every time."""
+    text: str
 
 
 class Curve(Part, frozen=True, kw_only=True):

@@ -24,8 +24,8 @@ Local is an instrument that shows whether bounds are tight; it is NOT differenti
 
 *Blocks.* ``run_block(settings, neighbours, seed, number)`` depends on its arguments alone: one thread, and generators
 whose whole state is made of (seed, number). Each trial draws its own initial weights from the block's generator, as
-Bernau 2021 repeats its experiment with new weights. `run_blocks` spreads blocks over processes of one thread each,
-since two OpenMP threads on busy cores wait for each other.
+Bernau 2021 repeats its experiment with new weights. `deniable.engines` spreads blocks over processes of one thread
+each, since two OpenMP threads on busy cores wait for each other.
 
 *Release.* `train` makes one model to be released: global sensitivity only, noise and batches from the operating
 system's entropy, no seed for them.
@@ -34,19 +34,18 @@ system's entropy, no seed for them.
 with early stopping on held-out loss; `reference_settings` has Bernau 2021b's networks and hyperparameters.
 
 Rooms: settings, models, losses, noise | layers, images, compiled, gradients, stack (per-example gradients) | evidence,
-optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model), blocks (their size), pool
-and workers (blocks over processes) | targets, reference (models to be attacked).
+optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model), blocks (their size) |
+targets, reference (models to be attacked).
 """
 
 from __future__ import annotations
 
 from deniable.training.engine import BlockResult, Observation, run_block
 from deniable.training.models import MODELS
-from deniable.training.pool import run_blocks
 from deniable.training.reference import reference_network, reference_settings
 from deniable.training.release import train
 from deniable.training.settings import Neighbours, TrainingSettings
-from deniable.training.targets import Fitted, TargetSettings, calibrated, fit, quality
+from deniable.training.targets import Fitted, TargetSettings, calibrate_settings, fit, quality
 
 __all__ = [
     "MODELS",
@@ -56,12 +55,11 @@ __all__ = [
     "Observation",
     "TargetSettings",
     "TrainingSettings",
-    "calibrated",
+    "calibrate_settings",
     "fit",
     "quality",
     "reference_network",
     "reference_settings",
     "run_block",
-    "run_blocks",
     "train",
 ]

@@ -5,11 +5,12 @@ Every diagnostic has one p-value, corrected for the layers, steps or records it 
 `false_alarms` (Lemma E9). When several fail, those that may follow from another's cause are left out of the findings.
 
 A failed diagnostic says that the training is another one, not that it is less private. That is decided by what it does
-in place of the claim (explanations), by twin trainings that show one record's share without noise (sums), and by the
-noise's scale relative to that share.
+in place of the claim (explanations), by twin trainings that show one record's share without noise (unknown_sums), and
+by the noise's scale relative to that share.
 
-Rooms: laws (p-values) | evidence (all trials) | noise, shape, dependence, sampling, gradient, ends (the diagnostics) |
-explanations (which other gradient fits) | sums (what an unknown gradient does to privacy) | bare (the noise under it).
+p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
+diagnostics) | candidates, explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown
+gradient does to privacy) | single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.examination.diagnostics import dependence, ends, gradient, noise, sampling, shape
-from deniable.examination.diagnostics.bare import CERTAIN, bare_noise
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
+from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
-from deniable.examination.diagnostics.sums import odd_multiples, provoked, unknown_sum
-from deniable.examination.residuals import Examined
+from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, unknown_sum
+from deniable.examination.residuals import TrialStatistics
 
-__all__ = ["NUMBER", "Diagnosis", "Evidence", "Examined", "Report", "diagnose"]
+__all__ = ["NUMBER", "Diagnosis", "Evidence", "Report", "TrialStatistics", "diagnose"]
 
 NUMBER = 12
 """Diagnostics that share the rate of false alarms; the structural ones (steps, public values) never give one."""
@@ -63,11 +64,11 @@ class Report:
 
 def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     """Run every diagnostic on the trials and name the causes; `false_alarms` are those of all looks together."""
-    angles, ratio = dependence.Angles.of(evidence), noise.noise_ratio(evidence)
+    angles, ratio = dependence.Angles.of(evidence), noise_spread.noise_ratio(evidence)
     tests = (
-        ends.public(evidence),
-        ends.steps(evidence),
-        ends.norms(evidence),
+        around_the_steps.public(evidence),
+        around_the_steps.steps(evidence),
+        around_the_steps.norms(evidence),
         sampling.batch_sizes(evidence),
         sampling.batches(evidence),
         dependence.steps(angles),
@@ -76,28 +77,30 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         gradient.mean(evidence),
         gradient.memory(evidence),
         gradient.share(evidence),
-        provoked(evidence),
-        noise.noise_scale(evidence),
+        provoked_shares(evidence),
+        noise_spread.noise_scale(evidence),
         shape.normality(evidence),
         dependence.layers(evidence, angles),
         gradient.updates(evidence),
         gradient.post_processing(evidence),
-        ends.final(evidence),
-        ends.undrawn(evidence),
+        around_the_steps.final(evidence),
+        around_the_steps.undrawn_records(evidence),
     )
     failed = [test for test in tests if test.p_value < evidence.level]
     causes = [
-        dependence.correlated(cause, evidence) if cause.sentence == dependence.DEPENDS else cause
+        dependence.correlated_noise(cause, evidence) if cause.sentence == dependence.DEPENDS else cause
         for cause in _causes(failed, evidence, angles, ratio)
     ]
     causes = sorted(causes, key=lambda one: one.weakens is not True)
-    return Report(tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(ends.unseen(evidence)))
+    return Report(
+        tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(around_the_steps.not_shown(evidence))
+    )
 
 
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
     """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
-    if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed(evidence)) is not None:
+    if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
         return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
@@ -125,12 +128,12 @@ def _again(evidence: Evidence, angles: dependence.Angles, ratio: float, found: E
     """Between what noise is used again; where another gradient is summed, as it is without that gradient."""
     twins = evidence.twins
     if evidence.gradient_fits:
-        return angles.repeated(ratio, gradient.noise_mean(evidence))
+        return angles.repeated_between(ratio, gradient.noise_mean(evidence))
     if found is not None and found.parts is None:
         return []
     if found is not None and found.parts is not None and twins is not None and twins.exact is not None:
-        return dependence.repeated(twins.noise(found.parts))
-    return angles.repeated(ratio, gradient.noise_mean(evidence))
+        return dependence.repeated_noise(twins.noise(found.parts))
+    return angles.repeated_between(ratio, gradient.noise_mean(evidence))
 
 
 def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> list[Diagnosis]:
@@ -143,7 +146,11 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
         follows = set(NOISE) - {depends.name}
     elif "independent layers" in names and off < 0.1:
         follows = set(NOISE) - {"independent layers"}
-    elif {"normality", "noise scale"} <= names and noise.is_even(evidence) and not noise.equally_long(evidence):
+    elif (
+        {"normality", "noise scale"} <= names
+        and noise_spread.is_even(evidence)
+        and not noise_spread.equally_long(evidence)
+    ):
         # noise of another shape has another spread of its squares, and often another variance
         follows = set(NOISE) - {"normality", *(("noise scale",) if off > 0.2 else ())}
         failed = sorted(failed, key=lambda test: test.name == "noise scale")
@@ -157,7 +164,7 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
 def _first_cause(failed: list[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
     """The diagnostics of the noise alone that are left once one of them is the cause."""
     alone = evidence.single
-    return [] if alone is None else _noise_causes(failed, alone, noise.noise_ratio(alone))
+    return [] if alone is None else _noise_causes(failed, alone, noise_spread.noise_ratio(alone))
 
 
 def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explanation | None) -> list[Diagnosis]:
@@ -169,9 +176,13 @@ def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explana
         noises = [by_name[name] for name in NOISE if name in by_name]
         return [one for one in unknown_sum(evidence, kept, noises) if one.weakens is not False] + rest
     if found is None and evidence.gradient_fits:
-        noises = _noise_causes([test for test in failed if test.name in NOISE], evidence, noise.noise_ratio(evidence))
+        noises = _noise_causes(
+            [test for test in failed if test.name in NOISE], evidence, noise_spread.noise_ratio(evidence)
+        )
         if "the noise has a mean" in kept.sentence:  # which looks like noise that is common to all weights
-            noises = [one for one in noises if one.name == "noise scale" and noise.noise_ratio(evidence) < ENOUGH]
+            noises = [
+                one for one in noises if one.name == "noise scale" and noise_spread.noise_ratio(evidence) < ENOUGH
+            ]
         return [*noises, replace(kept, weakens=False), *rest]
     if found is None:
         return [*unknown_sum(evidence, kept, [by_name[name] for name in NOISE if name in by_name]), *rest]
@@ -194,7 +205,10 @@ def _with_noise(found: Explanation) -> str:
 
 
 def _too_little(evidence: Evidence, failed: Diagnosis | None, ratio: float) -> Diagnosis:
-    test = noise.noise_scale(evidence) if failed is None else failed
+    test = noise_spread.noise_scale(evidence) if failed is None else failed
     return replace(
-        test, p_value=min(test.p_value, evidence.level / 2), sentence=noise.scale_cause(evidence, ratio), weakens=True
+        test,
+        p_value=min(test.p_value, evidence.level / 2),
+        sentence=noise_spread.scale_cause(evidence, ratio),
+        weakens=True,
     )

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.laws import any_of, chi_square, cosine, normal, student
+from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal, student
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["DEPENDS", "Angles", "correlated", "layers", "repeated", "steps", "trainings"]
+__all__ = ["DEPENDS", "Angles", "correlated_noise", "layers", "repeated_noise", "steps", "trainings"]
 
 Array = NDArray[np.float64]
 ROWS = 3000
@@ -70,7 +70,7 @@ class Angles:
         foretold = together & next_one, level & (trial[None, :] - trial[:, None] == 1)
         return cls(int(sketch.shape[2]), *groups, *(_finite_mean(new[pairs]) for pairs in foretold))
 
-    def repeated(self, ratio: float, mean: float) -> list[str]:
+    def repeated_between(self, ratio: float, mean: float) -> list[str]:
         """Between what noise is used again, given its scale; a common mean is no noise and leaves fresh noise."""
         if mean**2 > 0.5 * ratio**2 * max(_mean(self.within), _mean(self.same_step)) > 0.5 * REPEATED * ratio**2:
             return []
@@ -84,7 +84,7 @@ class Angles:
         return [name for name, again in found.items() if again]
 
     @property
-    def filled(self) -> float:
+    def p_of_directions(self) -> float:
         """p-value of the noise going in all directions alike: squared cosines have mean 1 / dimension.
 
         Their sum over N vectors is a degenerate U-statistic: chi-square with one degree of freedom a direction of
@@ -107,7 +107,7 @@ class Angles:
         return any_of(tests) if tests else 1.0
 
 
-def repeated(noise: list[Tensor]) -> list[str]:
+def repeated_noise(noise: list[Tensor]) -> list[str]:
     """Between what noise is used again; (steps, weights) of trainings with different seeds."""
     unit = [each / each.norm(dim=1, keepdim=True).clamp(min=1e-300) for each in noise]
     alive = [each[n.norm(dim=1) > ALIVE * n.shape[1] ** 0.5] for each, n in zip(unit, noise, strict=True)]
@@ -132,7 +132,7 @@ def _largest(group: Array) -> float:
     return float(np.abs(group).max(initial=0))
 
 
-def _described(group: Array, dimension: int) -> tuple[str, str]:
+def _describe(group: Array, dimension: int) -> tuple[str, str]:
     return (
         f"mean cosine {_mean(group):.3g}, largest {_largest(group):.3g}",
         f"mean cosine 0, spread {dimension**-0.5:.2g}",
@@ -145,7 +145,7 @@ def steps(angles: Angles) -> Diagnosis:
     return Diagnosis(
         "independent steps",
         p_value,
-        *_described(angles.within, angles.dimension),
+        *_describe(angles.within, angles.dimension),
         _step_sentence(angles),
         checked=len(angles.within) > 0,
     )
@@ -165,7 +165,7 @@ def _step_sentence(angles: Angles) -> str:
     return DEPENDS
 
 
-def correlated(test: Diagnosis, evidence: Evidence) -> Diagnosis:
+def correlated_noise(test: Diagnosis, evidence: Evidence) -> Diagnosis:
     """Noise that depends on earlier steps' (a matrix mechanism, DP-FTRL), weighed by its covariance S between steps.
 
     As private as claimed if S - I is positive: it is then the claimed noise and more. Less private if the trace of
@@ -194,7 +194,7 @@ def trainings(angles: Angles) -> Diagnosis:
     return Diagnosis(
         "independent trainings",
         angles.p_value(angles.same_step, angles.across),
-        *_described(angles.same_step, angles.dimension),
+        *_describe(angles.same_step, angles.dimension),
         _training_sentence(angles),
         checked=len(angles.same_step) > 0,
     )
@@ -217,7 +217,7 @@ def _training_sentence(angles: Angles) -> str:
 
 def layers(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different layers, and of different weights of a layer, is independent."""
-    found = _between(evidence) | _within(evidence) | {FILLED: angles.filled}
+    found = _between(evidence) | _within(evidence) | {FILLED: angles.p_of_directions}
     worst = min(found.items(), key=lambda item: item[1])
     return Diagnosis(
         "independent layers",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.explanations import ACCUMULATED
-from deniable.examination.diagnostics.laws import any_of, student
+from deniable.examination.diagnostics.candidates import ACCUMULATED
+from deniable.examination.diagnostics.p_values import any_of, student
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.residuals import DIRECTIONS
-from deniable.examination.updates import Rule
+from deniable.examination.update_rules import Rule
 
 __all__ = [
     "SHARE",
     "clipping",
-    "compressed",
+    "compressed_gradient",
     "mean",
     "memory",
     "noise_mean",
@@ -121,7 +121,7 @@ def mean(evidence: Evidence) -> Diagnosis:
     )
 
 
-def compressed(evidence: Evidence) -> Diagnosis | None:
+def compressed_gradient(evidence: Evidence) -> Diagnosis | None:
     """A yielded gradient with many zeros or equal numbers was compressed after its noise, or has none there."""
     share = float(np.median(evidence.trials.coarse))
     if share < 0.05:
@@ -129,7 +129,7 @@ def compressed(evidence: Evidence) -> Diagnosis | None:
     text = (
         f"the yielded gradient is zero, or one of few numbers, on {100 * share:.0f} % of the weights: if it was "
         "compressed after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is "
-        "compressed"
+        "compressed_gradient"
     )
     return Diagnosis("mean zero", 0.0, f"{100 * share:.0f} % alike", "all different", text, weakens=None)
 

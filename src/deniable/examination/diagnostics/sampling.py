@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.laws import any_of, binomial, normal
+from deniable.examination.diagnostics.p_values import any_of, binomial, normal
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["batch_sizes", "batches", "dependent", "few_odd"]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from deniable.examination.diagnostics.evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.laws import any_of, chi_square
-from deniable.examination.diagnostics.noise import MISSING, bare_share, noise_ratio, noise_scale
+from deniable.examination.diagnostics.noise_spread import MISSING, bare_share, noise_ratio, noise_scale
+from deniable.examination.diagnostics.p_values import any_of, chi_square
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["normality"]
 

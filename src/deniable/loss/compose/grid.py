@@ -100,7 +100,9 @@ class Grid(ComposedPair):
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
             return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
-        return self._between(*self._law(NULL_TAIL, t).tail(t, 0.0))
+        law = self._law(NULL_TAIL, t)
+        least, most = law.tail(t, 0.0)
+        return self._between(least, most + law.lost * exp(-max(t, 0.0)))  # Q is at most e^-t P where L > t
 
     @staticmethod
     def _between(least: float, most: float) -> Upper:

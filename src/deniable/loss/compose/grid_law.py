@@ -58,6 +58,12 @@ class GridLaw:
     """Absolute, of each pmf entry."""
     wrapped: float
     """Tilted mass that may have been folded into the window, or lost in the steps' round-off."""
+    cut_below: bool
+    """Whether there are losses below the window."""
+
+    def _misses(self, k: float, shift: float) -> bool:
+        """Whether some losses above k lie below the window: the tilt may hide any mass there (Lemma G5)."""
+        return self.cut_below and self.c > shift and k < float(self.losses[0])
 
     @cached_property
     def _middle(self) -> float:
@@ -99,7 +105,8 @@ class GridLaw:
         error = self._error(first, origin, 1.0) + growth * self._error(first, origin, 0.0)
         slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
         height = _bounded_exp(self.height - (self.c - 1) * origin)
-        return max(height * (true - q - slip), 0.0), height * (max(p - q, 0.0) + slip)
+        most = inf if self._misses(k, 1.0) else height * (max(p - q, 0.0) + slip)
+        return max(height * (true - q - slip), 0.0), most
 
     def tail(self, t: float, shift: float) -> tuple[float, float]:
         """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
@@ -107,7 +114,8 @@ class GridLaw:
         move = self._reach(eta) + 4 * EPS * abs(t)  # an atom that round-off cannot tell from t counts for the upper end
         low, high = self._mass(t + move, shift, "true" if shift else "pmf"), self._mass(t - move, shift, "pmf")
         eta = eta if self.moved > 0 else 0.0
-        return max(low[0] - low[1] - eta, 0.0), high[0] + high[1] + eta
+        most = inf if self._misses(t - move, shift) else high[0] + high[1] + eta
+        return max(low[0] - low[1] - eta, 0.0), most
 
     def _mass(self, t: float, shift: float, name: str) -> tuple[float, float]:
         """Mass above t under P or Q and its error; what truly arrives under P, or what dominates it."""

@@ -55,6 +55,7 @@ class GridComposition:
             drift,
             roundoff,
             wrapped,
+            self._ends[0] < self.first,
         )
 
     def _convolved(self, logs: list[Floats]) -> tuple[Floats, float]:
@@ -70,11 +71,17 @@ class GridComposition:
             height += count * (top + log(total))
         return np.roll(irfft(transform, self.size), -(self.first % self.size)).clip(min=0.0), height
 
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The least and the largest loss of all steps together, in cells."""
+        ends = [(cells.first, cells.first + cells.log_masses.size - 1) for cells in self.cells]
+        counts = [count for _, count in self.composition.parts]
+        low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
+        return low, high
+
     def _folded(self, height: float) -> float:
         """Chernoff's bound on the share of the tilted mass outside of the window."""
-        counts = [count for _, count in self.composition.parts]
-        ends = [(cells.first, cells.first + cells.log_masses.size - 1) for cells in self.cells]
-        low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
+        low, high = self._ends
         folded = 0.0
         if low < self.first:
             folded += self._beyond(height, self.first * self.spacing)

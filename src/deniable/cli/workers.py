@@ -1,0 +1,105 @@
+"""`deniable worker`, `submit`, `merge` and `status`: a campaign that many machines play in one directory."""
+
+# ruff: noqa: PLC0415 (imports inside the commands, so that help is quick)
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli.options import Text, option, read
+from deniable.cli.running import print_parts, refusals
+from deniable.formatting import count_of
+
+__all__ = ["merge", "status", "submit", "worker"]
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The directory of a campaign, as in --out.")]
+Directories = Annotated[list[str], typer.Argument(metavar="DIR...", help="Directories of one campaign.")]
+PANEL = "The workers"
+
+
+def worker(
+    directory: Directory,
+    lease: Annotated[
+        Text, option("lease", "S", "A block is taken over that showed no life for S seconds. Default 60.", PANEL)
+    ] = None,
+) -> None:
+    """Play blocks of the campaign that was planned in DIR, beside any other workers, until all are there."""
+    with refusals("worker"):
+        from deniable.cli.planning import plan_again
+        from deniable.engines.claims import LEASE_SECONDS
+        from deniable.engines.planned import Planned
+        from deniable.engines.worker import work_in
+
+        place = Path(directory).resolve()
+        seconds = read({"lease": lease}).get("lease", LEASE_SECONDS)
+        planned = Planned.read(place)
+        if Path(planned.directory).is_dir():
+            os.chdir(planned.directory)
+        campaign, certain = plan_again(planned)
+        played = work_in(place, campaign, lease_seconds=seconds, certain=certain)
+    print(f"{count_of(played, 'block')} played in {directory}", file=sys.stderr)
+
+
+def submit(
+    directory: Directory,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", metavar=" ", help="For Slurm: an array of workers.", rich_help_panel=PANEL)
+    ] = False,
+    workers: Annotated[Text, option("workers", "N", "Workers. Default: one a block, at most 100.", PANEL)] = None,
+    memory: Annotated[Text, option("memory", "GB", "Gigabytes for each. Default 4.", PANEL)] = None,
+    hours: Annotated[Text, option("hours", "H", "Hours for each. Default 4.", PANEL)] = None,
+) -> None:
+    """Write the script that starts workers for the campaign that was planned in DIR."""
+    with refusals("submit"):
+        from deniable.engines.planned import Planned
+        from deniable.engines.slurm import write_script
+
+        if not slurm:
+            raise ValueError("name the system that starts the workers: --slurm")
+        asked = read({"workers": workers, "memory": memory, "hours": hours})
+        number = asked.get("workers", min(100, Planned.read(directory).blocks))
+        megabytes, minutes = round(1000 * asked.get("memory", 4)), max(1, round(60 * asked.get("hours", 4)))
+        path = write_script(directory, number, megabytes, minutes)
+    typer.echo(f"sbatch {path}")
+
+
+def merge(directories: Directories) -> None:
+    """Join the blocks of several directories of one campaign, and of their workers, in the first of them."""
+    with refusals("merge"):
+        from deniable.engines.merge import merge_stores
+        from deniable.engines.planned import PLAN, Planned
+
+        places = [Path(one) for one in directories]
+        merged = merge_stores(places)
+        finish = Planned.read(places[0]).finish if (places[0] / PLAN).is_file() else None
+    of = f" of {merged.blocks}" if merged.blocks is not None else ""
+    twice = f"; {count_of(merged.twice, 'block')} came more than once and count once" if merged.twice else ""
+    typer.echo(f"{merged.finished}{of} blocks are in {directories[0]}{twice}")
+    if finish is not None:
+        typer.echo(finish)
+
+
+def status(
+    directory: Directory,
+    json: Annotated[
+        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
+    ] = False,
+) -> None:
+    """How far the campaign in DIR has come, who plays it, and what it shows so far."""
+    with refusals("status"):
+        from deniable.campaigns.look import look
+
+        found = look(directory)
+    if json:
+        typer.echo(found.to_json())
+    else:
+        from rich.text import Text as Words
+
+        from deniable.report.under_way import sentences
+
+        print_parts(Words(sentence) for sentence in sentences(found))

@@ -1,0 +1,160 @@
+"""A user's own data: an .npz file, a table (.csv, .csv.gz, .parquet) with a label column, or a Python function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.data.dataset import Dataset, Kind
+from deniable.data.files import read_npz
+from deniable.data.table_reader import first_row, read_columns, rows
+
+__all__ = ["from_arrays", "from_function", "from_npz", "from_table", "import_function", "run_own"]
+
+T = TypeVar("T")
+
+
+def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any]) -> Dataset:
+    """A data set of plain arrays: whole-number labels from 0 on, kept as they are; 8-bit images are divided by 255."""
+    features, labels = np.asarray(features), np.asarray(labels)
+    if features.dtype.kind not in "biuf" or features.ndim not in (2, 3, 4) or features.size == 0:
+        raise ValueError(
+            f"the features of {name} must be numbers of shape (records, features), (records, height, width) or "
+            f"(records, channels, height, width), got {features.dtype} of shape {features.shape}"
+        )
+    if features.dtype == np.uint8 and features.ndim > 2:
+        features = features / np.float32(255)
+    with np.errstate(over="ignore"):
+        values = features.astype(np.float32)
+    if not np.isfinite(values).all():
+        record = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(
+            f"the features of {name} must be finite 32-bit numbers; record {record} is not: drop or fill it"
+        )
+    classes = _whole_labels(name, labels, len(values))
+    return Dataset(name, values, classes, int(classes.max()) + 1, _kind(values))
+
+
+def _whole_labels(name: str, labels: NDArray[Any], records: int) -> NDArray[np.int64]:
+    if labels.shape != (records,):
+        raise ValueError(f"the labels of {name} must be one a record, {records} in all, got shape {labels.shape}")
+    if labels.dtype.kind not in "biuf" or not np.all(np.isfinite(labels) & (labels >= 0) & (labels == labels // 1)):
+        raise ValueError(f"the labels of {name} must be whole numbers >= 0 (0, 1, ...): number the classes first")
+    return labels.astype(np.int64)
+
+
+def _kind(values: NDArray[np.float32]) -> Kind:
+    if values.ndim > 2:
+        return "image"
+    return "binary" if np.all((values == 0) | (values == 1)) else "table"
+
+
+def from_npz(path: Path) -> Dataset:
+    """Arrays `X` and `y`, or `features` and `labels`; pickled objects are refused."""
+    arrays = read_npz(path)
+    for features, labels in (("X", "y"), ("features", "labels")):
+        if features in arrays and labels in arrays:
+            return from_arrays(path.stem, arrays[features], arrays[labels])
+    raise ValueError(
+        f"{path} must hold arrays X and y (or features and labels), it holds {', '.join(arrays) or 'none'}"
+    )
+
+
+def from_function(function: Callable[[], Any], name: str) -> Dataset:
+    """What the function returns: a pair (features, labels)."""
+    result = run_own(name, function)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ValueError(f"{name} must return a pair (features, labels), got {type(result).__name__}")
+    return from_arrays(name, *result)
+
+
+def run_own(name: str, code: Callable[[], T]) -> T:
+    """What the user's own code gives; whatever it raises, and be it a wrong name, becomes one sentence."""
+    try:
+        return code()
+    except (ModuleNotFoundError, MemoryError):
+        raise
+    except Exception as error:  # not our code, so any error is input
+        raise ValueError(f"{name} raised {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def import_function(reference: str) -> Callable[..., Any]:
+    """The function named `module:function`; modules of the current folder are found too."""
+    module, _, attribute = reference.partition(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        function = getattr(run_own(reference, lambda: import_module(module)), attribute, None)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{reference}: there is no module {error.name!r} in {here} or the installed packages"
+        ) from error
+    finally:
+        sys.path.remove(here)
+    if not callable(function):
+        raise ValueError(f"{reference}: module {module!r} has no function {attribute!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def from_table(path: Path, label: str | None = None) -> Dataset:
+    """Numbers from comma-separated text, gzipped or not and with or without a header line, or from a Parquet file.
+
+    The label column is the one named `label`; when no name is given, the one called "label", else the last.
+    """
+    first = first_row(path)
+    if len(first) < 2:
+        raise ValueError(
+            f"{path} must have at least one feature column and a label column, its first line is {str(first)[:200]}"
+        )
+    header = None if all(map(_is_number, first)) and path.suffix != ".parquet" else [name.strip() for name in first]
+    column = _label_column(path, header, len(first), label)
+    table = _numbers(path, first, skip=header is not None)
+    if not len(table):
+        raise ValueError(f"{path} has a header line but no records")
+    return from_arrays(_stem(path), np.delete(table, column, axis=1), table[:, column])
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0]
+
+
+def _label_column(path: Path, header: Sequence[str] | None, columns: int, label: str | None) -> int:
+    if label is not None and (header is None or label not in header):
+        found = f"its columns are {', '.join(header)}" if header else "it has no header line"
+        raise ValueError(f"{path} has no column {label!r}: {found}")
+    wanted = "label" if label is None else label
+    return header.index(wanted) if header and wanted in header else columns - 1
+
+
+def _numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64]:
+    """All cells below the header line, of which each is a finite number; else the first that is not is named."""
+    columns = read_columns(path, len(first), dict.fromkeys(range(len(first)), "number"), skip=skip)
+    table = None if columns is None else np.column_stack([column.to_numpy() for column in columns])
+    if table is not None and np.isfinite(table).all():
+        return table
+    checked = [_check_row(path, line, row, first) for line, row in rows(path, skip=skip) if row]
+    return np.array(checked, dtype=np.float64).reshape(-1, len(first))
+
+
+def _check_row(path: Path, line: str, row: list[str], first: list[str]) -> list[float]:
+    """A row's numbers; a cell that is not a finite number is refused with line, column and content."""
+    if len(row) != len(first):
+        raise ValueError(f"{path} {line} has {len(row)} cells, the first line has {len(first)} cells")
+    for name, cell in zip(first, row, strict=True):
+        if not _is_number(cell):
+            what = f"is {cell[:40]!r}, not a number" if cell.strip() else "is missing"
+            raise ValueError(f"{path} {line}: column {name[:40]!r} {what}; number the words, fill the gaps")
+    return [float(cell) for cell in row]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False

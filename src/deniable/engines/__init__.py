@@ -1,0 +1,15 @@
+"""Where the blocks of a campaign are played: on processes of this machine, unless told otherwise.
+
+A block's result depends on the campaign's settings and the block's number alone, so that every engine gives the same
+bytes. protocol, choice (what an engine is; which one is asked for) | local, processes (a pool on this machine) |
+cluster (Ray) | campaign (plays what a store lacks, and ends when the answer is certain) | planned, claims, worker,
+slurm, merge (workers on a shared disk) | players, status (who plays, and how far it is).
+"""
+
+from deniable.engines.campaign import Campaign, play_missing
+from deniable.engines.choice import choose_engine
+from deniable.engines.cluster import Ray
+from deniable.engines.local import Local
+from deniable.engines.protocol import Engine, EngineError
+
+__all__ = ["Campaign", "Engine", "EngineError", "Local", "Ray", "choose_engine", "play_missing"]

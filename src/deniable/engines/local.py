@@ -1,0 +1,102 @@
+"""Blocks over worker processes of this machine: one process of one thread a core, which beats threads on busy cores."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import parent_process
+from threading import Thread
+from typing import Any, TypeVar
+
+from deniable.checks import whole
+from deniable.engines.processes import Workers
+from deniable.engines.protocol import EngineError, Finished, Work, pack
+
+__all__ = ["Local"]
+
+T = TypeVar("T")
+_BLOCKS_A_WORKER = 2
+"""Under way: one at work and one that waits."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """A pool of spawned processes; one works right here. No more are started than there are blocks.
+
+    A script that uses more than one needs ``if __name__ == "__main__":``, and the work must be importable.
+    """
+
+    processes: int | None = None
+    """Workers. Default: one a core."""
+
+    def __post_init__(self) -> None:
+        if self.processes is not None:
+            whole("processes", self.processes)
+
+    def nodes(self) -> dict[str, float]:
+        """This machine."""
+        return {platform.node(): float(self.processes or os.cpu_count() or 1)}
+
+    def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
+        """(number, ``work(number)``) as they finish; every worker is handed `work` once."""
+        rest, most = iter(blocks), self.processes or os.cpu_count() or 1
+        first = list(islice(rest, most))
+        if len(first) > 1:
+            yield from _spawned(work, first, rest)
+            return
+        for number in (*first, *rest):
+            yield number, work(number)
+
+
+def _spawned(work: Work[T], first: list[int], rest: Iterator[int]) -> Finished[T]:
+    context, most = Workers(), _BLOCKS_A_WORKER * len(first)
+    pool = ProcessPoolExecutor(len(first), context, initializer=_prepare, initargs=(pack(work),))
+    try:
+        running = {pool.submit(_play, number): number for number in (*first, *islice(rest, most - len(first)))}
+        while running:
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield running.pop(future), _result(future)
+            running |= {pool.submit(_play, number): number for number in islice(rest, most - len(running))}
+    except BaseException:  # an error, Ctrl-C, or a consumer that stops early: nobody waits for the work under way
+        context.end()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(future: Future[T]) -> T:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise EngineError(
+            "a worker process died, most likely for lack of memory: take fewer processes, fewer records or a smaller "
+            "model"
+        ) from error
+
+
+_work: Callable[[int], Any]
+
+
+def _prepare(packed: bytes) -> None:
+    global _work  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
+    Thread(target=_end_with_parent, daemon=True).start()
+    _work = pickle.loads(packed)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _play(number: int) -> Any:
+    return _work(number)

@@ -1,0 +1,216 @@
+"""What lies around the steps: public values, the number of steps, the initial and the final weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deniable.examination.diagnostics.p_values import binomial
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.final_weights import Ending
+from deniable.examination.recipe import Adaptive
+
+__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "not_shown", "public", "steps", "undrawn_records"]
+
+PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
+NEVER = 1e-4
+"""A coincidence of smaller probability is none."""
+ROUNDED = 1e-6
+"""Losses that differ by less are the same."""
+APART = 0.05
+"""Shares of moves in the final weights that differ by more are other ones."""
+
+
+def public(evidence: Evidence) -> Diagnosis:
+    """Twin trainings have the same initial weights, divisors, rates, clipping norms and batches."""
+    expected = "the same for neighbouring records and the same seed"
+    if evidence.twins is None:
+        return Diagnosis(PUBLIC, 1.0, "no twins were trained", expected, checked=False)
+    found = next(evidence.twins.leaks(), None)
+    return found or Diagnosis(PUBLIC, 1.0, "the same", expected, checked=evidence.twins.repeatable)
+
+
+def undrawn_records(evidence: Evidence) -> Diagnosis:
+    """Records that no batch has drawn change nothing: no step, no public value, not the final weights."""
+    expected = "nothing changes with records that no batch has drawn"
+    twins = evidence.twins
+    if twins is None or not twins.repeatable or evidence.claim.rate == 1:
+        return Diagnosis(UNDRAWN, 1.0, "no such records", expected, checked=False)
+    found = twins.undrawn_difference()
+    observed = found.split(":", maxsplit=1)[0] if found else "nothing changes"
+    return Diagnosis(UNDRAWN, float(not found), observed, expected, found)
+
+
+def steps(evidence: Evidence) -> Diagnosis:
+    """As many as claimed, in every training."""
+    taken, claimed = evidence.taken, evidence.claim.steps
+    expected = f"{claimed} steps"
+    if len(set(taken.tolist())) > 1:
+        text, weakens = _why_steps_vary(evidence)
+        return Diagnosis(STEPS, 0.0, f"{taken.min()} to {taken.max()} steps", expected, text, weakens=weakens)
+    if why := next(filter(None, map(_stops_alone, evidence.others[1:])), ""):
+        return Diagnosis(STEPS, 0.0, "another number on few records", expected, why)
+    number = int(taken[0])
+    text = f"the training takes {number} steps, {claimed} are claimed: "
+    text += "every further step costs privacy" if number > claimed else "that is safe, but not what is claimed"
+    return Diagnosis(STEPS, float(number == claimed), f"{number} steps", expected, text, weakens=number > claimed)
+
+
+def _why_steps_vary(evidence: Evidence) -> tuple[str, bool | None]:
+    taken, on_d = evidence.taken, evidence.trials.trained_on_d
+    between = f"the number of steps varies ({taken.min()} to {taken.max()})"
+    if len(set(taken[on_d].tolist())) == 1 == len(set(taken[~on_d].tolist())):
+        return f"{between} with the number of records, which it tells: fix it before the records are seen", True
+    if _skips_empty(evidence):
+        return (
+            f"{between}: steps with an empty batch are left out, so their number tells of the records, and no noise is "
+            "added where nobody was drawn: take every step, with noise alone if the batch is empty"
+        ), True
+    if _stops_on_loss(evidence):
+        return (
+            f"{between}: training stops when the loss on its own records is low enough, which no noise hides: take a "
+            "fixed number of steps, or decide on public data"
+        ), True
+    if int(taken.max()) > evidence.claim.steps:
+        return f"{between}, and {evidence.claim.steps} are claimed: every further step costs privacy", True
+    return (
+        f"{between} and nothing that was shown tells why; if anything but public data and the noisy weights decides, "
+        "it is a leak: take a fixed number of steps, or show the final weights"
+    ), None
+
+
+def _stops_alone(single: Evidence) -> str:
+    """Why trainings on few records take fewer steps than others on as many, if it is a leak; else ""."""
+    if len(set(single.taken.tolist())) == 1 or not (_skips_empty(single) or _stops_on_loss(single)):
+        return ""
+    return _why_steps_vary(single)[0]
+
+
+def _skips_empty(evidence: Evidence) -> bool:
+    """No batch is ever empty, and as many steps are missing as empty ones are expected."""
+    rate, sizes = evidence.claim.rate, evidence.trials.batch.sum(2)
+    if rate == 1 or (sizes == 0).any():
+        return False
+    chance = float(((1 - rate) ** evidence.members.sum(1)).mean())
+    missing = int((evidence.claim.steps - evidence.taken).sum())
+    return missing > 0 and float(binomial(missing, len(evidence.taken) * evidence.claim.steps, chance)) > NEVER
+
+
+def _stops_on_loss(evidence: Evidence) -> bool:
+    """Whether one threshold parts the losses that ended a training early from those after which it went on."""
+    trials, taken = evidence.trials, evidence.taken
+    early = (taken < taken.max()) & np.isfinite(trials.last_loss)
+    if not early.any():
+        return False
+    going = np.concatenate([trials.losses[:, 1:].ravel(), evidence.later_losses])
+    return bool(trials.last_loss[early].max() < going.min()) if len(going) else False
+
+
+def norms(evidence: Evidence) -> Diagnosis:
+    """The clipping norm, where it is yielded, is the claimed one, or follows a noisy count as claimed."""
+    clips, claimed = evidence.trials.clip, evidence.claim.clip
+    adaptive = isinstance(evidence.claim.recipe.clipping, Adaptive)
+    if adaptive or bool(np.allclose(clips, claimed, rtol=1e-6)):
+        return Diagnosis("clipping norm", 1.0, "as claimed", f"{claimed:g}")
+    between = f"{clips.min():.3g} to {clips.max():.3g}"
+    text, weakens = (
+        f"the clipping norm is another than claimed ({between}, not {claimed:g}), and the noise with it: ",
+        None,
+    )
+    if not (clips != clips[:1]).any():
+        text, weakens = f"{text}claim it, if it was fixed before", False
+    elif evidence.twins is not None and evidence.twins.counts_with_noise:
+        text, weakens = f"{text}it follows a noisy count; claim it, recipe=Recipe(Adaptive(count_noise))", False
+    elif _follows_clean_count(evidence):
+        text, weakens = f"{text}it follows how many gradients are clipped, without noise: add noise to the count", True
+    else:
+        text += "if it follows a noisy count, claim it, recipe=Recipe(Adaptive(count_noise)); if not, it is a leak"
+    return Diagnosis("clipping norm", 0.0, between, f"{claimed:g}", text, weakens=weakens)
+
+
+def _follows_clean_count(evidence: Evidence) -> bool:
+    """Whether each change of the norm is a linear function of the clipped share of the batch, or of the norm before."""
+    clips, share = evidence.trials.clip, evidence.trials.clipped[:, :-1].ravel()
+    change = np.log(clips[:, 1:] / clips[:, :-1]).ravel()
+    if len(change) < 8 or change.std() == 0 or share.std() == 0:
+        return False
+    fit = np.polynomial.polynomial.polyfit(share, change, 1)
+    return bool(np.std(change - fit[0] - fit[1] * share) < 1e-3 * change.std())
+
+
+def final(evidence: Evidence) -> Diagnosis:
+    """The final weights are those after the last step, or made of what was yielded, alike in every training."""
+    kinds, expected = evidence.trials.ending[:, 0], "the weights after the last step, or made of yielded ones"
+    if (kinds == Ending.UNSEEN).all():
+        return Diagnosis(FINAL, 1.0, "not shown", expected, checked=False)
+    if (kinds == Ending.CLEAN).mean() > 0.5:
+        text = (
+            "the final weights hold a gradient of the records without noise (a last or further step was applied "
+            "clean): release the weights that the noisy steps lead to"
+        )
+        return Diagnosis(FINAL, 0.0, "a clean gradient is in them", expected, text)
+    for what, best in (("lowest loss", _best_by_loss), ("most right labels", _best_by_labels)):
+        if any(best(one) for one in evidence.others):
+            text = (
+                f"the final weights are those of the step with the {what} on the training's own records, a choice that "
+                "no noise hides: release the last ones, or choose on public data"
+            )
+            return Diagnosis(FINAL, 0.0, "the best of all steps", expected, text)
+    if any(_varies(one) for one in evidence.others):
+        text = (
+            "the final weights are those of one step, or an average of steps, in one training and of others in the "
+            "next, and nothing that was shown tells why: if the records decide, it is a leak; release the last "
+            "weights, or the same average in every training"
+        )
+        return Diagnosis(FINAL, 0.0, "of other steps in other trainings", expected, text, weakens=None)
+    if (kinds == Ending.OTHER).any() or (kinds == Ending.CLEAN).any():
+        text = (
+            "the final weights are not those that the yielded gradients lead to by a rule that is known here, nor an "
+            "average of steps: what else is in them was not seen; show the weights as the last step leaves them"
+        )
+        return Diagnosis(FINAL, 0.0, "made in an unknown way", expected, text, weakens=None)
+    return Diagnosis(FINAL, 1.0, "as expected", expected)
+
+
+def _chosen(evidence: Evidence) -> bool:
+    """Whether the final weights are those of a step, other ones in other trainings."""
+    kinds, step = evidence.trials.ending.T
+    known = bool(np.isin(kinds, (Ending.EARLIER, Ending.LAST)).all()) and bool((evidence.taken == evidence.steps).all())
+    return known and int((kinds == Ending.EARLIER).sum()) >= 3 and len(set(step.tolist())) > 1
+
+
+def _best_by_loss(evidence: Evidence) -> bool:
+    """Whether in every training the final weights are those of lowest loss."""
+    return _chosen(evidence) and bool((evidence.trials.last_loss <= evidence.trials.losses.min(1) + ROUNDED).all())
+
+
+def _best_by_labels(evidence: Evidence) -> bool:
+    """Whether in every training no step labels more records rightly than the final weights, and some label fewer."""
+    right, last = evidence.trials.right, evidence.trials.last_right
+    return _chosen(evidence) and bool((last >= right.max(1)).all()) and int((last > right[:, -1]).sum()) >= 2
+
+
+def _varies(evidence: Evidence) -> bool:
+    """Whether trainings of equally many steps release other steps' weights, or other averages of them."""
+    kinds, step = evidence.trials.ending.T
+    shares = evidence.trials.shares[kinds == Ending.MIXED]
+    known = np.isin(kinds, (Ending.EARLIER, Ending.LAST, Ending.MIXED))
+    several = len(set(zip(kinds[known].tolist(), step[known].tolist(), strict=True))) > 1
+    apart = len(shares) > 1 and bool((np.ptp(shares, axis=0) > APART).any())
+    return (several or apart) and bool((evidence.taken == evidence.steps).all())
+
+
+def not_shown(evidence: Evidence) -> Iterator[str]:
+    """What was not shown, in words."""
+    kinds = evidence.trials.ending[:, 0]
+    if (kinds == Ending.UNSEEN).any():
+        yield "the final weights (yield or return Released(weights))"
+    if evidence.twins is not None and not evidence.twins.repeatable:
+        yield "public values and initial weights (trainings with the same seed do not repeat)"
+    if evidence.alone is not None and evidence.single is None:
+        yield "trainings on a single record (the training does not take so few)"
+    if evidence.gradient_fits and evidence.twins is not None and evidence.twins.on_provoking_records is None:
+        yield "records with other gradients than these (the training does not take them, or the model is too large)"
+    if evidence.claim.recipe.augmentations > 1:
+        yield "the gradients of augmented records (they cannot be recomputed)"

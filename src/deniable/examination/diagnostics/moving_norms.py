@@ -1,0 +1,96 @@
+"""A clipping norm, or a divisor of all gradients, that is taken from the records: twins show one for each of them.
+
+A clipped sum is linear in the norm C between two lengths of gradients: the sum of those shorter than C, plus C times
+the directions of the others. So the two norms that explain the difference of twins are found exactly, one pair of
+pieces at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deniable.examination.twins.twin_run import Run
+from deniable.examination.twins.twins import Twins
+
+__all__ = ["moving_norm"]
+
+Array = NDArray[np.float64]
+LEFT = 1e-3
+"""The share of twins' difference that rounding may leave."""
+APART = 1e-3
+"""Norms that differ by this share are other ones."""
+MOST_RECORDS = 50
+"""In larger batches no norms are looked for."""
+_ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Recipe(Adaptive(...)))"
+
+
+def moving_norm(twins: Twins | None) -> str:
+    """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
+    pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
+    norms = [_two_norms(one, two) for one, two in pairs]
+    if text := _if_moving(norms, "the clipping norm"):
+        return text
+    factors = [_two_factors(one, two) for one, two in pairs]
+    return _if_moving(factors, "one number by which all gradients are shortened (as by their largest norm)")
+
+
+def _if_moving(found: list[tuple[float, float] | None], what: str) -> str:
+    """What depends on the records, if it was found in all twins and is not the same in all of them."""
+    known = [pair for pair in found if pair is not None]
+    if not known or len(known) < len(found) or np.ptp(known) <= APART * np.max(known):
+        return ""
+    first, second = max(known, key=lambda pair: abs(pair[0] - pair[1]))
+    return f"{what} depends on the records ({first:.4g} and {second:.4g} for neighbours) and {_ADVICE}"
+
+
+def _gradients(run: Run) -> Array:
+    """(records of the first batch, weights)"""
+    layers = run.recomputer.every([w[:1] for w in run.seen.weights])
+    every = torch.cat([g[0].flatten(1) for g in layers], 1).double()
+    include = run.recomputer.recompute(run.seen, run.members).include[0]
+    return np.asarray(every[include > 0])
+
+
+def _difference(one: Run, two: Run) -> Array:
+    return np.asarray(one.sums[0] - two.sums[0])
+
+
+def _pieces(gradients: Array) -> tuple[Array, Array, Array]:
+    """Knots of C, and of each piece between two of them the constant part and the factor of C, (pieces, weights)."""
+    lengths = np.linalg.norm(gradients, axis=1)
+    order = np.argsort(lengths)
+    units = gradients[order] / np.maximum(lengths[order], 1e-300)[:, None]
+    nothing = np.zeros((1, gradients.shape[1]))
+    below = np.concatenate([nothing, np.cumsum(gradients[order], 0)])
+    above = np.concatenate([np.cumsum(units[::-1], 0)[::-1], nothing])
+    return np.concatenate([[0.0], lengths[order], [np.inf]]), below, above
+
+
+def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
+    """The norms to which both are clipped, if some are."""
+    mine, other = _gradients(one), _gradients(two)
+    if not 1 < max(len(mine), len(other)) <= MOST_RECORDS:
+        return None
+    target, knots = _difference(one, two), (_pieces(mine), _pieces(other))
+    for i in range(len(mine)):
+        for j in range(len(other)):
+            span = np.stack([knots[0][2][i], -knots[1][2][j]], 1)
+            wanted = target - knots[0][1][i] + knots[1][1][j]
+            norms, *_ = np.linalg.lstsq(span, wanted, rcond=None)
+            inside = all(
+                k[0][p] <= c * (1 + LEFT) and c <= k[0][p + 1] * (1 + LEFT)
+                for k, p, c in zip(knots, (i, j), norms, strict=True)
+            )
+            if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
+                return float(norms[0]), float(norms[1])
+    return None
+
+
+def _two_factors(one: Run, two: Run) -> tuple[float, float] | None:
+    """The factors of both whole sums, if these explain the difference."""
+    span, target = np.stack([_gradients(one).sum(0), -_gradients(two).sum(0)], 1), _difference(one, two)
+    factors, *_ = np.linalg.lstsq(span, target, rcond=None)
+    fits = np.linalg.norm(span @ factors - target) <= LEFT * np.linalg.norm(target)
+    return (float(factors[0]), float(factors[1])) if fits and factors.min() > 0 else None

@@ -1,0 +1,285 @@
+"""The noise's standard deviation: in every layer, step and training, and how its length varies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtr
+
+from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.mechanisms import Adjacency
+
+__all__ = ["bare_share", "equally_long", "is_even", "noise_ratio", "noise_scale", "scale_cause"]
+
+Array = NDArray[np.float64]
+NEAR = 0.025
+"""Two ratios that differ by this share have one cause."""
+MISSING = 0.2
+"""Noise below this share of the claimed standard deviation is missing: what is left is the auditor's own."""
+NONE = 0.02
+"""Noise of less is none."""
+ENOUGH = 0.9
+"""Noise of a single step that is less than this share of the claimed standard deviation is too little."""
+BARE = 1e-3
+"""Noise below this, in claimed standard deviations, is none but for rounding."""
+
+
+def _lengths(evidence: Evidence) -> tuple[Array, Array]:
+    """(trials, steps) squared lengths of the noise without the auditor's own numbers, and their degrees of freedom."""
+    fresh = evidence.trials.fresh
+    squares = np.maximum(0.0, evidence.trials.squares.sum(2) - fresh[..., 0])
+    return squares, evidence.sizes.sum() - fresh[..., 1]
+
+
+def noise_ratio(evidence: Evidence) -> float:
+    """The noise's standard deviation over the claimed one, all layers together."""
+    squares, numbers = _lengths(evidence)
+    return float(scale(squares.sum(), numbers.sum()))
+
+
+def noise_scale(evidence: Evidence) -> Diagnosis:
+    """Variance equal to the claim in every layer, step and training: sums of squares are chi-square."""
+    by_layer = evidence.trials.squares.sum((0, 1)), evidence.sizes * evidence.trials.squares[..., 0].size
+    squares, numbers = _lengths(evidence)
+    groups = [by_layer, *((squares.sum(axis), numbers.sum(axis)) for axis in (0, 1)), (squares, numbers)]
+    p_values = [any_of(chi_square(*group)) for group in groups]
+    ratios = [scale(*group) for group in groups]
+    part = evidence.level / (len(groups) + 1)
+    failing = [chi_square(*group) * group[0].size < part for group in groups]
+    overall, uneven = noise_ratio(evidence), _dispersion(evidence)
+    low, high = min(r.min() for r in ratios[:2]), max(r.max() for r in ratios[:2])
+    below = any(bool((ratio[fails] < 1).any()) for ratio, fails in zip(ratios, failing, strict=True))
+    return Diagnosis(
+        "noise scale",
+        any_of(*p_values, uneven.p_value),
+        f"{overall:.4g} x the claimed standard deviation (layers and steps {low:.3g} to {high:.3g})",
+        "1 x in every layer, step and trial",
+        _scale_sentence(evidence, overall, _Scales(ratios[0], ratios[1], ratios[2], ratios[3], failing, uneven)),
+        weakens=below or (uneven.p_value < part and (uneven.ratio < 1 or bool((ratios[3] < ENOUGH).any()))),
+    )
+
+
+@dataclass(frozen=True)
+class _Dispersion:
+    """How much the noise's squared length varies between the steps of a training, relative to independent noise."""
+
+    ratio: float
+    p_value: float
+    by_training: bool = False
+    """Whether it varies far more between trainings."""
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """Standard deviations relative to the claim, and which of them fail: layers, steps, trainings, single steps."""
+
+    layers: Array
+    steps: Array
+    trainings: Array
+    single: Array
+    failing: list[NDArray[np.bool_]]
+    uneven: _Dispersion
+
+
+def _dispersion(evidence: Evidence) -> _Dispersion:
+    """Squared lengths are chi-square with d degrees: variance 2d, and of their squared deviation (2 + 12 / d) (2d)^2.
+
+    The sum of the squared deviations is matched by a chi-square of the same mean and variance.
+    """
+    squares, numbers = _lengths(evidence)
+    freedom, d = (squares.shape[1] - 1) * len(squares), float(numbers.mean())
+    if not freedom or squares.sum() == 0:
+        return _Dispersion(1.0, float("nan"))
+    off = bool(chi_square(squares.sum(), numbers.sum()) < evidence.level)
+    scaled = squares * d / numbers * (numbers.sum() / squares.sum() if off else 1.0)
+    value = np.square(scaled - scaled.mean(1, keepdims=True)).sum() / (2 * d)
+    between = squares.shape[1] * scaled.mean(1).var() / (2 * d)
+    match = 1 / (1 + 6 / d)
+    p_value = float(chi_square(value * match, freedom * match))
+    ratio = 2 * value / freedom / max(_kurtosis(evidence) - 1, 0.5)  # what noise of this shape would have
+    return _Dispersion(float(ratio), p_value, bool(between > 4 * value / freedom))
+
+
+def _kurtosis(evidence: Evidence) -> float:
+    numbers = evidence.trials.raw.astype(float)
+    return float(np.mean(numbers**4) / max(np.mean(numbers**2) ** 2, 1e-300))
+
+
+def equally_long(evidence: Evidence) -> bool:
+    """Whether the noise's length varies far less from step to step than that of independent noise."""
+    found = _dispersion(evidence)
+    return found.ratio < 0.5 and found.p_value < evidence.level and _kurtosis(evidence) > 1.5
+
+
+def is_even(evidence: Evidence) -> bool:
+    """Whether layers, steps and trainings have noise of one standard deviation, so that its shape can be told."""
+    by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
+    single = scale(*_lengths(evidence))
+    usual = single.mean() * np.sqrt((_kurtosis(evidence) - 1) / (4 * evidence.sizes.sum()))
+    return bool(by_layer.min() > 0.8 and single.std() < 2 * usual)
+
+
+def bare_share(evidence: Evidence) -> float:
+    """The share of weights without noise; of normal numbers one in a thousand is so small."""
+    raw = evidence.trials.raw
+    return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
+
+
+def _layer_squares(evidence: Evidence) -> Array:
+    """(layers,) sums of squared noise: as it is, where twins show that the gradient is the claimed one."""
+    chosen = evidence.trials.plain if evidence.gradient_fits else evidence.trials.squares
+    return np.asarray(chosen.sum((0, 1)))
+
+
+def _odd_layers(evidence: Evidence, failing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Layers whose scale is not the claimed one, nor that of the other layers together (F test)."""
+    squares, sizes = _layer_squares(evidence), evidence.sizes * evidence.trials.squares[..., 0].size
+    rest = np.maximum(sizes.sum() - sizes, 1)
+    own, others = squares / sizes, (squares.sum() - squares) / rest
+    below = fdtr(sizes, rest, own / np.maximum(others, 1e-300))
+    unlike = np.minimum(below, 1 - below) * 2 * len(sizes) < evidence.level
+    # the auditor's own three numbers a step may be in any layer
+    steps = 0 if evidence.gradient_fits else evidence.trials.squares[..., 0].size
+    return np.asarray(failing & unlike & (np.abs(own - others) > 3 * steps * (1 / sizes + 1 / rest)))
+
+
+def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
+    layers, steps = found.layers, found.steps
+    if evidence.gradient_fits:
+        layers = scale(_layer_squares(evidence), evidence.sizes * evidence.trials.squares[..., 0].size)
+    odd = _odd_layers(evidence, found.failing[0] | (layers < MISSING))
+    if odd.any() and layers.max() > MISSING and (not odd.all() or layers.max() > 1.2 * layers.min()):
+        named = ", ".join(f"{evidence.layers[i]} ({layers[i]:.2g} x)" for i in np.flatnonzero(odd)[:6])
+        if layers[odd].max() < (MISSING if evidence.twins is not None else 2 * MISSING):  # see `single_records`
+            return f"there is no noise on {named}, the other layers have it: add noise to every layer"
+        return f"the noise has another standard deviation than claimed on {named}: use the same on every layer"
+    if sized := _divided_sentence(evidence, found):
+        return sized
+    steady = found.single.std(0) < 0.02 + 3 / np.sqrt(2 * evidence.sizes.sum())  # the same in all trainings
+    odd_steps = found.failing[1] & (np.abs(steps - 1) > 0.05) & steady
+    uneven = steps.max() - steps.min()
+    everywhere = bool(odd_steps.all()) and steps.max() < MISSING  # so that no step is unlike the others
+    if odd_steps.any() and not everywhere and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
+        return _step_sentence(steps, odd_steps)
+    if overall < NONE:
+        return scale_cause(evidence, overall)
+    return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
+
+
+def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
+    """Whether the noise of every step is that of a mean over its own batch."""
+    sizes = np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
+    if found.single.std() < 0.005 or sizes.std() == 0:
+        return ""
+    divided = found.single * sizes
+    if abs(float(np.median(divided)) - 1) > 0.1 or divided.std() > 0.2:
+        return ""
+    return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+
+
+def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
+    """Whether the noise grows or falls with the batch's size."""
+    sizes = evidence.trials.batch.sum(2, dtype=float)
+    if found.single.std() < 0.02 or sizes.min() == 0:
+        return ""
+    falls, grows = ((found.single * (sizes / sizes.mean()) ** power).std() for power in (1, -1))
+    if min(falls, grows) > 0.3 * found.single.std():
+        return ""
+    if grows < falls:
+        return "the noise grows with the batch's size: use the same in every step, whatever the batch"
+    return "the noise falls with the batch's size: divide by the expected size, or yield the divisor that is used"
+
+
+def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:
+    named, scales = _ranges(np.flatnonzero(odd) + 1), steps[odd]
+    if scales.max() < MISSING:
+        return f"the noise is missing in steps {named}: add it in every step"
+    if scales.max() - scales.min() > 0.1:
+        between = f"{scales.min():.2g} to {scales.max():.2g} x"
+        return f"the noise changes from step to step ({between} the claimed standard deviation): use the claimed one"
+    return f"the noise has {scales.mean():.2g} x the claimed standard deviation in steps {named}: add it in every step"
+
+
+def _uneven_sentence(found: _Scales, overall: float) -> str:
+    missing = found.failing[3] & (found.single < MISSING)
+    if missing.any() and overall > MISSING:
+        whole = missing.all(1)
+        if whole.sum() * missing.shape[1] == missing.sum():
+            return f"the noise is missing in {100 * whole.mean():.0f} % of the trainings: add it in every training"
+        return f"the noise is missing in {100 * missing.mean():.0f} % of the steps, at random: add it in every step"
+    if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5:
+        return (
+            "the noise is equally long in every step, as if the same numbers came again in another order or were "
+            "scaled to one length: draw fresh noise in every step, and leave it as it is"
+        )
+    spread = found.trainings.max() - found.trainings.min()
+    if found.failing[2].any() and overall > MISSING and spread > 0.1 * overall and found.uneven.by_training:
+        return "the noise's standard deviation changes from training to training: fix it before training"
+    if found.uneven.p_value < 1e-3 and found.uneven.ratio > 2:
+        between = f"{found.single.min():.2g} to {found.single.max():.2g} x"
+        return f"the noise's standard deviation changes from step to step at random ({between}): fix it before training"
+    return ""
+
+
+def scale_cause(evidence: Evidence, ratio: float) -> str:
+    """The sentence for noise of one wrong scale, `ratio` times the claimed one."""
+    claim, sizes = evidence.claim, np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
+    twice = f"it is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+    after = "it is added after averaging without being divided by the batch size: add it to the sum"
+    expected = max(1.0, claim.rate * float(evidence.members.sum(1).max()))
+    causes = [
+        (1 / sizes.mean(), twice),
+        (1 / expected, twice),
+        (float(np.sqrt(np.mean(sizes**-2))), twice),
+        (sizes.mean(), after),
+        (float(np.sqrt(np.mean(sizes**2))), after),
+        (1 / claim.clip, "the noise multiplier is not multiplied by the clipping norm"),
+        (1 / claim.noise, "it looks as if it were not multiplied by the noise multiplier"),
+        (claim.sigma**-0.5, "it looks as if the standard deviation were used as the variance"),
+        (claim.sigma, "it looks as if the variance were used as the standard deviation"),
+    ]
+    if claim.adjacency is Adjacency.REPLACE:
+        why = "replace neighbours have sensitivity 2 x clip, the noise is relative to clip: double the noise"
+        causes.insert(0, (0.5, why))
+    cause = next((why for value, why in causes if value != 1 and abs(ratio / value - 1) < NEAR), None)
+    cause = cause or _noise_before_clipping(evidence, ratio)
+    if cause is None and ratio < NONE:
+        return "there is no noise: add it before the gradient is applied"
+    if (bare := bare_share(evidence)) > 0.05:
+        return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
+    half = f"half the claimed standard deviation ({ratio:.3g} x)"
+    times = half if abs(ratio - 0.5) < 0.01 else f"{ratio:.4g} x the claimed standard deviation"
+    advice = (
+        "use noise x sensitivity as claimed, and yield the divisor that is used"
+        if ratio < 1
+        else "that is safe, but not what is claimed"
+    )
+    return f"the noise has {times}: {cause or advice}"
+
+
+def _noise_before_clipping(evidence: Evidence, ratio: float) -> str | None:
+    """Vectors of the clipping norm in random directions, one for each record of the batch, have this length together.
+
+    The gradients themselves are hardly left then, so that the sum has less than nine tenths of what is claimed.
+    """
+    sizes = evidence.trials.batch.sum(2, dtype=float).mean()
+    length = np.sqrt(sizes / evidence.sizes.sum()) * evidence.claim.clip / evidence.claim.sigma
+    inner, squares = evidence.trials.inner[..., 0], np.square(evidence.trials.length[..., 0])
+    left = 1 + evidence.claim.sigma * np.nansum(inner) / max(float(np.nansum(squares)), 1e-300)
+    if not (0.6 < ratio / length < 1.1 and left < 0.9):
+        return None
+    return (
+        "it looks as if noise were added to every gradient before clipping, which shortens it again: clip first, and "
+        "add the noise to the sum"
+    )
+
+
+def _ranges(numbers: NDArray[np.int64]) -> str:
+    if len(numbers) == 1:
+        return str(numbers[0])
+    if len(numbers) == numbers[-1] - numbers[0] + 1:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers[:8])) + (" ..." if len(numbers) > 8 else "")

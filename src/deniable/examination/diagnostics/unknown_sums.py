@@ -1,0 +1,151 @@
+"""A sum that no known gradient explains: whether it is less private, by what twin trainings show without noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import chdtr
+
+from deniable.examination.diagnostics import gradient, noise_spread
+from deniable.examination.diagnostics.explanations import simplest
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.twins.probes import Probe, probe_later_steps, probe_share, unbounded_step
+
+__all__ = ["PROVOKED", "free_ratio", "provoked_shares", "unknown_sum"]
+
+PROVOKED = "other records' shares"
+
+DEPENDS = 0.01
+"""In clipping norms: what a record outside the batch, or another record, may change by rounding."""
+LONGER = 1.02
+"""A share of the sum that is longer than this many clipping norms is not clipped."""
+UNKNOWN = (
+    "the gradient is another than the sum of the batch's clipped gradients at the yielded weights (another loss, "
+    "dropout, augmentations, another clipping)"
+)
+
+
+def free_ratio(evidence: Evidence) -> tuple[float, float]:
+    """The noise's scale outside the span of all gradients, and the chance that so little comes of the claimed noise."""
+    squares, numbers = evidence.free.sum((0, 1)) if evidence.free.size else (0.0, 0.0)
+    if numbers < 50:
+        return float("nan"), 1.0
+    return float(np.sqrt(squares / numbers)), float(chdtr(numbers, squares))
+
+
+def unknown_sum(evidence: Evidence, kept: Diagnosis, noises: list[Diagnosis]) -> list[Diagnosis]:
+    """The findings: for the gradient, and for the noise if there is too little of it whatever the gradient."""
+    ratio, chance = free_ratio(evidence)
+    little = [test for test in noises if test.name == "noise scale" and test.weakens]
+    if chance < evidence.level or (np.isnan(ratio) and little and noise_spread.noise_ratio(evidence) < 1):
+        known = ratio if np.isfinite(ratio) else noise_spread.noise_ratio(evidence)
+        test = (little or [noise_spread.noise_scale(evidence)])[0]
+        sentence = noise_spread.scale_cause(evidence, known)
+        return [replace(test, p_value=min(test.p_value, chance), sentence=sentence, weakens=True)]
+    if single := _counted_record(evidence, kept):
+        return [single]
+    probe = probe_share(evidence.twins) if evidence.twins is not None else None
+    if probe is None:
+        return [_without_twins(evidence, kept)]
+    if worse := _less_private(probe, ratio) or _later(evidence, ratio):
+        return [replace(kept, sentence=worse, weakens=True)]
+    return [_by_record(evidence, kept, ratio)]
+
+
+def provoked_shares(evidence: Evidence) -> Diagnosis:
+    """On records with longer and shorter gradients than these, twins differ as claimed, too; no false alarm."""
+    twins = evidence.twins.on_provoking_records if evidence.twins is not None and evidence.gradient_fits else None
+    expected = "the difference of the claimed sums"
+    if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
+        return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
+    if twins.fits:
+        return Diagnosis(PROVOKED, 1.0, "the same", expected)
+    found, probe = simplest(replace(evidence, twins=twins), twins.exact), probe_share(twins)
+    worse = "" if probe is None else _less_private(probe, float("nan"))
+    judged = None if probe is None and not worse else bool(worse)
+    text, weakens = (found.sentence, found.weakens) if found is not None else (worse or UNKNOWN, judged)
+    about = "on records with longer or shorter gradients than these"
+    return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
+
+
+def _later(evidence: Evidence, ratio: float) -> str:
+    """What twins show of the steps after the first, in words; "" if nothing."""
+    if evidence.twins is None:
+        return ""
+    if (step := unbounded_step(evidence.twins)) is not None:
+        return (
+            f"the gradients are not clipped, or not in every step (one large record moves the sum of step {step + 1} "
+            "further than all clipped gradients together could): clip every example's gradient before summing"
+        )
+    worse = ((step, _less_private(probe, ratio)) for step, probe in probe_later_steps(evidence.twins))
+    return next((f"in step {step + 1} {text}" for step, text in worse if text), "")
+
+
+def _less_private(probe: Probe, ratio: float) -> str:
+    """What the twins show, in words; "" if one record changes the first sum no further than claimed."""
+    depends = DEPENDS + 4 * probe.rounding
+    if probe.outside > depends:
+        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+    if probe.interaction > depends:
+        return (
+            "one record's share of the sum depends on other records of the batch (statistics, weights or a norm taken "
+            "from the batch, which mixes them), so clipping bounds nobody's influence: compute every record's gradient "
+            "from that record alone"
+        )
+    if probe.reach > LONGER * max(1.0, ratio if np.isfinite(ratio) else 1.0):
+        return (
+            "the gradients are not clipped to the claimed norm, or not all of them: exchanging one record shows a "
+            f"share of at least {probe.reach:.3g} x the clipping norm: clip every example's gradient before summing"
+        )
+    return ""
+
+
+def odd_multiples(evidence: Evidence) -> list[float] | None:
+    """How often the few records count that do not count once, where twins tell it exactly; None: no such records."""
+    times = None if evidence.twins is None or evidence.gradient_fits else evidence.twins.multipliers
+    if times is None:
+        return None
+    odd = times[np.abs(times - 1) > 0.1]
+    return odd.tolist() if 0 < len(odd) <= max(2, len(times) // 4) else None
+
+
+def _counted_record(evidence: Evidence, kept: Diagnosis) -> Diagnosis | None:
+    """Single records that count more or less often than once."""
+    odd = odd_multiples(evidence)
+    if odd is None:
+        return None
+    if "not given" in kept.sentence and min(odd) < 0.1:
+        return replace(kept, weakens=True)
+    most = max(odd, key=lambda times: abs(times - 1))
+    return replace(kept, sentence=_counts(most - 1), weakens=most > 1)
+
+
+def _counts(excess: float) -> str:
+    what = "is left out" if abs(excess + 1) < 0.15 else f"counts {1 + excess:.3g} times"
+    return f"a record {what}, not once as every other: use every record of the batch once, without weights"
+
+
+def _by_record(evidence: Evidence, kept: Diagnosis, ratio: float) -> Diagnosis:
+    """A single record that is treated otherwise is tried by itself."""
+    worst = gradient.odd_record(evidence)
+    if worst is not None and evidence.twins is not None and worst[1] > 0.15:
+        probe = probe_share(evidence.twins, evidence.twins.place_of(worst[0]))
+        if probe is None or probe.reach > LONGER * max(1.0, ratio if np.isfinite(ratio) else 1.0):
+            return replace(kept, sentence=_counts(worst[1]), weakens=True)
+    if evidence.twins is not None and evidence.twins.exact is not None and evidence.twins.first_fits:
+        text = (
+            f"the first step is as claimed, but not those after it: {UNKNOWN}, or earlier gradients are in it: show why"
+        )
+        return replace(kept, sentence=text, weakens=None)
+    text = f"{UNKNOWN}: twin trainings show that one record changes it no further than claimed; audit with that loss"
+    return replace(kept, sentence=f"{text}, or claim what is done (recipe=...)", weakens=False)
+
+
+def _without_twins(evidence: Evidence, kept: Diagnosis) -> Diagnosis:
+    text = (
+        f"{UNKNOWN}; trainings with the same seed do not repeat, so one record's share cannot be seen: draw everything"
+    )
+    outside = kept.sentence if "not given" in kept.sentence or "outside" in kept.sentence else ""
+    weakens = True if outside else None
+    return replace(kept, sentence=outside or f"{text} from the seed", weakens=weakens)

@@ -1,0 +1,140 @@
+"""What the final weights of a training are: those after the last step, made of yielded ones, or something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
+from deniable.examination.trainer import WatchedTraining
+from deniable.examination.update_rules import (
+    ADAPTIVE,
+    TOLERANCE,
+    ULP,
+    best_combination,
+    is_adaptive,
+    is_linear,
+    moves_largest,
+)
+
+__all__ = ["Ending", "FinalWeights", "find_ending"]
+
+
+class Ending(IntEnum):
+    """What the final weights are."""
+
+    UNSEEN = 0
+    """They were not shown."""
+    LAST = 1
+    """Those after the last step."""
+    EARLIER = 2
+    """Those of one of the steps."""
+    MIXED = 3
+    """An average, or another combination of the weights that were yielded and those after the last step."""
+    CLEAN = 4
+    """They hold a gradient of the records that was never yielded with noise."""
+    OTHER = 5
+    """Nothing that is known."""
+
+
+ALIKE = 1e-5
+"""Weights that differ by this share of their length are the same."""
+
+
+HOLDS = 0.5
+"""The cosine from which on what is left of a move is a clean gradient; far above chance from 60 weights on."""
+
+
+class FinalWeights(NamedTuple):
+    """What the final weights are, and how they are made."""
+
+    kind: Ending
+    step: int = -1
+    """The step whose weights they are, counted from 0."""
+    shares: Tensor | None = None
+    """(steps,) the share of each move of the weights that a combination holds."""
+
+
+def find_ending(
+    recomputer: Recomputer, seen: WatchedTraining, found: RecomputedSteps, members: NDArray[np.int64]
+) -> FinalWeights:
+    """What the final weights of one training are."""
+    if seen.final is None:
+        return FinalWeights(Ending.UNSEEN)
+    final = torch.cat([f.flatten() for f in seen.final]).double()
+    weights, applied = flat(seen.weights).double(), flat(seen.applied).double()
+    near = (weights - final).norm(dim=1) <= ALIKE * final.norm()
+    if bool(near.any()):
+        return FinalWeights(Ending.EARLIER, int(near.nonzero()[-1]))
+    if _follows_rule(seen):
+        return FinalWeights(Ending.LAST)
+    if (shares := _shares(final, seen)) is not None:
+        return FinalWeights(Ending.MIXED, shares=shares)
+    left = _left_over(final, weights, applied)
+    clean = [found.clean[-1].double(), found.whole[-1].double(), found.everybody[-1].double()]
+    clean += [_mean_gradient(recomputer, [w[-1] for w in seen.weights], members)]
+    clean += [_mean_gradient(recomputer, seen.final, members)]
+    cosines = [abs(float(_outside(g, weights, applied) @ left)) / max(float(left.norm()), 1e-300) for g in clean]
+    whole = len(weights) <= weights.shape[1] // 8  # else older weights may be in it, and gradients in them
+    return FinalWeights(Ending.CLEAN if whole and max(cosines) > HOLDS else Ending.OTHER)
+
+
+def _shares(final: Tensor, seen: WatchedTraining) -> Tensor | None:
+    """The share of each move in the final weights, if these and the last step's own move make them; else None."""
+    weights = flat(seen.weights).double()
+    start = max(0, len(weights) - weights.shape[1] // 8)
+    moves, before = weights[start + 1 :] - weights[start:-1], final - weights[-1]
+    layers = [s.flatten(1).double() for s in seen.applied]
+    rules: tuple[Callable[[Tensor], Tensor], ...] = (lambda gradient: gradient, *ADAPTIVE)
+    for rule in rules if len(weights) < weights.shape[1] else ():
+        last = torch.cat([rule(gradient)[-1] for gradient in layers])
+        span = torch.cat([weights[start : start + 1], moves, last.unsqueeze(0)])
+        parts = best_combination(final, span.T)
+        if (final - parts @ span).norm() <= TOLERANCE * before.norm() + ULP * final.norm():
+            return torch.cat([parts[0].expand(start + 1), parts[1:-1]])
+    return None
+
+
+def _follows_rule(seen: WatchedTraining) -> bool:
+    """Whether the last move follows the rule of those before; after one step, whether it follows any."""
+    longer = [torch.cat([w, f.unsqueeze(0)]) for w, f in zip(seen.weights, seen.final or [], strict=True)]
+    moves = [(w[1:] - w[:-1]).flatten(1).double() for w in longer]
+    applied, weights = [s.flatten(1).double() for s in seen.applied], [w.flatten(1).double() for w in longer]
+    return (
+        is_linear(moves, applied, weights)
+        or is_adaptive(moves, applied, weights)
+        or moves_largest(moves, applied, weights)
+    )
+
+
+def _yielded_basis(weights: Tensor, applied: Tensor) -> Tensor:
+    """An orthonormal basis (columns) of what was yielded, of the last steps if the weights are few."""
+    kept = max(1, weights.shape[1] // 8)
+    span = torch.cat([weights[-kept:], applied[-kept:]])
+    _, sizes, basis = torch.linalg.svd(span / span.norm(dim=1, keepdim=True).clamp(min=1e-300), full_matrices=False)
+    kept_directions: Tensor = basis[sizes > 1e-9]
+    return kept_directions.T
+
+
+def _left_over(final: Tensor, weights: Tensor, applied: Tensor) -> Tensor:
+    """What the yielded weights and gradients do not explain of the final weights."""
+    basis = _yielded_basis(weights, applied)
+    return final - basis @ (basis.T @ final)
+
+
+def _outside(gradient: Tensor, weights: Tensor, applied: Tensor) -> Tensor:
+    """The direction of a gradient outside of what was yielded."""
+    basis = _yielded_basis(weights, applied)
+    left = gradient - basis @ (basis.T @ gradient)
+    return left / left.norm().clamp(min=1e-300) if left.norm() > 1e-6 * gradient.norm() else torch.zeros_like(left)
+
+
+def _mean_gradient(recomputer: Recomputer, weights: list[Tensor], members: NDArray[np.int64]) -> Tensor:
+    every = recomputer.every([w.unsqueeze(0) for w in weights])
+    return torch.cat([g[0, members].mean(0).flatten() for g in every]).double()

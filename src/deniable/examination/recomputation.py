@@ -1,0 +1,195 @@
+"""The clean clipped sums of somebody else's training, recomputed at the weights it passed through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from deniable.examination.claim import RecipeTraining
+from deniable.examination.recipe import Flat
+from deniable.examination.trainer import WatchedTraining
+from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
+from deniable.training.losses import Loss
+from deniable.training.settings import Columns
+from deniable.training.stack import example_gradients
+
+__all__ = ["RecomputedSteps", "Recomputer", "flat"]
+
+AT_ONCE = 2**27
+"""Numbers of gradients that may be held at once: steps are taken in groups of so many."""
+WATCHED = 2**26
+"""Numbers of gradients of single records that may be held at once: with large models not every record is watched."""
+
+
+@dataclass(frozen=True)
+class RecomputedSteps:
+    """Of every step (rows): sums as flat vectors, and what the observer needs."""
+
+    include: Tensor
+    """(steps, columns) how often each record was in the batch."""
+    residual: Tensor
+    """Applied minus clean, in claimed standard deviations."""
+    clean: Tensor
+    """The clipped sum of the batch."""
+    whole: Tensor
+    """The same without clipping."""
+    everybody: Tensor
+    """The clipped sum of all records of the data set, in the batch or not."""
+    onto: Tensor
+    """(steps, watched columns) inner products of the residual with each record's clipped gradient."""
+    norms: Tensor
+    """(steps, columns) of the gradients before clipping."""
+    gram: Tensor
+    """Inner products of the differing records' clipped gradients."""
+    clip: Tensor
+    """(steps,) the clipping norm: the claimed one, or the one that the training yields."""
+    sigma: Tensor
+    """(steps,) the standard deviation of the noise that is claimed for the sum."""
+
+
+class _Part(NamedTuple):
+    """Some steps of a training: weights and noisy sums, who is in the batch and in the data set, norm and noise."""
+
+    weights: list[Tensor]
+    applied: list[Tensor]
+    include: Tensor
+    everybody: Tensor
+    clip: Tensor
+    sigma: Tensor
+
+
+class Recomputer:
+    """Recomputes trainings on D or D'; the columns are the records of both, the differing ones last."""
+
+    def __init__(self, claim: RecipeTraining, model: nn.Module, loss: Loss, columns: Columns) -> None:
+        self.claim, self.model, self.loss, self.columns = claim, model, loss, columns
+        self.parameters = trainable(model)
+        size = sum(p.numel() for p in self.parameters.values())
+        self.watched = min(len(columns.records), max(columns.differing, WATCHED // size))
+        self._group = max(1, AT_ONCE // (len(columns.records) * size))
+
+    def recompute(self, seen: WatchedTraining, members: NDArray[np.int64]) -> RecomputedSteps:
+        """`members` are the columns that were trained on, in the order of the trainer's records."""
+        include = self._inclusion(seen, members)
+        everybody = torch.zeros(len(self.columns.records))
+        everybody[members] = 1
+        starts = range(0, len(seen), self._group)
+        parts = [self._part(seen, include, everybody, slice(start, start + self._group)) for start in starts]
+        joined = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RecomputedSteps)}
+        return RecomputedSteps(**joined)
+
+    def _inclusion(self, seen: WatchedTraining, members: NDArray[np.int64]) -> Tensor:
+        include = torch.zeros(len(seen), len(self.columns.records))
+        for step, batch in enumerate(seen.batches):
+            if batch is None:
+                include[step, members] = 1
+            elif len(batch):
+                include[step, members] = torch.from_numpy(np.bincount(batch, minlength=len(members))).float()
+        return include
+
+    def _part(self, seen: WatchedTraining, include: Tensor, everybody: Tensor, group: slice) -> RecomputedSteps:
+        include = include[group]
+        clips = np.array([self.claim.clip if clip is None else clip for clip in seen.clips])
+        clip = torch.from_numpy(clips)[group]
+        sigma = torch.from_numpy(self.claim.sigmas(clips))[group]
+        weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
+        part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
+        plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
+        return self._by_library(part) if plain else self._by_record(part)
+
+    def _by_library(self, part: _Part) -> RecomputedSteps:
+        """Gradients that are clipped as usual, all steps to one norm."""
+        weights, applied, include, everybody, clip, sigma = part
+        norm = float(clip[0])
+        single, pair = self._gradients(weights, self.watched), self._gradients(weights, self.columns.differing)
+        whole, _ = _sum(pair, weights, include, inf)
+        total = _sum(pair, weights, everybody, norm)[0] if self.claim.rate < 1 else None
+        _sum(pair, weights, include, norm)
+        clean, norms = _sum(single, weights, include, norm)
+        residual = [_over(a - c, sigma) for a, c in zip(applied, clean, strict=True)]
+        return RecomputedSteps(
+            include=include,
+            residual=flat(residual),
+            clean=flat(clean),
+            whole=flat(whole),
+            everybody=flat(total if total is not None else clean),
+            onto=single.project(residual),
+            norms=norms.clone(),
+            gram=pair.gram(),
+            clip=clip,
+            sigma=sigma,
+        )
+
+    def _by_record(self, part: _Part) -> RecomputedSteps:
+        """Any kind of clipping: every record's gradient is materialised."""
+        weights, applied, include, everybody, clip, sigma = part
+        layers = [g.flatten(2) for g in self.every(weights)]
+        norms = torch.stack([g.norm(dim=2) for g in layers], 2)
+        factors = self.claim.recipe.clipping.factors(norms, clip.float().unsqueeze(1))
+        clipped = torch.cat([factors[..., i : i + 1] * g for i, g in enumerate(layers)], 2)
+        whole = torch.cat(layers, 2)
+        clean = torch.einsum("sn,snd->sd", include, clipped)
+        residual = ((flat(applied) - clean) / sigma.unsqueeze(1)).float()
+        differing = clipped[:, clipped.shape[1] - self.columns.differing :].double()
+        watched = clipped[:, clipped.shape[1] - self.watched :].double()
+        return RecomputedSteps(
+            include=include,
+            residual=residual,
+            clean=clean,
+            whole=torch.einsum("sn,snd->sd", include, whole),
+            everybody=torch.einsum("sn,snd->sd", everybody, clipped),
+            onto=torch.einsum("snd,sd->sn", watched, residual.double()),
+            norms=whole.norm(dim=2),
+            gram=differing @ differing.mT,
+            clip=clip,
+            sigma=sigma,
+        )
+
+    def every(self, weights: list[Tensor]) -> list[Tensor]:
+        """Every record's gradients at the weights of some steps, (steps, records, ...)."""
+        records, labels, _ = self.columns
+        generic = GenericGradients(self.model, self.loss, weights, differing=0)
+        generic.load(records[None], labels[None])
+        return generic.gradients_of(slice(0, len(records)))
+
+    def mean_scores(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(steps, 2) mean loss of the records that were trained on, and the share of them with the right label."""
+        records, labels = self.columns.records[members], self.columns.labels[members]
+        names, found = list(self.parameters), []
+        with torch.no_grad():
+            for step in range(len(weights[0])):
+                values = dict(zip(names, (w[step] for w in weights), strict=True))
+                told = functional_call(self.model, values, (records,))
+                right = (told.argmax(-1) == labels).float().mean() if told.dim() == labels.dim() + 1 else torch.nan
+                found.append([float(self.loss(told, labels).mean()), float(right)])
+        return np.array(found)
+
+    def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:
+        records, labels, _ = self.columns
+        gradients = example_gradients(self.model, self.loss, weights, records[0], differing=kept, shared=True)
+        gradients.load(records[None], labels[None])
+        return gradients
+
+
+def _over(values: Tensor, sigma: Tensor) -> Tensor:
+    return values / sigma.to(values.dtype).view(-1, *[1] * (values.dim() - 1))
+
+
+def _sum(
+    gradients: ExampleGradients, weights: list[Tensor], include: Tensor, clip: float
+) -> tuple[list[Tensor], Tensor]:
+    sums = [torch.empty_like(w) for w in weights]
+    norms = gradients.clipped_sum(include, clip, sums)
+    return sums, norms
+
+
+def flat(values: list[Tensor]) -> Tensor:
+    """All parameters of a step in one row."""
+    return torch.cat([v.flatten(1) for v in values], 1)

@@ -1,0 +1,169 @@
+"""How many trials are played, when the diagnostics look at them, and how the risk of a false alarm is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from deniable.campaigns.campaign import Progress
+from deniable.engines import Campaign, Engine, play_missing
+from deniable.evidence.watch import Evidence as WatchEvidence
+from deniable.evidence.watch import Stop, Watch, limits_confidence
+from deniable.evidence.watch import looks as watch_looks
+from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
+from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
+from deniable.examination.post_processing import find_post_processing
+from deniable.examination.residuals import TrialStatistics
+from deniable.examination.twins.twins import Twins
+from deniable.store import Store
+from deniable.training.gradients import trainable
+
+__all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence", "looks", "play_trials"]
+
+GAME_SHARE = 0.8
+"""Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
+
+
+FIRST_LOOK = 10
+"""Trials before the first look at the diagnostics."""
+
+
+def game_confidence(confidence: float, played: int, planned: int, stop: Stop) -> float:
+    """Of the game's limits: they hold whenever the trials end, within the game's share of 1 - `confidence`."""
+    sure = 1 - GAME_SHARE * (1 - confidence)
+    if stop == "never":
+        return sure
+    return limits_confidence(sure, played, sorted({*looks(planned), *watch_looks(planned, 1)}))
+
+
+def early_end_note(played: int, planned: int) -> str:
+    return f"The trials ended after {played} of {planned}: the leak was certain, and more would not change the verdict."
+
+
+def looks(trials: int) -> list[int]:
+    """After how many trials the diagnostics are looked at: early, to end where a leak is certain, and at the end."""
+    early = [FIRST_LOOK * 4**k for k in range(12)]
+    return [*(number for number in early if number <= 0.7 * trials), trials]
+
+
+def play_trials(
+    game: Examination,
+    store: Store | None,
+    false_alarms: float,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    new_watch: Callable[[], Watch] | None = None,
+) -> tuple[list[TrialStatistics], Report, WatchEvidence | None]:
+    """Play the trials, and end early where a diagnostic or the watch is certain of a leak; without a watch, never.
+
+    Guarantee: all looks together give a false alarm with probability at most `false_alarms`; the last has half of it,
+    and those before share the other half. A look when the watch is certain costs nothing: of a training as claimed,
+    the watch's own false alarm came first.
+    """
+    game, twins = _without_post_processing(game)
+    kept, planned = _Kept(store), looks(game.trials) if new_watch is not None else [game.trials]
+    alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
+    torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
+    for number in planned:
+        share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
+        watch = None if new_watch is None else new_watch()
+        tell = None if progress is None else lambda done: progress(done, game.trials)
+        campaign = Campaign({}, number, TrialStatistics, partial(play_trial, game))
+        certain = None if watch is None else _Hearing(watch)
+        examined = play_missing(campaign, engine, kept, tell=tell, certain=certain)
+        played = partial(diagnose_trials, game, examined, share * false_alarms, false_alarms=false_alarms)
+        report = played(twins=twins, alone=alone, torn=torn)
+        if new_watch is not None and (report.certain or len(examined) < number or _refutes(watch)):
+            break
+    return examined, report, None if watch is None else watch.evidence()
+
+
+def _refutes(watch: Watch | None) -> bool:
+    return watch is not None and watch.evidence().refuted_after is not None
+
+
+class _Hearing:
+    """Shows a watch every trial, and ends the trials when it is certain, but not before the first diagnostics."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._heard = watch, 0
+
+    def __call__(self, trial: TrialStatistics) -> bool:
+        self._heard += 1
+        refuted = self._watch.count([float(np.sum(trial.ratio))], [bool(trial.trained_on_d)])
+        return refuted and self._heard >= FIRST_LOOK
+
+
+def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
+    """The game that undoes what is done to the noisy sums, if that is known; and its twins."""
+    twins = twins_of(game)
+    if not twins.repeatable or twins.fits is not False or game.claim.recipe.augmentations > 1:
+        return game, twins
+    with torch.no_grad():
+        pairs = [
+            (
+                one.seen,
+                one.recomputer.recompute(one.seen, one.members),
+                two.seen,
+                two.recomputer.recompute(two.seen, two.members),
+            )
+            for one, two in twins.exchanged_pairs
+        ]
+        post = find_post_processing(pairs)
+    undone = replace(game, post=post)
+    return (game, twins) if post is None else (undone, twins_of(undone))
+
+
+class _Kept:
+    """Finished trials, in memory and in a store if there is one."""
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+        self._trials: dict[int, dict[str, Any]] = {}
+        if store is not None:
+            self._trials = {number: store.load(number) for number in store.finished()}
+
+    def finished(self) -> list[int]:
+        """Their numbers."""
+        return sorted(self._trials)
+
+    def load(self, number: int) -> dict[str, Any]:
+        """The arrays of one."""
+        return self._trials[number]
+
+    def save(self, number: int, arrays: Mapping[str, Any], at_once: bool) -> None:
+        """Add one."""
+        self._trials[number] = dict(arrays)
+        if self._store is not None:
+            self._store.save(number, arrays, at_once)
+
+
+def diagnose_trials(
+    game: Examination,
+    examined: list[TrialStatistics],
+    spent: float,
+    *,
+    false_alarms: float | None = None,
+    twins: Twins | None = None,
+    alone: Callable[[], Evidence | None] | None = None,
+    torn: Callable[[], Evidence | None] | None = None,
+) -> Report:
+    """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
+    parameters = trainable(game.model())
+    shapes = {name: tuple(p.shape) for name, p in parameters.items()}
+    members = np.zeros((len(examined), len(game.columns.records)))
+    for row, one in zip(members, examined, strict=True):
+        row[game.members(bool(one.trained_on_d))] = 1
+    sketch = game.sketch(parameters)
+    twins = twins_of(game) if twins is None else twins
+    with torch.no_grad():
+        level = spent / NUMBER
+        others: dict[str, Any] = {"twins": twins, "alone": alone, "torn": torn}
+        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, **others)
+        return diagnose(evidence, spent if false_alarms is None else false_alarms)

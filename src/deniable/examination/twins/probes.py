@@ -1,0 +1,117 @@
+"""How far one record changes a sum, whatever the recipe: by trainings with one and two records exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from deniable.examination.alternatives import STEPS
+from deniable.examination.twins.twin_differences import different_batches
+from deniable.examination.twins.twin_run import Run, StandIn, drawn_places, half_precision_error, newly_drawn, stand_in
+from deniable.examination.twins.twins import LARGE_TIMES, SHORT_NORMS, Twins
+from deniable.mechanisms import Adjacency
+
+__all__ = ["Probe", "probe_later_steps", "probe_share", "unbounded_step"]
+
+CONTENTS = 6
+"""So many other records are tried in a place."""
+HUGE_TIMES = 1000.0
+"""A record with features so many times as large has a share that nothing but clipping bounds."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How far one record changes the first sum, in claimed clipping norms."""
+
+    reach: float
+    """The norm of a record's share is at least this for some record."""
+    interaction: float
+    """How far the share of one record depends on another."""
+    outside: float
+    """How far a record that is not in the batch changes the sum."""
+    rounding: float
+    """How far sums of half precision may be off."""
+
+
+def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
+    """First steps only, with one and two records exchanged; None where a seed does not repeat a training."""
+    holding = [s for s in twins.seeds if place is None or place in newly_drawn(twins.original(s))]
+    if not holding or not any(pair[0] is twins.original(holding[0]) for pair in twins.synchronous):
+        return None
+    first = twins.place_in_batch(twins.original(holding[0])) if place is None else place
+    found = _probe(twins, holding[0], first, 0)
+    outside, reach = max(_change_by_others(twins, other) for other in twins.seeds), found.reach
+    if twins.adjacency is Adjacency.ADD_REMOVE:
+        pairs = [pair for pair in twins.synchronous if len(pair[0].members) != len(pair[1].members)]
+        reach = max([reach, *(float((a.sums[0] - b.sums[0]).norm()) / twins.clip for a, b in pairs)])
+    return replace(found, reach=reach, outside=outside / twins.clip)
+
+
+def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
+    """The same at steps after the first (counted from 0), by records that no step before has drawn."""
+    for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
+        for step in range(1, min(STEPS, len(twins.original(seed).seen))):
+            if fresh := newly_drawn(twins.original(seed), step):
+                yield step, _probe(twins, seed, fresh[0], step)
+
+
+def unbounded_step(twins: Twins) -> int | None:
+    """The first step (counted from 0) whose sum one stretched record changes further than clipped sums can."""
+    for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
+        for one, two in filter(None, (twins.stretched_pair(seed, HUGE_TIMES, which) for which in range(2))):
+            for step in range(min(len(two.seen), STEPS) if not different_batches(one, two) else 0):
+                longest = 2.1 * twins.clip * len(drawn_places(one, step))
+                if float((two.sums[step] - one.sums[step]).norm()) > longest:
+                    return step
+    return None
+
+
+def _probe(twins: Twins, seed: int, first: int, step: int) -> Probe:
+    """One record, and a second one, exchanged at a step before which neither was drawn."""
+    one = twins.original(seed)
+    others = [i for i in newly_drawn(one, step) if i != first]
+    usual = twins.other_columns(one, first)[:CONTENTS]
+
+    def change(exchanged: dict[int, StandIn]) -> Tensor:
+        try:
+            found = twins.train(seed, True, exchanged, step + 1).sums
+        except ArithmeticError:  # a stretched record's training diverges
+            return torch.zeros_like(one.sums[step])
+        return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
+
+    contents = [
+        *(stand_in(one, column, LARGE_TIMES) for column in usual[:2]),
+        *(stand_in(one, column) for column in usual),
+    ]
+    points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])
+    context = {place: contents[-1 - number % len(usual)] for number, place in enumerate(others[::2])}
+    alike = dict.fromkeys(others, stand_in(one, _short_column(twins, one, usual[0], step)))
+    apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
+    interaction = max((float(rest.norm()) for rest in apart), default=0.0)
+    rounding = half_precision_error(one) * float(one.sums[step].norm())
+    return Probe(_radius(points) / twins.clip, interaction / twins.clip, 0.0, rounding / twins.clip)
+
+
+def _change_by_others(twins: Twins, seed: int) -> float:
+    """How far the first sum changes if all records outside the batch are exchanged."""
+    one = twins.original(seed)
+    drawn = set(newly_drawn(one))
+    exchanged = {i: stand_in(one, twins.other_columns(one, i)[0]) for i in range(len(one.members)) if i not in drawn}
+    return float((twins.train(seed, True, exchanged, 1).sums[0] - one.sums[0]).norm()) if exchanged else 0.0
+
+
+def _short_column(twins: Twins, run: Run, like: int, step: int) -> int:
+    """The column of a record with the label of another one, whose gradient is nearest to a short one."""
+    lengths = run.recomputer.recompute(run.seen, run.members).norms[step] / twins.clip
+    labels = run.recomputer.columns.labels
+    fitting = [column for column in run.members if labels[column] == labels[like]]
+    return int(min(fitting, key=lambda column: abs(float(lengths[column]) - SHORT_NORMS)))
+
+
+def _radius(points: Tensor) -> float:
+    """A lower limit of the radius of the ball, around any centre, that holds the points (rows)."""
+    around = (points - points.mean(0)).square().sum(1).mean().sqrt()
+    return max(float(around), float(torch.cdist(points, points).max()) / 2)

@@ -1,0 +1,126 @@
+"""One training of a pair of twins: what it showed, who was drawn, and when two of them are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deniable.examination.alternatives import STEPS, vectors
+from deniable.examination.recomputation import Recomputer, flat
+from deniable.examination.trainer import WatchedTraining
+
+__all__ = [
+    "SAME",
+    "Run",
+    "StandIn",
+    "Train",
+    "are_same",
+    "drawn_places",
+    "final_row",
+    "half_precision_error",
+    "newly_drawn",
+    "same_weights",
+    "stand_in",
+    "undrawn_places",
+    "use_all_records",
+]
+
+SAME = 1e-6
+"""float32 numbers that differ by this share are the same."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, and what recomputes it."""
+
+    seen: WatchedTraining
+    recomputer: Recomputer
+    members: NDArray[np.int64]
+
+    @cached_property
+    def sums(self) -> Tensor:
+        """(steps, weights) noisy sums."""
+        return flat(self.seen.sums).double()
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """(first steps, columns, weights) of each record of the batch in the claimed sum."""
+        found, steps = self.recomputer.recompute(self.seen, self.members), min(STEPS, len(self.seen))
+        layers = [g.flatten(2) for g in self.recomputer.every([w[:steps] for w in self.seen.weights])]
+        norms = torch.stack([g.norm(dim=2) for g in layers], 2)
+        clipping = self.recomputer.claim.recipe.clipping
+        factors = clipping.factors(norms, found.clip[:steps].float().unsqueeze(1)) * found.include[:steps].unsqueeze(2)
+        return torch.cat([factors[..., i : i + 1] * g for i, g in enumerate(layers)], 2).double()
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """(first steps, vectors, weights), see `deniable.examination.alternatives`."""
+        found = self.recomputer.recompute(self.seen, self.members)
+        return torch.cat(list(vectors(self.recomputer, self.seen, found, self.members)))
+
+
+StandIn = tuple[Tensor, Tensor]
+"""A record and its label, in place of those of the data set."""
+
+
+Train = Callable[[int, bool, Mapping[int, StandIn], int | None], Run]
+"""From seed, whether on D, the stand-ins at some places, and steps at most, to the training."""
+
+
+def stand_in(run: Run, column: int, times: float = 1.0) -> StandIn:
+    """The record of a column, with features so many times as large."""
+    return run.recomputer.columns.records[column] * times, run.recomputer.columns.labels[column]
+
+
+def undrawn_places(run: Run) -> tuple[int, list[int]]:
+    """The largest number of first steps that leave a record undrawn, and such records' places."""
+    left = set(range(len(run.members)))
+    for step in range(len(run.seen)):
+        before, left = left, left - set(drawn_places(run, step))
+        if not left:
+            return step, sorted(before) if step else []
+    return len(run.seen), sorted(left)
+
+
+def final_row(run: Run) -> Tensor:
+    """The final weights."""
+    return torch.cat([weights.flatten() for weights in run.seen.final or []])
+
+
+def drawn_places(run: Run, step: int) -> list[int]:
+    batch = run.seen.batches[step]
+    return list(range(len(run.members))) if batch is None else sorted({int(i) for i in batch})
+
+
+def newly_drawn(run: Run, step: int = 0) -> list[int]:
+    """The places of a batch that no step before has drawn."""
+    before = {place for earlier in range(step) for place in drawn_places(run, earlier)}
+    return [place for place in drawn_places(run, step) if place not in before]
+
+
+def half_precision_error(run: Run) -> float:
+    """The relative rounding of sums that are kept in half precision; 0 for full precision."""
+    first = (run.sums[0] / run.seen.divisors[0]).float()
+    for kind in (torch.float16, torch.bfloat16):
+        if torch.allclose(first.to(kind).float(), first, rtol=1e-6, atol=0):
+            return float(torch.finfo(kind).eps)
+    return 0.0
+
+
+def are_same(x: Tensor, y: Tensor) -> bool:
+    return x.shape == y.shape and bool((x - y).norm() <= SAME * (x.norm() + y.norm()))
+
+
+def same_weights(one: Run, two: Run, step: int = 0) -> bool:
+    """Whether the weights before a step, counted from 0, are the same."""
+    return are_same(*(flat([w[step : step + 1] for w in run.seen.weights]) for run in (one, two)))
+
+
+def use_all_records(one: Run, two: Run) -> bool:
+    return all(batch is None or len(batch) == len(run.members) for run in (one, two) for batch in run.seen.batches)

@@ -1,0 +1,316 @@
+"""Which trainings are compared as twins, and what their differences show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deniable.examination.alternatives import STEPS, VECTORS
+from deniable.examination.diagnostics.trial_evidence import Diagnosis
+from deniable.examination.post_processing import PostProcessing
+from deniable.examination.recomputation import Recomputer
+from deniable.examination.trainer import COUNT_NOISE
+from deniable.examination.twins.twin_differences import (
+    different_batches,
+    different_course,
+    different_start,
+    different_values,
+    divides_by_batch,
+)
+from deniable.examination.twins.twin_run import (
+    Run,
+    StandIn,
+    Train,
+    are_same,
+    same_weights,
+    stand_in,
+    undrawn_places,
+    use_all_records,
+)
+from deniable.mechanisms import Adjacency
+from deniable.training.settings import Columns
+
+__all__ = ["FAILS", "LARGE_TIMES", "SEEDS", "SHORT_NORMS", "Twins"]
+
+Array = NDArray[np.float64]
+SEEDS = 2
+"""Twins are trained with so many seeds."""
+LARGE_TIMES = 20.0
+"""A record with features so many times as large has a share that clipping bounds."""
+TIMES = (1.0, 3.0, 10.0, 30.0)
+"""So many times as large features are tried for a short gradient."""
+FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a training may raise on records that it was not made for."""
+FOUND = 0.02
+"""Multiples of the records' shares are told if they leave this share of the difference."""
+EXACT = 1e-4
+"""The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
+CLAIMED = "clean"
+SHORT_NORMS = 0.5
+"""The length of a short gradient, in clipping norms."""
+MOST_LABELS, MOST_PROVOKED = 10, 64
+"""At most so many labels are tried for a short gradient, and so many records exchanged."""
+KEPT = 2**25
+"""Numbers of alternatives that are kept of one training: above, the gradient is not explained by twins."""
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Trains twins and compares them; `train` does the training."""
+
+    train: Train
+    seeds: tuple[int, ...]
+    adjacency: Adjacency
+    clip: float
+    place: int
+    """Of the differing record among D's."""
+    looked: bool = True
+    """Whether single gradients may be held in memory."""
+    post: PostProcessing | None = None
+    """What is done to the noisy sums, and undone in these trainings."""
+    exchanges: int = 1
+    """So many contents are tried in the place of the exchanged record."""
+    _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
+
+    def original(self, seed: int) -> Run:
+        """The training on D."""
+        if seed not in self._first:
+            self._first[seed] = self.train(seed, True, {}, None)
+        return self._first[seed]
+
+    @cached_property
+    def exchanged_pairs(self) -> list[tuple[Run, Run]]:
+        """Twins of equally many records: on D, and with one record exchanged."""
+        return [
+            (one, self.train(seed, True, {place: stand_in(one, content)}, None))
+            for seed in self.seeds
+            for one in [self.original(seed)]
+            for place in [self.place_in_batch(one)]
+            for content in self.other_columns(one, place)[: self.exchanges]
+        ]
+
+    @cached_property
+    def neighbour_pairs(self) -> list[tuple[Run, Run]]:
+        """Twins on D and D'."""
+        return [(self.original(seed), self.train(seed, False, {}, None)) for seed in self.seeds]
+
+    @cached_property
+    def repetition(self) -> tuple[Run, Run]:
+        """The training on D, and its first step once more."""
+        return self.original(self.seeds[0]), self.train(self.seeds[0], True, {}, 1)
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """Whether a training with the same seed on the same records is the same."""
+        one, again = self.repetition
+        return are_same(one.sums[0], again.sums[0]) and same_weights(one, again)
+
+    def place_in_batch(self, run: Run) -> int:
+        """A record of the first batch: the differing one, if it is in it."""
+        batch = run.seen.batches[0]
+        return self.place if batch is None or self.place in batch or not len(batch) else int(batch[len(batch) // 2])
+
+    def other_columns(self, run: Run, place: int) -> list[int]:
+        """Columns of other records, those of another label first."""
+        labels = run.recomputer.columns.labels
+        own = labels[run.members[place]]
+        order = [int(c) for c in np.roll(run.members, -place - len(run.members) // 2) if c != run.members[place]]
+        return sorted(order, key=lambda column: bool(labels[column] == own))
+
+    @cached_property
+    def counts_with_noise(self) -> bool:
+        """Whether the training tells the noise of the count that its clipping norm follows."""
+        return self.original(self.seeds[0]).seen.public[0].get(COUNT_NOISE, 0.0) > 0
+
+    def place_of(self, column: int) -> int | None:
+        """The place of a column's record in D; None for a record of D' alone."""
+        found = np.flatnonzero(self.original(self.seeds[0]).members == column)
+        return int(found[0]) if len(found) else None
+
+    def leaks(self) -> Iterator[Diagnosis]:
+        """What is computed from the records and not hidden by noise."""
+        for kind in (self._by_content, self._by_size):
+            if found := kind():
+                yield _diagnosis(found)
+
+    def _by_content(self) -> str:
+        """What a change of one record changes, and a repetition does not."""
+        for one, two in self.exchanged_pairs:
+            if (found := different_start(one, two)) and not different_start(*self.repetition):
+                return found
+            if self.repeatable and (found := different_values(one, two, "the records") or different_batches(one, two)):
+                return found
+        stretched = (self.stretched_pair(seed) for seed in (self.seeds if self.repeatable else ()))
+        return next((found for one, two in filter(None, stretched) if (found := different_batches(one, two))), "")
+
+    def undrawn_difference(self) -> str:
+        """What records change that no batch has drawn: nothing, in a training as claimed."""
+        for seed in self.seeds if self.repeatable else ():
+            one = self.original(seed)
+            steps, places = undrawn_places(one)
+            for times in (LARGE_TIMES, 1.0) if places else ():
+                exchanged = {place: stand_in(one, self.other_columns(one, place)[0], times) for place in places}
+                with suppress(*FAILS):
+                    whole = steps == len(one.seen)
+                    two = self.train(seed, True, exchanged, None if whole else steps + 1)
+                    if found := different_course(one, two, steps):
+                        return found
+                    break
+        return ""
+
+    def stretched_pair(self, seed: int, times: float = LARGE_TIMES, which: int = 0) -> tuple[Run, Run] | None:
+        """Twins of which one has a stretched record; None if its training diverges."""
+        one = self.original(seed)
+        place = self.place_in_batch(one)
+        record = stand_in(one, self.other_columns(one, place)[which], times)
+        try:
+            return one, self.train(seed, True, {place: record}, min(STEPS, len(one.seen)))
+        except FAILS:
+            return None
+
+    @cached_property
+    def on_provoking_records(self) -> Twins | None:
+        """Twins of one step on records with longer and shorter gradients than D's; None where that fails.
+
+        What clipping leaves as it is, and what it shortens, both show there, whatever D's own gradients are.
+        """
+        if not self.repeatable or not self.looked:
+            return None
+        try:
+            base = self._provoking_records(self.original(self.seeds[0]))
+            found = replace(
+                self, train=partial(_first_step, self.train, base), seeds=self.seeds[:1], exchanges=4,
+                adjacency=Adjacency.ZERO_OUT, _first={},
+            )  # fmt: skip
+            return found if found.fits is not None else None
+        except FAILS:
+            return None
+
+    def _provoking_records(self, run: Run) -> dict[int, StandIn]:
+        """For every other record one of a short gradient, at the first weights; for the others large ones."""
+        records, labels, _ = run.recomputer.columns
+        first, every = [w[:1] for w in run.seen.weights], torch.unique(labels)[:MOST_LABELS]
+        found = {}
+        for place, column in enumerate(run.members[:MOST_PROVOKED]):
+            found[place] = stand_in(run, column, LARGE_TIMES)
+            if place % 2 == 0:
+                times = torch.tensor(TIMES).repeat_interleave(len(every))
+                tried = Columns(torch.stack([records[column] * t for t in times]), every.repeat(len(TIMES)), 1)
+                recomputer = Recomputer(run.recomputer.claim, run.recomputer.model, run.recomputer.loss, tried)
+                layers = [g.flatten(2).norm(dim=2) for g in recomputer.every(first)]
+                lengths = torch.stack(layers).norm(dim=0)[0] / self.clip
+                best = int((lengths - SHORT_NORMS).abs().argmin())
+                found[place] = tried.records[best], tried.labels[best]
+        return found
+
+    @cached_property
+    def fits(self) -> bool | None:
+        """Whether twins differ by what the claimed gradients differ by, to rounding; None if it is not known."""
+        if self.exact is None:
+            return None
+        applied, clean = VECTORS.index("applied"), VECTORS.index(CLAIMED)
+        left = self.exact[applied, applied] - 2 * self.exact[applied, clean] + self.exact[clean, clean]
+        return bool(left <= EXACT * max(self.exact[applied, applied], self.exact[clean, clean]))
+
+    def _by_size(self) -> str:
+        if self.adjacency is Adjacency.ZERO_OUT:
+            return ""
+        what = "the number of records" if self.adjacency is Adjacency.ADD_REMOVE else "the records"
+        for one, two in self.neighbour_pairs:
+            found = "" if divides_by_batch(one) else different_values(one, two, what)
+            if self.adjacency is Adjacency.REPLACE:
+                found = found or different_start(one, two)
+            if found:
+                return found
+        return ""
+
+    @cached_property
+    def synchronous(self) -> list[tuple[Run, Run]]:
+        """Those twins whose noise is the same, so that it cancels out of their difference."""
+        pairs = [pair for pair in self.exchanged_pairs if same_weights(*pair) and not different_batches(*pair)]
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            pairs += [pair for pair in self.neighbour_pairs if same_weights(*pair) and use_all_records(*pair)]
+        return [pair for pair in pairs if self._cancels(*pair)] if self.repeatable else []
+
+    def _cancels(self, one: Run, two: Run) -> bool:
+        """Whether the first sums differ by far less than two draws of the noise do, or by far more.
+
+        Equally many records take equally many random numbers; only of the others a small difference could be noise.
+        """
+        apart = float((one.sums[0] - two.sums[0]).norm())
+        found = one.recomputer.recompute(one.seen, one.members)
+        directions = torch.stack([found.clean[0], found.whole[0]], 1).double()
+        basis, _ = torch.linalg.qr(directions)
+        left = float((one.sums[0] - basis @ (basis.T @ one.sums[0])).norm())  # mostly noise, whatever its scale
+        small = max(3 * self.clip if len(one.members) == len(two.members) else 0.0, 0.3 * left)
+        return apart <= small or apart >= 3 * left
+
+    @cached_property
+    def exact(self) -> Array | None:
+        """The sum of `exact_steps` over the steps."""
+        return None if self.exact_steps is None else np.asarray(self.exact_steps.sum(0))
+
+    @cached_property
+    def exact_steps(self) -> Array | None:
+        """(steps, vectors, vectors) inner products of the differences of `VECTORS` between twins; None if not known."""
+        pairs = [(a, b) for a, b in self.synchronous if len(VECTORS) * STEPS * a.sums.shape[1] <= KEPT]
+        if not pairs or not self.looked:
+            return None
+        gram = np.zeros((STEPS, len(VECTORS), len(VECTORS)))
+        for one, two in pairs:
+            steps = min(len(one.vectors), len(two.vectors))
+            difference = one.vectors[:steps] - two.vectors[:steps]
+            gram[:steps] += np.asarray(difference @ difference.mT)
+        return gram
+
+    @cached_property
+    def first_fits(self) -> bool:
+        """Whether the twins' first sums differ by what the claimed ones differ by."""
+        pairs = [(a.vectors[0] - b.vectors[0])[[0, VECTORS.index("clean")]] for a, b in self.synchronous]
+        return bool(pairs) and all(bool((p[0] - p[1]).norm() <= 1e-4 * p[1].norm()) for p in pairs)
+
+    def noise(self, parts: Array) -> list[Tensor]:
+        """(steps, weights) of each seed: what is left of the sums on D, given coefficients of `VECTORS`."""
+        return [torch.einsum("v,svd->sd", torch.from_numpy(parts), one.vectors) for one, _ in self.exchanged_pairs]
+
+    @cached_property
+    def multipliers(self) -> Array | None:
+        """How often each record (column) counts, if the twins differ by multiples of the claimed shares; else None."""
+        if self.exact is None:
+            return None
+        rows, targets = [], []
+        for one, two in self.exchanged_pairs:
+            shares = one.shares - two.shares
+            difference = (one.sums - two.sums)[: len(shares)]
+            rows.append(shares.transpose(1, 2).flatten(0, 1))
+            targets.append(difference.flatten())
+        matrix, target = torch.cat(rows), torch.cat(targets)
+        solved = torch.linalg.lstsq(matrix, target.unsqueeze(1), driver="gelsd").solution.flatten()
+        left = (matrix @ solved - target).norm()
+        lengths = matrix.norm(dim=0)
+        solved = torch.where(lengths > 1e-3 * lengths.max(), solved, 1.0)  # of the others nothing is known
+        return np.asarray(solved) if left <= FOUND * (matrix.sum(1) - target).norm() else None
+
+
+def _first_step(
+    train: Train, base: Mapping[int, StandIn], seed: int, on_d: bool, exchanged: Mapping[int, StandIn], _: int | None
+) -> Run:
+    """One step on other records than D's."""
+    return train(seed, on_d, {**base, **exchanged}, 1)
+
+
+def _diagnosis(sentence: str) -> Diagnosis:
+    return Diagnosis(
+        "public values",
+        0.0,
+        sentence.split(":", maxsplit=1)[0],
+        "the same for neighbouring records and the same seed",
+        sentence,
+    )

@@ -1,0 +1,193 @@
+"""Whether the weights moved by the gradient that the training says it applied.
+
+SGD with momentum, Nesterov's or not, weight decay and any schedule moves every layer within the span of five vectors.
+Adam, RMSprop and Adagrad are replayed with their usual constants. A training that follows none of these may be right
+all the same and is not judged, unless its weights move by the clean gradient, or not at all by the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from deniable.examination.recomputation import RecomputedSteps
+from deniable.examination.trainer import WatchedTraining
+
+__all__ = [
+    "ADAPTIVE",
+    "TOLERANCE",
+    "ULP",
+    "Rule",
+    "best_combination",
+    "followed_rule",
+    "is_adaptive",
+    "is_linear",
+    "moves_largest",
+    "running_average",
+]
+
+TOLERANCE = 0.02
+"""A rule fits if this share of a layer's move, at most, is left over."""
+ULP = 2.0**-22
+"""float32 weights: two roundings."""
+SCALED = 4
+"""Numbers of a layer from which on a multiple of its own is told."""
+
+
+class Rule(IntEnum):
+    """What the weights do."""
+
+    UNKNOWN = 0
+    """Nothing that is known, but they do follow the noise."""
+    LINEAR = 1
+    """SGD, momentum, weight decay."""
+    ADAPTIVE = 2
+    """Adam, RMSprop or Adagrad."""
+    CLEAN = 3
+    """They move by the gradient without noise, or with less of it."""
+    OTHER = 4
+    """They do not follow the gradient's noise at all."""
+    STILL = 5
+    """One step, or none of them moves."""
+
+
+def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
+    """The rule that all steps of one training follow."""
+    moves = [(w[1:] - w[:-1]).flatten(1).double() for w in seen.weights]
+    if len(seen) < 2 or all(bool((move == 0).all()) for move in moves):
+        return Rule.STILL
+    sizes = [move.shape[1] for move in moves]
+    applied = [s.flatten(1).double() for s in seen.applied]
+    clean = list(torch.split(found.clean.double(), sizes, 1))
+    weights = [w.flatten(1).double() for w in seen.weights]
+    if is_linear(moves, applied, weights):
+        return Rule.LINEAR
+    if is_adaptive(moves, applied, weights) or moves_largest(moves, applied, weights):
+        return Rule.ADAPTIVE
+    with_clean = is_linear(moves, applied, weights, clean) or _scaled_by(moves, applied, weights, clean)
+    if with_clean or is_adaptive(moves, clean, weights):
+        return Rule.CLEAN
+    return Rule.UNKNOWN if _follows(torch.cat(moves, 1), found.residual.double()) else Rule.OTHER
+
+
+def is_linear(
+    moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], clean: list[Tensor] | None = None
+) -> bool:
+    """Whether each move lies in the span of gradient, weights, and the last move, gradient and weights."""
+
+    def span(layer: int, t: int) -> list[Tensor]:
+        gradient, weight, move = applied[layer], weights[layer], moves[layer]
+        vectors = [weight[t], gradient[t]]
+        vectors += [weight[t - 1], gradient[t - 1], move[t - 1]] if t else []
+        return vectors + ([clean[layer][i] for i in sorted({t, max(0, t - 1)})] if clean is not None else [])
+
+    return all(
+        _fits([move[t] for move in moves], [span(layer, t) for layer in range(len(moves))], [w[t] for w in weights])
+        for t in range(len(moves[0]))
+    )
+
+
+def _adam(gradient: Tensor) -> Tensor:
+    return running_average(gradient, 0.9) / (running_average(gradient.square(), 0.999).sqrt() + 1e-8)
+
+
+def _rmsprop(gradient: Tensor) -> Tensor:
+    return gradient / (running_average(gradient.square(), 0.99, corrected=False).sqrt() + 1e-8)
+
+
+def _adagrad(gradient: Tensor) -> Tensor:
+    return gradient / (gradient.square().cumsum(0).sqrt() + 1e-10)
+
+
+ADAPTIVE: tuple[Callable[[Tensor], Tensor], ...] = (_adam, _rmsprop, _adagrad, torch.sign)
+
+
+def running_average(values: Tensor, decay: float, corrected: bool = True) -> Tensor:
+    running, rows = torch.zeros_like(values[0]), []
+    for step, row in enumerate(values, start=1):
+        running = decay * running + (1 - decay) * row
+        rows.append(running / (1 - decay**step) if corrected else running)
+    return torch.stack(rows)
+
+
+def _scaled_by(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], clean: list[Tensor]) -> bool:
+    """Whether noisy gradients are divided, number by number, by the running size of the clean ones (Adam, RMSprop)."""
+    for decay, first in ((0.999, 0.9), (0.99, 0.0)):
+        towards = [
+            (running_average(g, first) if first else g)
+            / (running_average(c.square(), decay, corrected=first > 0).sqrt() + 1e-8)
+            for g, c in zip(applied, clean, strict=True)
+        ]
+        if _along(moves, towards, weights):
+            return True
+    return False
+
+
+def moves_largest(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:
+    """Whether only the largest numbers of the gradients move the weights (compressed after the noise)."""
+    for t in range(len(moves[0])):
+        moved, sizes = torch.cat([m[t] != 0 for m in moves]), torch.cat([g[t].abs() for g in applied])
+        if bool(moved.all()) or not bool(moved.any()) or float(sizes[moved].min()) < float(sizes[~moved].max()):
+            return False
+    return _along(moves, [g * (m != 0) for g, m in zip(applied, moves, strict=True)], weights)
+
+
+def _along(moves: list[Tensor], towards: list[Tensor], weights: list[Tensor]) -> bool:
+    """Whether each move is a multiple of a direction, and of the weights."""
+    return all(
+        _fits(
+            [move[t] for move in moves],
+            [[weight[t], direction[t]] for direction, weight in zip(towards, weights, strict=True)],
+            [weight[t] for weight in weights],
+        )
+        for t in range(len(moves[0]))
+    )
+
+
+def is_adaptive(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:
+    return any(_along(moves, [rule(gradient) for gradient in applied], weights) for rule in ADAPTIVE)
+
+
+def _fits(moves: list[Tensor], spans: list[list[Tensor]], weights: list[Tensor]) -> bool:
+    """Whether one step moves each layer by one combination of its vectors, of which the first and third are weights.
+
+    Large layers may have combinations of their own. A layer too small for that must follow the one of all layers
+    together, or of a large layer: without the weights (no decay on biases) or another multiple of it, at will.
+    """
+    matrices = [torch.stack(span, 1) for span in spans]
+    large = [len(move) >= 4 * matrix.shape[1] for move, matrix in zip(moves, matrices, strict=True)]
+    found = [best_combination(torch.cat(moves), torch.cat(matrices))]
+    own = {i: best_combination(moves[i], matrices[i]) for i in range(len(moves)) if large[i]}
+    found += own.values()
+    bare = torch.tensor([0.0 if place in (0, 2) else 1.0 for place in range(matrices[0].shape[1])]).double()
+    found += [one * bare for one in found]
+    return all(
+        any(_is_left(move, matrix @ one, weight) for one in found)
+        for move, matrix, weight in zip(moves, matrices, weights, strict=True)
+    )
+
+
+def _is_left(move: Tensor, towards: Tensor, weight: Tensor) -> bool:
+    """Whether a move is a vector, or a multiple of it if it is long enough to tell."""
+    most = TOLERANCE * move.norm() + ULP * weight.norm()
+    scale = float(towards @ move / (towards @ towards).clamp(min=1e-300)) if len(move) >= SCALED else 1.0
+    return bool((move - towards).norm() <= most) or bool((move - scale * towards).norm() <= most)
+
+
+def best_combination(move: Tensor, span: Tensor) -> Tensor:
+    """The coefficients that leave least of a move; nearly parallel vectors share theirs."""
+    lengths = span.norm(dim=0).clamp(min=1e-300)
+    values, vectors = torch.linalg.eigh((span / lengths).T @ (span / lengths))
+    kept = vectors[:, values > 1e-10] / values[values > 1e-10].sqrt()
+    coefficients: Tensor = kept @ (kept.T @ ((span / lengths).T @ move)) / lengths
+    return coefficients
+
+
+def _follows(moves: Tensor, residual: Tensor) -> bool:
+    """Whether the moves have a component along the noise, beyond four standard errors."""
+    noise = residual[: len(moves)]
+    cosines = (moves * noise).sum(1) / (moves.norm(dim=1) * noise.norm(dim=1)).clamp(min=1e-300)
+    return bool(-cosines.sum() * moves.shape[1] ** 0.5 > 4 * len(moves) ** 0.5)

@@ -1,0 +1,152 @@
+"""Two real nodes of a Ray cluster on loopback: the same bytes as on this machine alone, also when they are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from games import neighbours
+from work import refuse_three, slow_square, square, squares
+
+import deniable as dn
+from deniable.comparison import compare
+from deniable.engines import EngineError, Local, Ray, play_missing
+from deniable.store import Store
+from deniable.training.engine import run_block
+from deniable.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings("digits", noise=2.0, steps=3, trials_per_block=4, adjacency="replace")
+TIMES = dict.fromkeys(("seconds", "trials_per_second", "finished"))
+
+
+class TwoNodes:
+    """A head and another node, each with one CPU."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster  # noqa: PLC0415 (what it is asked stands in the environment first)
+
+        head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+        seen_soon = {"health_check_period_ms": 1000}
+        self.cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": seen_soon})
+        self.other = self._another()
+        self.address = self.cluster.address
+
+    def _another(self) -> Any:
+        return self.cluster.add_node(num_cpus=1, node_ip_address="127.0.0.3")
+
+    def lose_the_other(self) -> None:
+        """SIGKILL a node with all its processes; another one joins, at the second try on a machine that is busy."""
+        self.cluster.remove_node(self.other, allow_graceful=False)
+        try:
+            self.other = self._another()
+        except Exception:
+            self.other = self._another()
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[TwoNodes]:
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'deniable[ray]'")
+    asked = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0"}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's own
+        for name, value in asked.items():
+            patch.setenv(name, value)
+        patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, _places()), os.environ.get("PYTHONPATH", "")]))
+        two = TwoNodes()
+        try:
+            yield two
+        finally:
+            two.cluster.shutdown()
+
+
+def _places() -> list[Path]:
+    here = Path(__file__).parent
+    return [here, here.parent / "training", Path(dn.__file__).parents[1]]
+
+
+@pytest.fixture(scope="module")
+def engine(nodes: TwoNodes) -> Ray:
+    return Ray(nodes.address)
+
+
+def test_trainings_have_the_same_bytes(engine: Ray) -> None:
+    work = partial(run_block, SETTINGS, neighbours(), 5)
+    here, there = dict(Local(1).run(work, range(6))), dict(engine.run(work, range(6)))
+    assert sorted(there) == list(range(6))
+    for number, result in here.items():
+        assert result.log_likelihood_ratio.tobytes() == there[number].log_likelihood_ratio.tobytes()
+        assert result.gradient_norm.tobytes() == there[number].gradient_norm.tobytes()
+
+
+def test_commands_give_the_same_answer(engine: Ray) -> None:
+    given: dict[str, Any] = {"noise": 5, "trials": 30, "steps": 3, "records": 20, "trials_per_block": 10}
+    here, there = (dn.audit("digits", engine=one, **given) for one in (Local(1), engine))
+    assert here.replace(**TIMES) == there.replace(**TIMES)
+    small: dict[str, Any] = {"records": 60, "classes": 5, "central": [4.0], "local": [1.0], "repeats": 1, "epochs": 2}
+    two = [compare("purchases", engine=one, attack="threshold", **small) for one in (Local(1), engine)]
+    assert two[0].replace(seconds=None, finished=None) == two[1].replace(seconds=None, finished=None)
+
+
+def test_a_block_s_error_is_the_caller_s(engine: Ray) -> None:
+    with pytest.raises(FloatingPointError, match="learning_rate"):
+        list(engine.run(refuse_three, range(6)))
+
+
+def test_a_consumer_may_stop_early_and_little_is_under_way(engine: Ray) -> None:
+    drawn: list[int] = []
+    blocks = engine.run(square, (drawn.append(n) or n for n in range(1000)))
+    next(blocks)
+    blocks.close()
+    assert len(drawn) <= 4
+
+
+def test_what_the_cluster_lacks_is_said(nodes: TwoNodes) -> None:
+    with pytest.raises(EngineError, match="no node of the cluster has a CPU and 1 GPU"):
+        list(Ray(nodes.address, gpus=1).run(square, range(3)))
+
+
+def test_another_version_is_refused(engine: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dn, "__version__", "9.9.9")
+    with pytest.raises(EngineError, match=r"deniable .*, not 9\.9\.9.*Install the same versions"):
+        list(engine.run(square, range(3)))
+
+
+def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: Ray, tmp_path: Path) -> None:
+    campaign, lost = squares(30, partial(slow_square, 0.1)), []
+
+    def tell(done: int) -> None:
+        if done == 4:
+            lost.append(_kill_a_worker())
+        if done == 10:
+            nodes.lose_the_other()
+
+    with Store(tmp_path, campaign.settings) as store:
+        found = play_missing(campaign, engine, store, tell=tell)
+        assert store.finished() == list(range(30))
+    assert lost[0]
+    assert [result.square.tolist() for result in found] == [[n, n**2] for n in range(30)]
+
+
+def _kill_a_worker() -> int:
+    """SIGKILL a process of ours that plays a block."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and b"play_block" in _command(entry):
+            os.kill(int(entry.name), signal.SIGKILL)
+            return int(entry.name)
+    return 0
+
+
+def _command(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -53,6 +53,8 @@ SLOW = (
     "loss/test_lines.py::test_earlier_questions_do_not_change_an_answer",
     "loss/test_lines.py::test_little_noise_gives_no_less_than_more",
     "loss/test_regressions.py",
+    "loss/test_round_off.py::test_atoms_beside_a_faint_gaussian_band_by_band",
+    "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",
     "loss/test_schedules.py",
     "loss/test_tapered.py",

@@ -117,7 +117,7 @@ def test_where_no_violation_could_be_found_none_is_told_not_to_be(mu: float) -> 
     few, many = (replace(shown(trials, 1, mu=mu), violations=interval(0, trials, 0.95)) for trials in (10, 1000))
     told = verdict(few, promised, exact)
     assert told.name == "cannot judge"
-    assert "no violation could have been found" in told.text
+    assert "no violation could have been found by them" in told.text
     assert "no violation could have been found" not in verdict(many, promised, exact).text
 
 
@@ -129,3 +129,13 @@ def test_the_epsilon_that_assumes_nothing_leads() -> None:
     assert f"The training's epsilon is above {at_least(region)}, more than the 1 that" in broken.text
     by_curve = verdict(found, nothing, structs.replace(EXACT, advantage=1.0, epsilon=region + 0.1))
     assert by_curve.text.startswith("If sampling and steps are as claimed and the noise alone is not, the training's")
+
+
+@pytest.mark.parametrize(("claimed", "told"), [(1.0, "violated"), (4.0, "consistent"), (6.0, "cannot judge")])
+def test_a_claim_beyond_all_proof_is_not_called_consistent(claimed: float, told: str) -> None:
+    """1,000 scores of a perfect attack prove 4.8: no claim above that can be refuted with so few."""
+    generator = np.random.default_rng(1)
+    scores = Scores(generator.normal(2, 1, 500), generator.normal(0, 1, 500))
+    found = judge_scores(scores, Asked(Epsilon(claimed, 1e-5), rows_from="trainings"))
+    assert found.verdict == told
+    assert ("no violation of 6 could be found" in found.verdict_text) == (told == "cannot judge")

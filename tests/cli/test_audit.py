@@ -287,3 +287,16 @@ def test_records_and_labels_are_shown_only_when_asked_for(
     assert (tmp_path / "shown" / "records.csv").read_text().startswith("record,label,")
     assert all("label" in one for one in shown["exposure"]["most_exposed"])
     assert run("audit", "digits", "--noise", 5, "--show-records").err.count("--exposure, which is missing") == 1
+
+
+def test_a_watched_campaign_tells_its_forecast_first(run: Run) -> None:
+    outcome = run("audit", "digits", "--noise", 5, *TINY, "--stop", "certain", "--json")
+    watched = outcome.document["watched"]
+    assert outcome.err.count("\n") == 1
+    assert f"with {watched['trials_at_half_noise']:,} trials. 20 are planned." in outcome.err
+    assert watched["refuted_after"] is None
+    assert watched["text"] in outcome.document["notes"]
+    assert "--stop=certain" in outcome.document["provenance"]["command"]
+    refused = run("audit", "digits", "--noise", 5, *TINY, "--stop", "soon")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "stop must be" in refused.err

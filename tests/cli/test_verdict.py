@@ -245,3 +245,36 @@ def test_the_row_of_a_training_is_drawn_whatever_its_score() -> None:
         len({settled(score + i, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores.members.size for i in range(5)})
         > 1
     )
+
+
+def test_a_file_that_grows_may_be_judged_again_and_again(run: Run, tmp_path: Path) -> None:
+    """Once refuted, a claim stays refuted: the rows of the longer file begin with those of the shorter."""
+    file, refuted = write(tmp_path, 2.0, 400), None
+    lines = file.read_text().splitlines()
+    for rows in (30, 100, 200, 400):
+        file.write_text("\n".join(lines[: rows + 1]))
+        shown = json.loads(run("verdict", file, *CLAIM, "--noise", 1, "--from", "trainings", "--watch", "--json").out)
+        watched = shown["watched"]
+        assert (shown["verdict"] == "violated") == (watched["refuted_after"] is not None)
+        assert refuted in (None, watched["refuted_after"])
+        refuted = watched["refuted_after"]
+        assert "--method=watch" in shown["provenance"]["command"]
+        assert "--rule" not in shown["provenance"]["command"]
+    assert refuted is not None
+    told = " ".join(run("verdict", file, *CLAIM, "--noise", 1, "--from", "trainings", "--watch").out.split())
+    assert f"After {refuted} rows the claim was refuted" in told
+
+
+@pytest.mark.parametrize(
+    "other", [("--method", "region"), ("--rule", "fixed"), ("--threshold", 0), ("--from", "one-run")]
+)
+def test_a_watch_is_an_estimator_of_its_own(run: Run, tmp_path: Path, other: tuple[object, ...]) -> None:
+    outcome = run("verdict", write(tmp_path, 1.0, 50), *CLAIM, "--watch", *other)
+    assert outcome.code == 2
+    assert "watch" in outcome.err
+
+
+def test_a_watch_takes_one_row_a_training(run: Run, tmp_path: Path) -> None:
+    outcome = run("verdict", write_runs(tmp_path, [0, 0, 1, 1, 2, 3]), *CLAIM, "--watch")
+    assert outcome.code == 2
+    assert "one row a training" in outcome.err

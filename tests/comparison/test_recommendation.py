@@ -82,7 +82,7 @@ def test_one_training_of_each_level_decides_nothing() -> None:
 
 def test_a_level_that_only_this_attack_finds_good_is_no_protection() -> None:
     large, small = point(1e5, 0.9, 0.5), point(0.5, 0.9, 0.5)
-    assert "promise hardly any protection" in recommend(ORIGINAL, {"central": [large]}, CHANCE).sentences[-1]
+    assert "promises hardly any protection" in recommend(ORIGINAL, {"central": [large]}, CHANCE).sentences[-1]
     assert "hardly any" not in recommend(ORIGINAL, {"central": [small]}, CHANCE).sentences[-1]
 
 
@@ -97,3 +97,15 @@ def test_a_large_shift_forbids_a_recommendation_a_small_one_warns() -> None:
     assert warned.better == "alike"
     assert "differ by themselves" in warned.sentences[0]
     assert recommend(ORIGINAL, levels, CHANCE, none).sentences == recommend(ORIGINAL, levels, CHANCE).sentences
+
+
+def test_a_fall_of_precision_within_its_error_is_no_gain() -> None:
+    """Phi is 2 wherever no accuracy is lost, also where precision fell from 0.651 to 0.637 by chance."""
+    level = replace(point(26.0, 0.9, 0.637, phi=2.0), phi_error=0.0, precision_error=0.045)
+    original = replace(point(float("inf"), 0.9, 0.651, phi=None), precision_error=0.018)
+    found = recommend(original, {"central": [level]}, 0.55)
+    assert found.favourable == {"central": []}
+    assert "no level clearly gains" in " ".join(found.sentences)
+    clear = recommend(original, {"central": [replace(level, precision=0.56)]}, 0.55)
+    assert clear.favourable == {"central": [26.0]}
+    assert "level 26 promises hardly any" in " ".join(clear.sentences)

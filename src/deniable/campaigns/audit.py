@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,19 +16,21 @@ from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import audit_command, now, versions
 from deniable.campaigns.setup import CalibratedBy, Ground
-from deniable.checks import whole
+from deniable.checks import one_of, whole
 from deniable.engines import Engine, choose_engine
 from deniable.evidence.measured import Measured, measure
-from deniable.evidence.verdict import verdict
+from deniable.evidence.verdict import verdict, with_watch
+from deniable.evidence.watch import STOPS, Evidence, Stop, Watch, limits_confidence, looks
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import AUDITED, Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
-from deniable.results.shared import Ends, Provenance
+from deniable.results.shared import Ends, Provenance, Watched
+from deniable.scores import privacy_loss
 from deniable.store import Store, opened
 from deniable.training.settings import Optimizer, Sensitivity
 
-__all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run"]
+__all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run", "watch_notes", "watch_over"]
 
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
@@ -70,6 +72,7 @@ def audit(
     trials_per_block: int | None = None,
     seed: int = 0,
     confidence: float = 0.95,
+    stop: Stop = "never",
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
@@ -99,13 +102,18 @@ def audit(
     The training, DP-SGD or DP-Adam:
         model: logistic, mlp:64,32, cnn, "module:function", or a function that returns an nn.Module. Default: by the
             data.
+        steps, clip, learning_rate, optimizer: Of DP-SGD (sgd) or DP-Adam (adam); gradients are clipped to norm `clip`.
         rate: The probability of each record to be in a step's batch; 1: full batches.
         sensitivity: global, or local: an instrument to test the theory, without any privacy.
         adjacency: replace (sensitivity 2 x clip) or add-remove (clip).
         loss: cross-entropy, "module:function", or a function of (outputs, targets) to one loss an example.
 
     The campaign:
+        trials, seed: Trainings, half of them on D, half on its neighbour; and what everything random follows from.
+        confidence: Of limits, bounds and the verdict.
         trials_per_block: Default: what suits the model.
+        stop: certain ends the campaign at the block after which the claim is refuted for certain; the watch takes half
+            of the risk 1 - confidence, and limits are wider. never plays all trials.
         out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
         processes: Workers. Default: one a core.
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
@@ -121,7 +129,7 @@ def audit(
     with opened(out, resume) as store:
         plan = planned(data, **given, **chosen, **training)
         with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
-            return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence)[0]
+            return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
 
 
 def planned(
@@ -154,27 +162,44 @@ def run(
     engine: Engine | None = None,
     progress: Progress | None = None,
     confidence: float = 0.95,
+    stop: Stop = "never",
 ) -> tuple[AuditResult, Trials]:
-    """Play the plan's trials that `store` lacks, keep them there, and judge all."""
+    """Play the plan's trials that `store` lacks, keep them there, and judge all, or those up to a certain answer."""
     started, played = perf_counter(), 0
+    watch = None if one_of("stop", stop, STOPS) == "never" else watch_over(plan, confidence)
     if store is not None:
         store.begin(plan.settings)
         played = len(store.finished()) * plan.training.trials_per_block
-    trials = play(plan, store, engine=engine, progress=progress)
+    certain = None if watch is None else watch.add
+    trials = play(plan, store, engine=engine, progress=progress, certain=certain)
     seconds = perf_counter() - started
     speed = max(0, len(trials) - played) / seconds
-    found = judge(plan, trials, confidence)
+    found = judge(plan, trials, confidence, None if watch is None else watch.evidence())
     return found.replace(seconds=seconds, trials_per_second=speed, finished=now()), trials
 
 
-def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
-    """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict."""
+def watch_over(plan: Plan, confidence: float) -> Watch:
+    """A watch over the plan's claim: that the training has its noise."""
     training = Training.of(plan.training)
+    return Watch.beside_limits(privacy_loss(training.mechanism, training.adjacency), plan.trials, confidence)
+
+
+def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: Evidence | None = None) -> AuditResult:
+    """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict.
+
+    With the `evidence` of a watch, either may find a violation; together they err with at most 1 - `confidence`.
+    """
+    training = Training.of(plan.training)
+    ends = looks(plan.trials, plan.training.trials_per_block)
+    sure = confidence if evidence is None else limits_confidence(confidence, len(trials), ends)
     exact = exact_scores(training.mechanism, Question(training.adjacency, plan.delta))
     promised = claimed_scores(plan.promise, plan.delta)
     bound = promised.belief or exact.belief
-    shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=confidence)
-    found = verdict(shown, promised, exact)
+    shown = measure(trials, training, delta=plan.delta, belief_bound=bound, confidence=sure)
+    found, watched = verdict(shown, promised, exact), None
+    if evidence is not None:
+        watched = evidence.result(evidence.mechanism_bound(training, plan.delta), training=training)
+        found = with_watch(found, watched)
     return AuditResult(
         input=convert(plan.settings, AuditInput),
         claimed=promised,
@@ -183,12 +208,28 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95) -> AuditResult:
         verdict=found.name,
         closeness=found.closeness,
         verdict_text=found.text,
-        notes=tuple(_notes(plan, shown, exact.epsilon)),
+        notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched), *_ended(len(trials), plan.trials)),
+        watched=watched,
         course=course(trials),
         provenance=Provenance(
-            **plan.source, versions=versions(), command=audit_command(plan.settings, plan.source, confidence)
+            **plan.source,
+            versions=versions(),
+            command=audit_command(plan.settings, plan.source, confidence, "never" if evidence is None else "certain"),
         ),
     )
+
+
+def watch_notes(watched: Watched | None) -> Iterator[str]:
+    """What a watch found, where the verdict does not say it, and what it cost."""
+    if watched is not None:
+        if watched.refuted_after is None:
+            yield watched.text
+        yield f"Of the risk of a wrong verdict, {watched.risk:.3g} is the watch's; limits have the rest."
+
+
+def _ended(played: int, planned: int) -> Iterator[str]:
+    if played < planned:
+        yield f"The campaign ended after {played:,} of {planned:,} trials, when the answer was certain."
 
 
 def as_measured(shown: Measured) -> results.Measured:

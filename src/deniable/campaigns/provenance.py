@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.answers.explain import Document
 from deniable.data.tables import SUFFIXES
 from deniable.promises import AUDITED
 
@@ -59,7 +58,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> Document:
+def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> dict[str, Any]:
     """The data as the user named it, its shape, and how to ask for it again."""
     given = str(data) if isinstance(data, str | Path) else _reference(data)
     asked = {"data": given, "label": label, "asked_classes": classes}
@@ -72,9 +71,12 @@ def _reference(function: Any) -> str | None:
     return name if _IMPORTABLE.fullmatch(name) else None
 
 
-def audit_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
+def audit_command(
+    given: Mapping[str, Any], source: Mapping[str, Any], confidence: float, stop: str = "never"
+) -> str | None:
     """The campaign's one command; None where its data or model has no name that another process could find."""
     asked = _asked(given, source) | {name: given[name] for name in ("measure", "trials")} | {"confidence": confidence}
+    asked |= {} if stop == "never" else {"stop": stop}
     if source["data"] is None or not _named(given["model"]):
         return None
     if given["loss"] == USUAL_LOSS and source["usual_block"]:
@@ -134,8 +136,8 @@ def verdict_command(given: Mapping[str, Any]) -> str:
     """The command that judges the same scores again."""
     names = ("claimed_epsilon", "delta", "noise", "rate", "steps", "adjacency", "from", "method", "rule", "threshold")
     asked = {name.replace("_", "-"): given.get(name) for name in (*names, "confidence")}
-    if given.get("from") == "one-run":
-        del asked["rule"]  # guesses about canaries have no thresholds to choose
+    if given.get("from") == "one-run" or given["method"] == "watch":
+        del asked["rule"]  # there are no thresholds to choose
     return shlex.join(["deniable", "verdict", given["scores"], *_options(asked)])
 
 

@@ -37,6 +37,8 @@ EXAMPLES = (
 )
 DATA, PROMISE, TRAINING, CAMPAIGN = "The data", options.PROMISE, "The training", "The campaign"
 USUAL_TRIALS = 1000
+_OF_THE_VERDICT = ("confidence", "stop", "processes")
+"""Options that say how trials are judged and played: the trials do not depend on them."""
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
 OLD_NAMES = {"--lr": "--learning-rate"}
@@ -48,10 +50,10 @@ class AuditCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the missing word behind a bare --records, and today's names for old ones."""
-        return super().parse_args(ctx, list(_completed(args)))
+        return super().parse_args(ctx, list(_complete_arguments(args)))
 
 
-def _completed(args: list[str]) -> Iterator[str]:
+def _complete_arguments(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
         name, equals, value = word.partition("=")
         yield OLD_NAMES.get(name, name) + equals + value
@@ -129,6 +131,15 @@ def audit(
     ] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
+    stop: Annotated[
+        Text,
+        option(
+            "stop",
+            "W",
+            "never (default): play all trials. certain: watch every block, and end once a violation is certain.",
+            CAMPAIGN,
+        ),
+    ] = None,
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
@@ -193,7 +204,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
     if len(sources) != 1:
         raise ValueError("name the data: either DATA, as in `deniable audit digits`, or --data FILE")
     audited_promise({name: values[name] for name in AUDITED if name in values}, values.get("delta", 0.5))
-    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency")
+    words = ("label", "measure", "calibration", "model", "optimizer", "sensitivity", "adjacency", "stop")
     named = {name: texts[name] for name in words if texts[name] is not None}
     return {"data": sources[0], **values, **named}
 
@@ -214,14 +225,14 @@ def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
 
 def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
     """What the options ask for: the data and the training, and the campaign."""
-    return _planned(_arguments(texts))
+    return _plan_campaign(_arguments(texts))
 
 
-def _planned(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
+def _plan_campaign(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.campaign import Plan
 
-        asked = {name: value for name, value in arguments.items() if name not in ("confidence", "processes")}
+        asked = {name: value for name, value in arguments.items() if name not in _OF_THE_VERDICT}
         trials, measure = asked.pop("trials", USUAL_TRIALS), asked.pop("measure", None)
         ground = _ground(asked)
         return ground, Plan.on(ground, trials, measure, progress)
@@ -242,22 +253,37 @@ def _campaign(
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, engine, store, exposed)
+        return _play_campaign(arguments, engine, store, exposed)
 
 
-def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
+def _play_campaign(
+    arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None
+) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    ground, plan = _planned(arguments)
+    ground, plan = _plan_campaign(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import run
-    from deniable.cli.exposed import written
+    from deniable.cli.exposed import write_exposure
 
-    found = None if exposed is None else written(ground, *exposed)
-    running = {name: arguments[name] for name in ("confidence",) if name in arguments}
+    found = None if exposed is None else write_exposure(ground, *exposed)
+    running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
+    if running.get("stop") == "certain":
+        _tell_forecast(plan, running.get("confidence", 0.95))
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
+
+
+def _tell_forecast(plan: Plan, confidence: float) -> None:
+    """How many trials a violation would take, before the first is played."""
+    from deniable.campaigns.audit import watch_over
+    from deniable.evidence.watch import half_noise_text
+    from deniable.mechanisms import Training
+
+    trials = watch_over(plan, confidence).evidence().trials_at_half_noise(Training.of(plan.training))
+    if trials is not None:
+        typer.echo(f"{half_noise_text(trials)} {plan.trials:,} are planned.", err=True)
 
 
 def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
@@ -278,7 +304,7 @@ def _ground(arguments: dict[str, Any]) -> Ground:
 def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:
     if resume:
         raise ValueError("--resume goes on with trials, and --trials 0 has none: leave one of them out")
-    unused = [name for name in ("trials", "measure", "confidence", "processes") if arguments.pop(name, None)]
+    unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
     from deniable.cli.exposed import alone

@@ -15,15 +15,14 @@ from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.evidence.score_audit import Asked
-    from deniable.results.shared import Provenance
-    from deniable.results.verdict_result import VerdictInput
 
 __all__ = ["EXAMPLES", "verdict"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --from trainings\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"
-    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run"
+    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run\n\n"
+    "deniable verdict growing.csv --claimed-epsilon 2 --delta 1e-5 --from trainings --watch"
 )
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
 
@@ -55,6 +54,16 @@ def verdict(
             EXAMINED,
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            metavar=" ",
+            help="Watch the rows in their order: the verdict may be asked for again after every new row, and no look "
+            "costs confidence.",
+            rich_help_panel=EXAMINED,
+        ),
+    ] = False,
     method: Annotated[
         Text,
         option(
@@ -92,22 +101,13 @@ def verdict(
     from deniable.cli.waiting import patience
 
     try:
-        asked = _asked(context.params)
-        from deniable.data.scores_file import read_rows
-        from deniable.evidence.row_origin import settled
-        from deniable.evidence.score_audit import judge_scores
-
+        asked = _read_claim(context.params)
         with patience("Reading the scores ..."):
-            rows = read_rows(scores)
-            found = settled(rows.score, rows.member, rows.run, asked)
-            result = judge_scores(found.scores, found.asked)
+            from deniable.campaigns.score_verdict import judge_file
+
+            result = judge_file(scores, asked)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(options.refusal_text(refused)) from refused
-    from msgspec import structs
-
-    given = structs.replace(result.input, scores=scores)
-    notes = (*filter(None, [found.inferred]), *result.notes)
-    result = result.replace(input=given, notes=notes, provenance=_provenance(given))
     if json:
         typer.echo(result.to_json())
         return
@@ -116,19 +116,7 @@ def verdict(
     show(result, every_estimator=estimators)
 
 
-def _provenance(given: VerdictInput) -> Provenance:
-    from hashlib import sha256
-    from pathlib import Path
-
-    from deniable.campaigns.provenance import verdict_command, versions
-    from deniable.results.base import plain
-    from deniable.results.shared import Provenance
-
-    content = Path(given.scores or "").read_bytes()
-    return Provenance(sha256=sha256(content).hexdigest(), versions=versions(), command=verdict_command(plain(given)))
-
-
-def _asked(texts: Mapping[str, Any]) -> Asked:
+def _read_claim(texts: Mapping[str, Any]) -> Asked:
     from deniable.evidence.score_audit import Asked, rule_named
     from deniable.mechanisms import Adjacency, Training
     from deniable.promises import Epsilon
@@ -145,4 +133,14 @@ def _asked(texts: Mapping[str, Any]) -> Asked:
     training = None if noise is None else Training(noise, rate, steps, kind)
     sure = {"confidence": values["confidence"]} if "confidence" in values else {}
     rule = rule_named(texts["rule"], values.get("threshold"))
-    return Asked(claim, training, texts["method"], rule, rows_from=texts["rows_from"], **sure)
+    return Asked(claim, training, _method(texts), rule, rows_from=texts["rows_from"], **sure)
+
+
+def _method(texts: Mapping[str, Any]) -> str | None:
+    given: str | None = texts["method"]
+    if not texts["watch"]:
+        return given
+    stray = [name for name in ("method", "rule", "threshold") if texts[name] not in (None, "watch")]
+    if stray:
+        raise ValueError(f"--watch is an estimator of its own, without thresholds to choose: leave --{stray[0]} out")
+    return "watch"

@@ -14,6 +14,7 @@ import torch
 from deniable.campaigns.provenance import data_source
 from deniable.checks import positive, whole
 from deniable.data import Dataset, load, purchases, skewed_purchases
+from deniable.formatting import as_given
 from deniable.training.reference import reference_settings
 from deniable.training.targets import TargetSettings
 
@@ -41,7 +42,9 @@ class Level(NamedTuple):
     @property
     def name(self) -> str:
         """For people."""
-        return {"original": "original", "central": f"noise {self.value}", "local": f"epsilon {self.value}"}[self.kind]
+        if self.value is None:
+            return "original"
+        return f"{'noise' if self.kind == 'central' else 'epsilon'} {as_given(self.value)}"
 
 
 class Division(NamedTuple):
@@ -114,7 +117,7 @@ class Plan:
         source = data_source(data, found, label, classes)
         return cls(found, shifted, count, levels, attack, repeats, seed, epochs, patience, source)
 
-    def divided(self, repeat: int) -> Division:
+    def divide(self, repeat: int) -> Division:
         """The repeat's own members and other records."""
         order = np.random.default_rng([self.seed, repeat]).permutation(len(self.data))
         n = self.records

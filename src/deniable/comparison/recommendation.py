@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ class Point:
     phi_error: float | None
     spread: float | None
     """Standard deviation of the accuracy over repeats; None, as is `phi_error`, where there is only one."""
+    precision_error: float = 0.0
+    """Standard error of the precision over repeats."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Recommendation:
     """Mean accuracy of local minus central over the common average precisions."""
     common: tuple[float, float] | None
     favourable: dict[str, list[float]]
-    """Epsilons at which phi is above 1 by more than its standard error, from large to small."""
+    """Epsilons at which precision falls, and phi is above 1, by more than a standard error; from large to small."""
     sentences: tuple[str, ...]
 
 
@@ -65,8 +68,10 @@ def recommend(
     if shift is not None and warning and shift.precision.mean - 0.5 > (original.precision - 0.5) / 2:
         none = "No recommendation: compare on members and non-members of one population."
         return Recommendation(None, None, None, {kind: [] for kind in levels}, (warning, none))
-    favourable = {kind: [point.epsilon for point in points if _good(point)] for kind, points in levels.items()}
-    both = _compared(original, levels)
+    favourable = {
+        kind: [point.epsilon for point in points if _good(point, original)] for kind, points in levels.items()
+    }
+    both = _compare_at_equal_risk(original, levels)
     sentences = [warning] if warning else []
     sentences.append(
         "Local and central privacy cannot be compared here: no average precision is reached by both."
@@ -74,9 +79,10 @@ def recommend(
         else _which(both)
     )
     for kind, points in levels.items():
-        sentences.append(_where(kind, points))
+        sentences.append(_where(kind, points, original))
         sentences.append(_cure(kind, points, chance))
-    sentences += _guaranteed([point for points in levels.values() for point in points], chance)
+    praised = [p for points in levels.values() for p in points if _good(p, original) or p.precision <= chance]
+    sentences += _weak_guarantees([point for point in praised if point.epsilon >= _HARDLY_ANY])
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -96,7 +102,7 @@ class _Compared:
     """Standard deviation of an accuracy over repeats, the root of the mean square over levels."""
 
 
-def _compared(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
+def _compare_at_equal_risk(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
     """Accuracy at the same average precision, interpolated between the levels (Bernau et al. 2021, Figures 2-5 i)."""
     if any(not levels.get(kind) for kind in ("central", "local")):
         return None
@@ -164,8 +170,8 @@ def _which(found: _Compared) -> str:
     )
 
 
-def _where(kind: str, points: Sequence[Point]) -> str:
-    good = [_good(point) for point in points]
+def _where(kind: str, points: Sequence[Point], original: Point) -> str:
+    good = [_good(point, original) for point in points]
     if not any(good):
         return f"{_title(kind)}: no level clearly gains more privacy than it loses accuracy (phi above 1)."
     spans = _spans(good)
@@ -173,20 +179,23 @@ def _where(kind: str, points: Sequence[Point]) -> str:
     return f"{_title(kind)}: the trade is favourable (phi above 1) {told}."
 
 
-def _good(point: Point) -> bool:
-    """Phi is above 1 by more than its standard error, which one repeat does not tell."""
-    return point.phi is not None and point.phi_error is not None and point.phi - point.phi_error > FAVOURABLE
+def _good(point: Point, original: Point) -> bool:
+    """Phi is above 1, and precision below the unprotected one, by more than a standard error; one repeat tells none.
+
+    Where nothing is lost, phi is 2 for any fall of precision, by chance or not.
+    """
+    if point.phi is None or point.phi_error is None:
+        return False
+    falls = original.precision - point.precision > hypot(original.precision_error, point.precision_error)
+    return falls and point.phi - point.phi_error > FAVOURABLE
 
 
-def _guaranteed(points: Sequence[Point], chance: float) -> list[str]:
-    """What must stand beside a level that this attack finds good and whose epsilon promises hardly anything."""
-    weak = [point for point in points if point.epsilon >= _HARDLY_ANY and (_good(point) or point.precision <= chance)]
+def _weak_guarantees(weak: Sequence[Point]) -> list[str]:
+    """What must stand beside levels that this attack finds good and whose epsilon promises hardly anything."""
     if not weak:
         return []
-    names = ", ".join(point.name for point in weak)
-    return [
-        f"Only this attack was tried: by their epsilon alone, {names} promise hardly any protection against others."
-    ]
+    names, verb = ", ".join(point.name for point in weak), "promises" if len(weak) == 1 else "promise"
+    return [f"Only this attack was tried: by epsilon alone, {names} {verb} hardly any protection against others."]
 
 
 def _spans(good: Sequence[bool]) -> list[tuple[int, int]]:

@@ -184,10 +184,11 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     """Average precision at the sample's share of members: the mean over members of the precision at their score.
 
     The variance is that of the influence functions of the two samples. The few highest scores weigh most, and those
-    that one set of scores shows by chance another lacks: so the upper end supposes one more member above all scores,
-    and the lower end one more of the others; without the former, it missed in 16 % of simulations where 2 % of 50
-    members stand out among 950 others. A member counts for itself in its own precision, so that the estimate is
-    somewhat high: the lower end leaves it out.
+    that one set of scores shows by chance another lacks: so the upper end supposes one more member above all scores
+    and the highest of the others away, and the lower end one more of the others. Without the former it missed in 16 %
+    of simulations where 2 % of 50 members stand out among 950 others, and in 6 % where one of 800 others at times ties
+    with many members. A member counts for itself in its own precision, so that the estimate is somewhat high: the
+    lower end leaves it out.
     """
     z = _quantile(scores, confidence)
     members = scores.ascending[0]
@@ -202,9 +203,8 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
         band = RocBand.of(scores, (1 - confidence) / 2)
         return Interval(value, *band.average_precision(scores.members.size, scores.others.size))
     top = members.size
-    high = _average_precision(
-        np.append(accused + 1, 1), np.append(wrongly, 0), [np.append(reached[0], top + 1), reached[1]]
-    )
+    fewer = np.maximum(np.append(wrongly, 0) - 1, 0)
+    high = _average_precision(np.append(accused + 1, 1), fewer, [np.append(reached[0], top + 1), reached[1][:-1]])
     low = _average_precision(accused - 1, wrongly + 1, [reached[0], np.append(reached[1], top)])
     return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))
 

@@ -44,6 +44,8 @@ def settled(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int64] | N
     if trainings == rows:
         said = f"By column run each of the {rows:,} rows is of a training of its own (--from trainings)."
         return Settled(Scores.of(score, member), of_trainings, said)
+    if asked.primary == "watch":
+        raise ValueError(f"a watch takes one row a training, but by column run {rows:,} rows are of {trainings:,}")
     kept = _one_of_each(run, score)
     if member[kept].all() or not member[kept].any():
         raise ValueError(f"one row of each of {trainings:,} trainings (column run) leaves one kind: show more")

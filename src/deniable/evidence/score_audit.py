@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
+
+import numpy as np
 
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
@@ -36,11 +38,15 @@ from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.scores import Scores
+from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
-from deniable.evidence.verdict import Verdict, judge_bound, trials_to_decide
+from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
+from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
+from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.formatting import as_given
-from deniable.mechanisms import Training
+from deniable.mechanisms import ApproximateDP, Training
 from deniable.promises import Epsilon
+from deniable.results.shared import Watched
 from deniable.results.verdict_result import (
     Achieved,
     BoundsOnEpsilon,
@@ -55,7 +61,10 @@ from deniable.scores import privacy_loss
 __all__ = ["FPRS", "METHODS", "Asked", "judge_scores"]
 
 FPRS = (0.001, 0.01, 0.1)
-METHODS = ("region", "gaussian", "mechanism", "separation", "likelihood", "one-run", "one-run-gaussian", "advantage")
+METHODS = (
+    *("region", "gaussian", "mechanism", "separation", "likelihood", "advantage", "watch"),
+    *("one-run", "one-run-gaussian"),
+)
 """Estimators that a verdict may rest on."""
 ONE_RUN = ("one-run", "one-run-gaussian")
 """Those of them that are sound for the canaries of one training; the others take a training for each row."""
@@ -65,6 +74,8 @@ NOT_STATED = (
     "This takes each row for a training of its own, which was not stated: say --from trainings, or, for the canaries "
     "of one training, --from one-run."
 )
+
+ONE_LOOK = "The verdict may be asked again after every new row; all other limits are for one look."
 
 
 @dataclass(frozen=True)
@@ -129,8 +140,20 @@ class Asked:
         """Scores to a bound with all that it assumes, by the estimator's name."""
         if name in ONE_RUN:
             return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
+        if name == "watch":
+            return lambda scores: self.watched_bound(scores, self.watch(scores))
         found = self._of_trainings(name)
         return lambda scores: _assuming(INDEPENDENT, found(scores))
+
+    def watch(self, scores: Scores) -> Evidence:
+        """What a watch over the rows, in their order, shows against the claim."""
+        return watch_rows(scores, claimed_loss(self.claim, self.training), 1 - self.confidence)
+
+    def watched_bound(self, scores: Scores, evidence: Evidence) -> Bound:
+        """The bound on epsilon that holds after every row, with all that it assumes."""
+        training = self.training
+        found = evidence.bare_bound(self.delta) if training is None else evidence.mechanism_bound(training, self.delta)
+        return _assuming(INDEPENDENT, _assuming(order_assumption(scores), found))
 
     def _of_trainings(self, name: str) -> Callable[[Scores], Bound]:
         if name in _WHOLE:
@@ -165,15 +188,18 @@ def _assuming(assumption: Assumption, bound: Bound) -> Bound:
 
 def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     """The document: claimed and measured side by side, and the verdict of the primary estimator."""
-    bounds = list(_bounds(scores, asked))
+    evidence = asked.watch(scores) if asked.primary == "watch" else None
+    bounds = list(_bounds(scores, asked, evidence))
     claim, primary = asked.claim, bounds[0]
     achieved = _achieved(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
-    found = judge_bound(primary, claim, len(scores), lambda: _needed(asked), unit)
+    rows = Rows(len(scores), unit, lambda: _needed(asked), lambda: _provable(scores, asked))
+    found = judge_bound(primary, claim, rows)
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
         found = replace(found, text=f"{found.text} {NOT_STATED}")
+    watched = None if evidence is None else evidence.result(primary, "row")
     return VerdictResult(
         input=_input(asked),
         claimed=VerdictClaim(
@@ -184,13 +210,14 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
         verdict=found.name,
         closeness=found.closeness,
         verdict_text=found.text,
-        notes=tuple(_notes(achieved, asked, found)),
+        notes=tuple(_notes(achieved, asked, found, watched)),
+        watched=watched,
     )
 
 
-def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
+def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator[Bound]:
     """The primary estimator's first, then those that go with rows of this kind."""
-    yield asked.estimator(asked.primary)(scores)
+    yield asked.estimator(asked.primary)(scores) if evidence is None else asked.watched_bound(scores, evidence)
     if asked.of_one_run:
         yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
         return
@@ -206,6 +233,9 @@ def _bounds(scores: Scores, asked: Asked) -> Iterator[Bound]:
 def _needed(asked: Asked) -> int | None:
     """How many rows would let an observer as strong as the claim allows be told from guessing."""
     threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
+    if asked.primary == "watch":
+        nothing = hockey_sticks(privacy_loss(ApproximateDP(0.0, asked.delta)))
+        return expected_trials(observer_tally(shift_of(asked.largest_advantage)), nothing, 1 - asked.confidence)
     if asked.primary in _WHOLE:
         whole_scores = asked.estimator(asked.primary)
         return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
@@ -216,6 +246,15 @@ def _needed(asked: Asked) -> int | None:
         return asked.thresholds.limits(ideal, strength, asked.confidence).lower(strength) > 0
 
     return trials_to_decide(shows, asked.largest_advantage, threshold)
+
+
+def _provable(scores: Scores, asked: Asked) -> float:
+    """The bound that as many scores give if all members score above all others; infinite if numbers set no limit."""
+    if asked.primary in ("separation", "likelihood", "watch"):
+        return inf
+    cut = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
+    members, others = (np.arange(1.0, ordered.size + 1) for ordered in scores.ascending)
+    return asked.estimator(asked.primary)(Scores(cut + members, cut - others)).value
 
 
 def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
@@ -261,17 +300,25 @@ def _input(asked: Asked) -> VerdictInput:
         adjacency=None if training is None else training.adjacency,
         rows_from="one-run" if asked.of_one_run else asked.rows_from,
         method=asked.primary,
-        rule="abstention" if asked.of_one_run else rule.name,
+        rule=_rule_name(asked),
         threshold=rule.threshold if isinstance(rule, Fixed) else None,
         confidence=asked.confidence,
     )
 
 
-def _notes(measured: Achieved, asked: Asked, found: Verdict) -> Iterator[str]:
+def _rule_name(asked: Asked) -> str:
+    if asked.primary == "watch":
+        return "places among earlier rows"
+    return "abstention" if asked.of_one_run else asked.thresholds.name
+
+
+def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | None) -> Iterator[str]:
     yield from _too_little_noise(asked)
     if measured.auc.high < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
     yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
+    if watched is not None:
+        yield f"{watched.text} {ONE_LOOK}"
     if asked.of_one_run:
         yield "The limits of advantage, AUC, average precision and TPR take the canaries for independent."
     if found.name == "consistent":

@@ -24,15 +24,16 @@ from scipy.special import ndtri
 from deniable.evidence.bound import Bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.scores import Errors, Scores
-from deniable.formatting import as_given, at_least, at_most, counted, percent_at_most
+from deniable.evidence.watch import shift_of
+from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
 from deniable.promises import Epsilon
-from deniable.results.shared import Claimed
+from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import Scores as ExactScores
 
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = ["Closeness", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict"]
+__all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -55,13 +56,24 @@ class Verdict:
     """Whether it cannot be judged since the belief was exceeded more often than is allowed."""
 
 
-def judge_bound(
-    bound: Bound, claim: Epsilon, trials: int, needed: Callable[[], int | None], unit: str = "trials"
-) -> Verdict:
-    """The verdict of one estimator; `needed` tells how many trials would decide, if it is asked.
+@dataclass(frozen=True)
+class Rows:
+    """So many scores, and what so many can show; that is computed only where a verdict tells it."""
 
-    `unit` is what a row of the scores is called: trials, or the canaries of one training.
-    """
+    number: int
+    unit: str = "trials"
+    """What one of them is called: a trial, or a canary of one training."""
+    needed: Callable[[], int | None] = lambda: None
+    """How many would let an observer as strong as the claim allows be told from guessing."""
+    provable: Callable[[], float] = lambda: inf
+    """The largest bound that so many can give."""
+
+    def __str__(self) -> str:
+        return f"{self.number:,} {self.unit}"
+
+
+def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
+    """The verdict of one estimator."""
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
@@ -69,12 +81,23 @@ def judge_bound(
         least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
         what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
         return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
+    if bound.value > 0 and (most := rows.provable()) <= claim.bound:
+        return Verdict("cannot judge", _beyond_proof(bound, claim, most, rows))
     if bound.value > 0:
         proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
         text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
-    nothing = f"By {bound.method}, {trials:,} {unit} prove no epsilon above 0 at delta {as_given(claim.delta)}"
-    return Verdict("cannot judge", f"{nothing}. {_wanted(needed(), trials, unit)}")
+    nothing = f"By {bound.method}, {rows} prove no epsilon above 0 at delta {as_given(claim.delta)}"
+    return Verdict("cannot judge", f"{nothing}. {_wanted(rows.needed(), rows.number, rows.unit)}")
+
+
+def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: Rows) -> str:
+    """A claim so large that so many rows could not refute it, however good the attack."""
+    return (
+        f"By {bound.method}, {rows} prove an epsilon of at least {at_least(bound.value)} (confidence "
+        f"{bound.confidence:.4g}); of a perfect attack they could prove {at_least(most)} at most, so no violation of "
+        f"{as_given(claim.bound)} could be found. Show more of them."
+    )
 
 
 def _reach(bound: Bound, claim: Epsilon) -> Iterator[str]:
@@ -103,7 +126,7 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
 
 def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
     """Evenly spaced Gaussian scores of an observer with this advantage, whose best threshold is `threshold`."""
-    mu = 2 * float(ndtri((1 + min(advantage, 1 - 1e-12)) / 2))
+    mu = shift_of(advantage)
     even = ndtri((np.arange(each) + 0.5) / each) * mu  # variance mu^2, as that of log-likelihood ratios
     return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
 
@@ -111,9 +134,9 @@ def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
 def _undecided(bound: Bound) -> Iterator[str]:
     if bound.kind == "credible":
         yield "A credible interval is no statement of confidence: no verdict rests on it."
-    for assumption in bound.assumptions:
-        if assumption.holds is False:
-            yield f"No verdict rests on this estimator. It assumes what does not hold here: {assumption.text}."
+    failed = [assumption.text for assumption in bound.assumptions if assumption.holds is False]
+    if failed:
+        yield f"No verdict rests on this estimator. It assumes what does not hold here: {'; and '.join(failed)}."
 
 
 def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
@@ -150,6 +173,19 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
+def with_watch(found: Verdict, watched: Watched) -> Verdict:
+    """The verdict of limits and watch together: either may find a violation, each with its own share of the risk."""
+    if watched.refuted_after is None:
+        return found
+    bound = watched.epsilon
+    least = "beyond all bounds" if bound.value is None else f"at least {at_least(bound.value)}"
+    trusted = [one.text for one in bound.assumptions if one.holds is None]
+    if_so = f", if {'; and if '.join(trusted)}" if trusted else ""
+    epsilon = f"Epsilon at delta {as_given(bound.delta)} is {least}{if_so}."
+    limits = [found.text] if found.name == "violated" else []
+    return Verdict("violated", " ".join([watched.text, epsilon, *limits]))
+
+
 def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> Iterator[str]:
     """What is above its limit. The epsilon that assumes nothing leads; that of the claimed training's curve says so."""
     if limits.advantage is not None and measured.advantage.low > limits.advantage:
@@ -178,12 +214,12 @@ def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> b
 
 
 def _not_refutable(measured: Measured, exact: ExactScores) -> str:
-    trials = counted(measured.trials, "training")
+    trials = count_of(measured.trials, "training")
     allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
-        f"{at_least(measured.provable_epsilon)} at most, and the noise allows {allowed}: no violation could have been "
-        "found. Play more."
+        f"{at_least(measured.provable_epsilon)} at most by its errors, and the noise allows {allowed}: no violation "
+        "could have been found by them. Play more."
     )
 
 
@@ -192,7 +228,7 @@ def _exceeded(measured: Measured, exact: ExactScores) -> str:
     often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact.belief_delta))
     return (
         f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
-        f"of {counted(measured.trials, 'training')}; {allowed} is allowed."
+        f"of {count_of(measured.trials, 'training')}; {allowed} is allowed."
     )
 
 
@@ -218,6 +254,6 @@ def _nothing(measured: Measured, possible: float) -> str:
     needed = trials_to_decide(measured.tells, possible)
     wanted = _wanted(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
-        f"{counted(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
+        f"{count_of(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
         f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
     )

@@ -28,10 +28,8 @@ def sentences(found: StatusResult) -> Iterator[str]:
     if found.evidence is not None:
         seen = found.evidence
         share = 100 * seen.right / seen.trials
-        yield (
-            f"The observer was right in {seen.right:,} of {seen.trials:,} trials ({share:.1f} %; guessing has 50 %): a "
-            "look, not a verdict."
-        )
+        yield f"The observer was right in {seen.right:,} of the first {seen.trials:,} trials ({share:.1f} %)."
+        yield seen.watched.text
     if found.finish is not None and (complete or found.is_certain):
         yield f"This judges the blocks: {found.finish}"
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
-from deniable.results.shared import Claimed, Ends, EpsilonBound, Limits, Provenance, Scores, VerdictName
+from deniable.results.shared import Claimed, Ends, EpsilonBound, Limits, Provenance, Scores, VerdictName, Watched
 
 __all__ = [
     "AuditInput",
@@ -221,6 +221,8 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     closeness: Literal["tight", "loose"] | None
     verdict_text: str
     notes: tuple[str, ...]
+    watched: Watched | None = None
+    """Where the campaign was to end once the answer is certain: the evidence from the first trial on."""
     course: Course | None = None
     diagnostics: Diagnostics | None = None
     exposure: Exposure | None = None

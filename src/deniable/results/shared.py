@@ -140,6 +140,8 @@ class Watched(Part, frozen=True, kw_only=True):
     """Trials at the look that refuted the claim."""
     trials_in_sight: int | None
     """How many in all will probably refute the claim, if they go on as so far; None if none will."""
+    trials_at_half_noise: int | None = None
+    """How many would probably refute the claim, had the training half of the noise: from theory."""
     epsilon: EpsilonBound
     """The lower bound that holds at every time."""
     text: str

@@ -5,16 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from deniable.results.base import Part
+from deniable.results.shared import Watched
 
 __all__ = ["EvidenceSoFar", "StatusResult"]
 
 
 class EvidenceSoFar(Part, frozen=True, kw_only=True):
-    """What the finished trials of an audit show: a look, not a verdict."""
+    """What the first trials of an audit show, up to the first one that is missing."""
 
     trials: int
     right: int
     """In so many of them the observer named the data set that was trained on."""
+    watched: Watched
+    """The evidence against the claimed noise: it may be looked at as often as one likes."""
 
 
 class StatusResult(Part, frozen=True, kw_only=True, tag_field="schema", tag="deniable/status/1"):

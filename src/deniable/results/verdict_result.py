@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
-from deniable.results.shared import EpsilonBound, Limits, Provenance, VerdictName
+from deniable.results.shared import EpsilonBound, Limits, Provenance, VerdictName, Watched
 
 __all__ = ["Achieved", "BoundsOnEpsilon", "ExactScores", "TprLimits", "VerdictClaim", "VerdictInput", "VerdictResult"]
 
@@ -84,4 +84,6 @@ class VerdictResult(Result, frozen=True, kw_only=True, tag="deniable/verdict/1")
     closeness: Literal["tight", "loose"] | None
     verdict_text: str
     notes: tuple[str, ...]
+    watched: Watched | None = None
+    """With --watch: the evidence from the first row on."""
     provenance: Provenance | None = None

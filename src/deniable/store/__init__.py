@@ -13,7 +13,16 @@ and the arrays. A campaign's answer (audit.json and its like) lies beside the bl
 from deniable.store.documents import canonical, read_document, replace_file, verified, write_document
 from deniable.store.records import FILE, StoreError
 from deniable.store.shared import SharedBlocks, settings_digest
-from deniable.store.store import Store, differences, kept, look_at_blocks, opened, read_blocks, read_settings
+from deniable.store.store import (
+    Store,
+    differences,
+    kept,
+    look_at_blocks,
+    look_at_settings,
+    opened,
+    read_blocks,
+    read_settings,
+)
 
 __all__ = [
     "FILE",
@@ -24,6 +33,7 @@ __all__ = [
     "differences",
     "kept",
     "look_at_blocks",
+    "look_at_settings",
     "opened",
     "read_blocks",
     "read_document",

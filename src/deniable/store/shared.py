@@ -44,6 +44,10 @@ class SharedBlocks:
         found = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return {int(name) for name in found if name.isdecimal()}
 
+    def holds(self, number: int) -> bool:
+        """Whether a block is there."""
+        return self._path(number).is_file()
+
     def save(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Add one; on return it is on the disk."""
         draft = self.place / f"{uuid4().hex}.part"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +29,16 @@ from deniable.store.records import (
 )
 from deniable.store.shared import SharedBlocks, settings_digest
 
-__all__ = ["Store", "differences", "kept", "look_at_blocks", "opened", "read_blocks", "read_settings"]
+__all__ = [
+    "Store",
+    "differences",
+    "kept",
+    "look_at_blocks",
+    "look_at_settings",
+    "opened",
+    "read_blocks",
+    "read_settings",
+]
 
 OLD_FILE = "trials.sqlite"
 """Of version 0.1.0, whose blocks have no checksums."""
@@ -182,18 +192,29 @@ def read_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
         yield from blocks
 
 
-def look_at_blocks(directory: Path | str) -> Iterator[Arrays]:
-    """The finished blocks of a campaign that others may be playing, in no order; what is damaged is left out."""
-    path, held = Path(directory) / FILE, set[int]()
-    if path.is_file():
-        with closing(RecordFile(path, write=False, locked=False)) as file:
-            blocks = {number: record for number, record in file.records.items() if number >= 0}
-            held |= blocks.keys()
-            yield from (from_bytes(file.body(record)[_DIGEST_BYTES:]) for record in blocks.values())
-    shared = SharedBlocks(directory, b"")
-    for number in shared.finished() - held:
-        with suppress(StoreError):
-            yield from_bytes(shared.body(number)[_DIGEST_BYTES:])
+def look_at_settings(directory: Path | str) -> dict[str, Any] | None:
+    """A campaign's settings, without a lock; None where they are not there, or damaged."""
+    path = Path(directory) / FILE
+    with closing(RecordFile(path, write=False, locked=False)) as file:
+        return json.loads(file.body(file.records[SETTINGS])) if SETTINGS in file.records else None
+
+
+def look_at_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
+    """(number, arrays) of the finished blocks of a campaign that others may be playing, as long as none is missing.
+
+    Nothing is locked, and what is damaged counts as missing.
+    """
+    path, shared = Path(directory) / FILE, SharedBlocks(directory, b"")
+    with ExitStack() as stack:
+        file = stack.enter_context(closing(RecordFile(path, write=False, locked=False))) if path.is_file() else None
+        for number in count():
+            if file is not None and number in file.records:
+                body = file.body(file.records[number])
+            elif shared.holds(number):
+                body = shared.body(number)
+            else:
+                return
+            yield number, from_bytes(body[_DIGEST_BYTES:])
 
 
 @contextmanager

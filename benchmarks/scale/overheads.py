@@ -1,0 +1,90 @@
+"""What playing blocks elsewhere costs: the driver's time and memory, throughput, and points for the model.
+
+    python benchmarks/scale/overheads.py tiny ray 100000     the driver over so many blocks of no work
+    python benchmarks/scale/overheads.py share               blocks of 2 s on two CPUs: Ray's throughput over the pool's
+    python benchmarks/scale/overheads.py points ray          sleeping blocks on 1 to 32 CPUs, beside the simulation
+
+Blocks sleep, so that CPUs that are not there can be played on, and the driver's own cost shows.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+
+from scale_model import Cluster, simulate
+from sleeping import same, sleeping
+
+from deniable.engines import Engine, Local, Ray, play_missing
+from deniable.store import Store
+
+
+def engine_of(name: str, processes: int) -> Engine:
+    return Ray(processes=processes) if name == "ray" else Local(processes)
+
+
+def megabytes() -> float:
+    """Memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+def tiny(name: str, blocks: int) -> None:
+    """CPU time and memory of the driver."""
+    campaign, seen = sleeping(blocks, 0.0), list[tuple[int, float, float, float]]()
+
+    def tell(done: int) -> None:
+        if done in {blocks // 100, blocks // 10, blocks // 2, blocks}:
+            seen.append((done, process_time(), perf_counter(), megabytes()))
+
+    with TemporaryDirectory() as place, Store(place, campaign.settings) as store:
+        found = play_missing(campaign, engine_of(name, 2), store, tell=tell)
+        assert same(found, campaign)
+    (first, cpu, wall, _), (last, cpu_end, wall_end, _) = seen[0], seen[-1]
+    for done, _, _, memory in seen:
+        print(f"{name}: {memory:.0f} MB after {done:,} blocks")
+    played = last - first
+    spent, passed = (1e3 * time / played for time in (cpu_end - cpu, wall_end - wall))
+    print(f"{name}: {spent:.2f} ms of the driver's CPU and {passed:.2f} ms a block")
+
+
+def seconds(name: str, cpus: int, blocks: int, length: float) -> float:
+    """From the first result to the last: workers have started by then."""
+    campaign, times = sleeping(blocks, length), list[float]()
+    with TemporaryDirectory() as place, Store(place, campaign.settings) as store:
+        play_missing(campaign, engine_of(name, cpus), store, tell=lambda done: times.append(perf_counter()))
+    return times[-1] - times[1]
+
+
+def share() -> None:
+    """Throughput of Ray over that of the pool, for blocks of 2 s."""
+    found = {name: 40 / seconds(name, 2, 42, 2.0) for name in ("local", "ray")}
+    print({name: f"{value:.3f} blocks/s" for name, value in found.items()}, f"{found['ray'] / found['local']:.3f}")
+
+
+def points(name: str) -> None:
+    """Measured and simulated seconds; the driver's cost is that of tiny blocks."""
+    cost = float(sys.argv[3]) if len(sys.argv) > 3 else 0.002
+    for cpus in (1, 2, 4, 8, 16, 32):
+        for length in (0.02, 0.2, 1.0):
+            blocks = max(40, 10 * cpus)
+            taken = seconds(name, cpus, blocks + 1, length)
+            expected = simulate(blocks, length, 0.0, Cluster(cpus, cost))
+            print(f"{name}, {cpus} CPUs, {length} s: {taken:.2f} s measured, {expected:.2f} s simulated", flush=True)
+
+
+def main(words: list[str]) -> None:
+    match words:
+        case ["tiny", name, blocks]:
+            tiny(name, int(blocks))
+        case ["share"]:
+            share()
+        case ["points", name, *_]:
+            points(name)
+        case _:
+            print(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

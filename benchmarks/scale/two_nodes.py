@@ -1,0 +1,64 @@
+"""Two real nodes of a Ray cluster on loopback addresses of this machine, each with some CPUs, and how to lose them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+HERE = Path(__file__).parent
+
+
+class TwoNodes:
+    def __init__(self, cpus: int = 1) -> None:
+        from ray.cluster_utils import Cluster  # noqa: PLC0415 (what it is asked stands in the environment first)
+
+        self.cpus = cpus
+        head = {"num_cpus": cpus, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+        seen_soon = {"health_check_period_ms": 1000}
+        self.cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": seen_soon})
+        self.other = self._another()
+        self.address = self.cluster.address
+
+    def _another(self) -> Any:
+        return self.cluster.add_node(num_cpus=self.cpus, node_ip_address="127.0.0.3")
+
+    def lose_the_other(self) -> None:
+        """SIGKILL a node with all its processes; another one joins, at the second try on a machine that is busy."""
+        self.cluster.remove_node(self.other, allow_graceful=False)
+        try:
+            self.other = self._another()
+        except Exception:
+            self.other = self._another()
+
+
+@contextmanager
+def two_nodes(cpus: int = 1) -> Iterator[TwoNodes]:
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0"}
+    paths = [HERE, HERE.parents[1] / "src"]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")])
+    nodes = TwoNodes(cpus)
+    try:
+        yield nodes
+    finally:
+        nodes.cluster.shutdown()
+
+
+def kill_a_player() -> bool:
+    """SIGKILL a process of a Ray cluster that plays a block."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and b"play_block" in _command(entry):
+            os.kill(int(entry.name), signal.SIGKILL)
+            return True
+    return False
+
+
+def _command(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -11,16 +11,18 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import exp, inf, log, log1p
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from deniable.checks import RefusedError, probability, refuse
 from deniable.fields import Field
 from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.mechanisms import Adjacency
-from deniable.results.explain_result import AnswerInput
-from deniable.results.shared import Claimed
 from deniable.scores import PrivacyLoss
 from deniable.upper import Upper
+
+if TYPE_CHECKING:
+    from deniable.results.explain_result import AnswerInput
+    from deniable.results.shared import Claimed
 
 __all__ = [
     "Accuracy",
@@ -459,6 +461,8 @@ def audited_promise(claim: Mapping[str, float], delta: float) -> Promise:
 
 def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
     """The scores that an audit's trials are held against; None where nothing is promised."""
+    from deniable.results.shared import Claimed  # noqa: PLC0415 (`import deniable` stays light)
+
     implied = {} if promise is None else promise.implied_scores
     return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 

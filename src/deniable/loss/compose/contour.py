@@ -111,8 +111,13 @@ class Contour(ComposedPair):
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
             return found
-        found = _tighter(found, self._on_grid(k, functional))
-        return found if k < 0 else _tighter(found, self.bracket_by_steps(functional, k))
+        found = found.meet(self._on_grid(k, functional))
+        return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
+
+    @cached_property
+    def _good(self) -> float:
+        """Relative error with which nobody looks for a better answer: bands have the same round-off of many steps."""
+        return max(GOOD, 10 * EPS * self.composition.steps)
 
     def _by_lines(self, k: float, functional: Functional, ceiling: float, matters: Range) -> tuple[float, float]:
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
@@ -125,7 +130,7 @@ class Contour(ComposedPair):
                 continue
             if found[1] < best[1]:
                 best = found
-            if best[1] <= max(GOOD * abs(best[0]), negligible) or _is_outside(best, matters):
+            if best[1] <= max(self._good * abs(best[0]), negligible) or _is_outside(best, matters):
                 break
         return best
 
@@ -253,12 +258,6 @@ def _is_outside(found: tuple[float, float], matters: Range) -> bool:
     """Whether a value, with its error, surely lies outside a range."""
     value, error = found
     return value + error < matters[0] or value - error > matters[1]
-
-
-def _tighter(one: Upper, other: Upper) -> Upper:
-    """What both brackets leave of each other."""
-    top, low = min(one, other), max(one - one.error, other - other.error)
-    return Upper(top, max(0.0, top - low))
 
 
 def _around(saddle: Saddle, functional: Functional) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.effort import UnresolvedError
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.compose.schedules import Schedule, together
 from deniable.loss.functionals import Functional
 from deniable.loss.moments.nodes import seen_from
@@ -25,7 +25,6 @@ from deniable.loss.pairs.step import Step
 __all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Saddle"]
 
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
-EPS = 2.2e-16
 AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis, beside round-off, where it bounds something (Lemma C2)
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _HIDDEN = 1e-12  # share of the variance under P or Q below which the one half-way tells nothing

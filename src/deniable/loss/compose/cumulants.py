@@ -5,13 +5,11 @@ K of a composition is the sum of its steps' K, so no cost here grows with the nu
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
-from operator import attrgetter
 
 import numpy as np
 
@@ -43,7 +41,7 @@ class Saddle:
         """The k whose integrand has its saddle exactly here."""
         return self.slope - functional.slope(self.c)
 
-    def offset(self, k: float, functional: Functional) -> float:
+    def offset(self, functional: Functional, k: float) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
         return (self.target(functional) - k) / sqrt(self.bend + functional.bend(self.c))
 
@@ -175,14 +173,9 @@ class Composition:
     def _saddles(self) -> dict[float, Saddle]:
         return {}
 
-    @cached_property
-    def known(self) -> list[Saddle]:
-        """The finite ones of them that were asked for so far, by c."""
-        return []
-
     def saddle(self, c: float) -> Saddle:
         """K, K' and K'' at c; infinite where they cannot be had."""
-        return self.saddles([c])[0]
+        return self._saddles.get(c) or self.saddles([c])[0]
 
     def saddles(self, points: Sequence[float]) -> list[Saddle]:
         """The same at every point: much cheaper than one by one."""
@@ -191,7 +184,6 @@ class Composition:
             for c, value, slope, bend in zip(new, *self._tilted(np.array(new)).tolist(), strict=True):
                 if max(abs(value), abs(slope), abs(bend)) < inf:
                     self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
-                    insort(self.known, self._saddles[c], key=attrgetter("c"))
                 else:  # or not numbers
                     self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return [self._saddles[c] for c in points]
@@ -229,8 +221,3 @@ class Composition:
     def height(self, saddle: Saddle) -> float:
         """K at the saddle where it is to bound something (Lemma C2): its round-off is added."""
         return saddle.value + float(self.roundoff(saddle)) + AXIS_SLACK_NATS
-
-    @cached_property
-    def limits(self) -> dict[tuple[float, float], Saddle]:
-        """How far from its pole K can be had, where that is not far enough for some saddle."""
-        return {}

@@ -136,7 +136,7 @@ class Grid(ComposedPair):
         """By the saddle-point approximation where the level is small, so that few laws are needed."""
         if level < _SMALL_LEVEL:
             try:
-                guess = find_level_saddle(self.composition, level, functional).target(functional)
+                guess = find_level_saddle(self.composition, functional, level).target(functional)
                 return min(max(guess, self.least), self.largest_finite), 0.1 * self.scale
             except UnresolvedError:
                 pass
@@ -160,7 +160,7 @@ class Grid(ComposedPair):
         if k <= self.composition.mean_under(tail):
             return pole
         try:
-            c = pole + 2.0 ** round(log2(find_saddle(self.composition, k, tail, (pole, inf)).c - pole))
+            c = pole + 2.0 ** round(log2(find_saddle(self.composition, tail, k, (pole, inf)).c - pole))
         except UnresolvedError:
             return pole
         return c if self.composition.saddle(c).value < inf else (c + pole) / 2

@@ -12,7 +12,7 @@ from rich.text import Text
 from deniable.cli.common import print_parts
 from deniable.cli.show_exposure import exposure_words
 from deniable.cli.show_verdict import estimators
-from deniable.formatting import count_of, short
+from deniable.formatting import at_least, count_of, short
 from deniable.report import verdict_words
 from deniable.report.amount_text import figure
 from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
@@ -63,7 +63,7 @@ def _table(document: AuditResult) -> Table:
     belief, epsilon = measured.belief, measured.epsilon
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for heading in ("promised", "exact", "measured", f"{100 * epsilon.lower_bound.confidence:.3g} % limits"):
+    for heading in ("promised", "exact", "measured", f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:

@@ -28,8 +28,9 @@ from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
 from deniable.cli import trials as text_of_audit
 from deniable.evidence.attack_scores import Scores
+from deniable.evidence.examined_claim import Asked
 from deniable.evidence.played_trials import Trials
-from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.score_audit import judge_scores
 from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise

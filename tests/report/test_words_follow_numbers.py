@@ -39,7 +39,7 @@ from deniable.report.audited import audit_chapter
 from deniable.report.chapter import Chapter
 from deniable.report.epsilons import _foot
 from deniable.report.runs import Run
-from deniable.report.scored import verdict_chapter
+from deniable.report.scored import _rates, verdict_chapter
 from deniable.report.tables import may_exceed
 from deniable.results.base import plain
 from deniable.results.compare_result import NamedEpsilons, RegionRow
@@ -277,3 +277,14 @@ def test_no_epsilon_at_a_large_delta_is_not_called_guessing() -> None:
     assert document.verdict == "cannot judge"
     assert document.measured.advantage.low > 0
     assert "guessing" not in document.verdict_text
+
+
+def test_guessing_finds_as_many_members_as_it_accuses_others() -> None:
+    """It was drawn as a straight line over a logarithmic axis: 25 % of the members at 0.1 % wrong alarms."""
+    generator = np.random.default_rng(0)
+    document = judge_scores(Scores(generator.normal(1, 1, 30), generator.normal(0, 1, 30)), Asked(Epsilon(1.0, 1e-5)))
+    picture = _rates(document)
+    drawn = picture.draw(picture.data)
+    line = next(line for line in drawn.axes[0].lines if line.get_label() == "guessing")
+    shown = np.interp(np.log(0.001), np.log(line.get_xdata()), line.get_ydata())
+    assert shown == pytest.approx(0.001, rel=0.05)

@@ -7,12 +7,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deniable.engines import Campaign
+    from deniable.engines.campaign import Certain
     from deniable.engines.planned import Planned
 
 __all__ = ["keep_plan", "plan_again"]
@@ -41,25 +42,32 @@ def _words(options: Mapping[str, str]) -> list[str]:
     return [*data, *named]
 
 
-def plan_again(planned: Planned) -> Campaign[Any]:
-    """The campaign that a plan asks for, planned on this machine; refused where it comes to other settings."""
-    planners: dict[str, Callable[[Mapping[str, Any]], Campaign[Any]]] = {"audit": _audit, "compare": _compare}
+def plan_again(planned: Planned) -> tuple[Campaign[Any], Certain[Any] | None]:
+    """The campaign that a plan asks for, planned on this machine, and what ends it early, if anything does.
+
+    Refused where it comes to other settings here.
+    """
+    planners = {"audit": _audit, "compare": _compare}
     if planned.command not in planners:
         raise ValueError(f"a campaign of {planned.command!r} cannot be played by workers: only audit and compare")
-    campaign = planners[planned.command](defaultdict(lambda: None, planned.options))
+    campaign, certain = planners[planned.command](defaultdict(lambda: None, planned.options))
     planned.check(campaign)
-    return campaign
+    return campaign, certain
 
 
-def _audit(texts: Mapping[str, Any]) -> Campaign[Any]:
+def _audit(texts: Mapping[str, Any]) -> tuple[Campaign[Any], Certain[Any] | None]:
+    from deniable.campaigns.audit import watch_over
     from deniable.campaigns.campaign import campaign_of
     from deniable.cli.audit import plan_audit
+    from deniable.cli.options import read
 
-    return campaign_of(plan_audit(texts)[1])
+    plan = plan_audit(texts)[1]
+    confidence = read({"confidence": texts["confidence"]}).get("confidence", 0.95)
+    return campaign_of(plan), watch_over(plan, confidence).add if texts["stop"] == "certain" else None
 
 
-def _compare(texts: Mapping[str, Any]) -> Campaign[Any]:
+def _compare(texts: Mapping[str, Any]) -> tuple[Campaign[Any], None]:
     from deniable.cli.compare import plan_comparison
     from deniable.comparison.play import campaign_of
 
-    return campaign_of(plan_comparison(texts))
+    return campaign_of(plan_comparison(texts)), None

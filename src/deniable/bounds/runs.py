@@ -20,7 +20,7 @@ from deniable.mechanisms import (
     Subsampled,
 )
 
-__all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
+__all__ = ["amplify_epsilon", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
 
 _LARGEST_EPSILON = 1e130  # of a bare guarantee: its square, times any order and number of steps, is finite
 _HUGE = 500.0
@@ -61,7 +61,7 @@ def sampling(mechanism: Mechanism) -> float:
     return mechanism.rate * sampling(mechanism.mechanism) if isinstance(mechanism, Subsampled) else 1.0
 
 
-def amplified(epsilon: float, rate: float) -> float:
+def amplify_epsilon(epsilon: float, rate: float) -> float:
     """ln(1 + rate (e^epsilon - 1)): (epsilon, delta)-DP on a Poisson sample is (this, rate delta)-DP.
 
     Balle, Barthe and Gaboardi 2018, Theorem 8 (add-remove). For `replace` and additive noise the same holds: by
@@ -92,7 +92,7 @@ def pure_epsilon(mechanism: Mechanism) -> float | None:
             return epsilon
         case Subsampled(inner, rate):
             epsilon_of_inner = pure_epsilon(inner)
-            return None if epsilon_of_inner is None else amplified(epsilon_of_inner, rate)
+            return None if epsilon_of_inner is None else amplify_epsilon(epsilon_of_inner, rate)
     return None
 
 

@@ -77,7 +77,7 @@ def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[...,
     return decorate
 
 
-def _released() -> Iterator[Parameter]:
+def _release_options() -> Iterator[Parameter]:
     for release in RELEASES.values():
         yield field_option(release.field, RELEASE)
         for field in release.companions.values():
@@ -99,7 +99,7 @@ _ASKED = [
         QUESTION,
     ),
 ]
-EXPLAIN = [*_released(), *_ASKED]
+EXPLAIN = [*_release_options(), *_ASKED]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
@@ -151,13 +151,13 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in FIELDS.items():
         given = texts.get(name)
         if field.repeatable and given:
-            values[name] = tuple(field.read(_parsed(text)) for text in given)
+            values[name] = tuple(field.read(_parse_number(text)) for text in given)
         elif not field.repeatable and given is not None:
-            values[name] = field.read(_parsed(given))
+            values[name] = field.read(_parse_number(given))
     return resolve_spellings(values)
 
 
-def _parsed(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """The number that `text` spells, whole where it is (1e6 is), or `text` itself for a check to refuse."""
     try:
         number = float(text)

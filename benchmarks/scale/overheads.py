@@ -2,7 +2,7 @@
 
     python benchmarks/scale/overheads.py tiny ray 100000     the driver over so many blocks of no work
     python benchmarks/scale/overheads.py share               blocks of 2 s on two CPUs: Ray's throughput over the pool's
-    python benchmarks/scale/overheads.py points ray 0.001    sleeping blocks on 1 to 32 CPUs, beside the simulation
+    python benchmarks/scale/overheads.py points ray 0.001    sleeping blocks on 2 to 16 CPUs, beside the simulation
     python benchmarks/scale/overheads.py model 0.001         1 to 10,000 workers; the driver's seconds a block
 
 Blocks sleep, so that CPUs that are not there can be played on, and the driver's own cost shows.
@@ -77,9 +77,9 @@ def model(cost: float) -> None:
 
 def points(name: str, cost: float) -> None:
     """Measured and simulated seconds; the driver's cost is that of tiny blocks."""
-    for cpus in (1, 2, 4, 8, 16, 32):
+    for cpus in (2, 4, 8, 16):
         for length in (0.02, 0.2, 1.0):
-            blocks = max(40, 10 * cpus)
+            blocks = 10 * cpus
             taken = seconds(name, cpus, blocks + 1, length)
             expected = simulate(blocks, length, 0.0, Cluster(cpus, cost))
             print(f"{name}, {cpus} CPUs, {length} s: {taken:.2f} s measured, {expected:.2f} s simulated", flush=True)

@@ -14,9 +14,11 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 import deniable as dn
+from deniable.evidence.watch import WATCH_SHARE
+from deniable.evidence.watch import looks as watch_looks
 from deniable.examination import AppliedStep, Records, Released
 from deniable.examination.recipe import Recipe
-from deniable.examination.trial_plan import looks, spent_risk
+from deniable.examination.trial_plan import GAME_SHARE, game_confidence, looks
 from deniable.training import Neighbours
 
 RECORDS, FEATURES, CLASSES = 24, 10, 4
@@ -336,4 +338,8 @@ def test_plain_trainings_are_consistent() -> None:
 
 @pytest.mark.parametrize("trials", [10, 40, 200, 5000])
 def test_limits_hold_whenever_the_trials_end(trials: int) -> None:
-    assert sum(spent_risk(number, trials) for number in looks(trials)) == pytest.approx(1)
+    """Limits and watch spend the game's share of the risk, whatever end they reach."""
+    ends = {*looks(trials), *watch_looks(trials, 1)}
+    limits = sum(1 - game_confidence(0.95, number, trials, "certain") for number in ends)
+    assert limits + WATCH_SHARE * GAME_SHARE * 0.05 == pytest.approx(GAME_SHARE * 0.05)
+    assert 1 - game_confidence(0.95, trials, trials, "never") == pytest.approx(GAME_SHARE * 0.05)

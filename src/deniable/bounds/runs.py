@@ -17,6 +17,7 @@ from deniable.mechanisms import (
     Mechanism,
     Pixelization,
     RandomizedResponse,
+    Sampled,
     Subsampled,
 )
 
@@ -30,6 +31,8 @@ def runs(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
     """The single runs with their counts, compositions unfolded and idle ones (no steps, rate 0, mu 0) left out."""
     found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and not _is_idle(part)]
     for part, _ in found:
+        if isinstance(part, Sampled):
+            raise InapplicableError(f"{part}: no weaker analysis here knows this sampling; the exact value does")
         if (pure_epsilon(base(part)) or 0.0) > _LARGEST_EPSILON:
             raise InapplicableError(f"{part}: a privacy loss above {_LARGEST_EPSILON:g} is beyond every analysis here")
     return found

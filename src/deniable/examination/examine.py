@@ -16,10 +16,11 @@ from deniable.campaigns.campaign import Progress, choose_neighbours, named_by
 from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import data_source, now, python_call, versions
 from deniable.campaigns.setup import check_records, model_source, usual_model
-from deniable.checks import probability, whole
+from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
 from deniable.engines import Engine, choose_engine
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
+from deniable.evidence.watch import STOPS, Stop, Watch
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination
@@ -27,10 +28,11 @@ from deniable.examination.examine_result import judge_training
 from deniable.examination.recipe import Recipe
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
-from deniable.examination.trial_plan import GAME_SHARE, early_end_note, play_trials, spent_risk
+from deniable.examination.trial_plan import GAME_SHARE, early_end_note, game_confidence, play_trials
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Provenance
+from deniable.scores import privacy_loss
 from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.losses import Loss, loss_function
@@ -60,6 +62,7 @@ def examine(
     measure: str | None = None,
     label: str | None = None,
     confidence: float = 0.95,
+    stop: Stop = "certain",
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
@@ -93,12 +96,14 @@ def examine(
 
     Twin trainings (the same seed, one record exchanged, see `twins`) are compared for public values that
     are computed from the records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs
-    and how to claim it. *Cannot judge*: says what is missing. The trials end early where a leak is certain.
+    and how to claim it. *Cannot judge*: says what is missing. The trials are watched from the first on, and end where a
+    leak is certain; ``stop="never"`` plays all of them.
 
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
-    at most 1 - `confidence`, of which the diagnostics have a fifth.
+    at most 1 - `confidence`, of which the diagnostics have a fifth, and watch and limits half of the rest each.
     """
     probability("confidence", confidence, open_ends=True)
+    one_of("stop", stop, STOPS)
     chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
@@ -112,15 +117,18 @@ def examine(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        found = _play_and_judge(game, claimed, given, confidence, store, engine=chosen_engine, progress=progress)
-        call = _call(given, source["data"], claim, confidence)
+        found = _play_and_judge(
+            game, claimed, given, confidence, store, stop=stop, engine=chosen_engine, progress=progress
+        )
+        call = _call(given, source["data"], claim, confidence, stop)
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
-def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float) -> str:
+def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float, stop: Stop) -> str:
     """The call that examines again, with the functions by their names."""
     names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
+    settings |= {} if stop == "certain" else {"stop": stop}
     recipe = "" if claim.recipe == Recipe() else f", recipe={claim.recipe!r}"
     return python_call(f"{data!r}, claimed={claim.text}{recipe}", settings)
 
@@ -132,25 +140,37 @@ def _play_and_judge(
     confidence: float,
     store: Store | None,
     *,
+    stop: Stop,
     engine: Engine,
     progress: Progress | None,
 ) -> AuditResult:
-    """Play the trials that `store` lacks, and judge all."""
+    """Play the trials that `store` lacks, and judge all, or those up to a certain answer."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = find_mixing(game.model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
+    new_watch = None if stop == "never" else _watches(game, claimed, confidence)
     with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
-        examined, findings = (
-            ([], refusal_report(mixed)) if mixed else play_trials(game, store, false_alarms, engine, told)
+        examined, findings, evidence = (
+            ([], refusal_report(mixed), None)
+            if mixed
+            else play_trials(game, store, false_alarms, engine, told, new_watch=new_watch)
         )
     played = _trials(game.claim, examined) if examined else None
-    sure = 1 - GAME_SHARE * spent_risk(len(examined), game.trials) * (1 - confidence)
+    sure = game_confidence(confidence, len(examined), game.trials, stop)
     asked = convert(given, AuditInput)
-    found = judge_training(game.claim, claimed, played, findings, asked, delta=given["delta"], confidence=sure)
+    found = judge_training(
+        game.claim, claimed, played, findings, asked, evidence=evidence, delta=given["delta"], confidence=sure
+    )
     early = (early_end_note(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
     speed = max(0, len(examined) - before) / seconds
     return found.replace(notes=(*found.notes, *early), seconds=seconds, trials_per_second=speed)
+
+
+def _watches(game: Examination, claimed: Mechanism, confidence: float) -> Callable[[], Watch]:
+    """Watches over the claim, with their share of the game's risk."""
+    loss = privacy_loss(claimed, game.claim.adjacency)
+    return lambda: Watch.beside_limits(loss, game.trials, 1 - GAME_SHARE * (1 - confidence))
 
 
 def _settle_data(

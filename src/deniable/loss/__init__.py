@@ -19,6 +19,7 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.pair import Pair
+from deniable.loss.pairs.samplings import sampled_runs
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum, subsample_replace
@@ -32,6 +33,7 @@ from deniable.mechanisms import (
     Mechanism,
     Pixelization,
     RandomizedResponse,
+    Sampled,
     Subsampled,
     TotalVariation,
 )
@@ -77,7 +79,11 @@ def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]
     """The release as unlike steps with their numbers of runs, in an order of its own: composition commutes."""
     counts: Counter[Step] = Counter()
     for part, steps in mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),):
-        counts[_step(part, adjacency)] += steps
+        if isinstance(part, Sampled):
+            step, runs = sampled_runs(part.mechanism, part.sampling, adjacency)
+            counts[step] += steps * runs
+        else:
+            counts[_step(part, adjacency)] += steps
     gaussian = sqrt(sum(count * step.mu**2 for step, count in counts.items() if isinstance(step, GaussianStep)))
     hidden = sum(count * log1p(-step.hidden) for step, count in counts.items() if _is_flat(step) and step.hidden < 1)
     certain = any(count and _is_flat(step) and step.hidden == 1 for step, count in counts.items())

@@ -25,7 +25,7 @@ from deniable.mechanisms.releases import (
     RandomizedResponse,
     TotalVariation,
 )
-from deniable.mechanisms.samplings import Subsampled
+from deniable.mechanisms.samplings import Poisson, RandomAllocation, Sampled, Sampling, Subsampled
 
 __all__ = [
     "Adjacency",
@@ -36,7 +36,11 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Pixelization",
+    "Poisson",
+    "RandomAllocation",
     "RandomizedResponse",
+    "Sampled",
+    "Sampling",
     "Subsampled",
     "TotalVariation",
     "Training",

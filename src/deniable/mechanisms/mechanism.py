@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.samplings import Sampling
 
 __all__ = ["Mechanism"]
 
@@ -16,11 +20,15 @@ class Mechanism:
         """Whether batches are drawn at random, so that it matters which data sets are neighbours."""
         return False
 
-    def subsampled(self, rate: float) -> Mechanism:
-        """The mechanism on a Poisson sample: every record takes part with probability `rate`, independently."""
-        from deniable.mechanisms.samplings import Subsampled  # noqa: PLC0415
+    def subsampled(self, sampling: Sampling | float) -> Mechanism:
+        """The mechanism on random samples; a number is a rate.
 
-        return Subsampled(self, rate)
+        With a rate, or `Poisson`, every record takes part with that probability, independently. One run is one
+        step; with `RandomAllocation` it is one epoch.
+        """
+        from deniable.mechanisms.samplings import sample_by  # noqa: PLC0415
+
+        return sample_by(self, sampling)
 
     def composed(self, steps: int) -> Mechanism:
         """`steps` independent runs on the same data, all of them observed."""

@@ -1,14 +1,57 @@
-"""Who takes part in one step: a release on a random sample of the records."""
+"""Who takes part in which step: a release on random samples of the records."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deniable.checks import probability
+from deniable.checks import probability, refuse, whole
 from deniable.mechanisms.compositions import Composed
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = ["Subsampled"]
+__all__ = ["Poisson", "RandomAllocation", "Sampled", "Sampling", "Subsampled", "sample_by"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the records of a run are drawn; a run is one step, or as many as belong together."""
+
+    @property
+    def steps_of_run(self) -> int:
+        """How many steps one run covers."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Poisson(Sampling):
+    """Every record takes part in a step with probability `rate`, independently of all else."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+
+
+@dataclass(frozen=True)
+class RandomAllocation(Sampling):
+    """Every record takes part in `times` of the `steps_per_epoch` steps, drawn uniformly; a run is one epoch.
+
+    With `times` = 1, also known as balls in bins, it is exact. More are bounded by so many epochs of
+    floor(steps_per_epoch / times) steps with one turn each (Feldman 2025). Shuffling is something else: there the
+    batches have a fixed size, and who else is in the person's batch tells something.
+    """
+
+    steps_per_epoch: int
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        whole("steps_per_epoch", self.steps_per_epoch)
+        whole("times", self.times)
+        if self.times > self.steps_per_epoch:
+            raise refuse("times", self.times, f"at most the {self.steps_per_epoch} steps of an epoch")
+
+    @property
+    def steps_of_run(self) -> int:
+        return self.steps_per_epoch
 
 
 @dataclass(frozen=True)
@@ -20,12 +63,38 @@ class Subsampled(Mechanism):
 
     def __post_init__(self) -> None:
         probability("rate", self.rate)
-        if isinstance(self.mechanism, Composed):
-            raise ValueError(
-                "subsample each step, then compose: write mechanism.subsampled(rate).composed(steps); "
-                "a composition run on one single sample has no exact loss here"
-            )
+        _refuse_composed(self.mechanism)
 
     @property
     def samples(self) -> bool:
         return self.rate > 0 and (self.rate < 1 or self.mechanism.samples)
+
+
+@dataclass(frozen=True)
+class Sampled(Mechanism):
+    """One run of `mechanism` in every step of `sampling`, all of them observed."""
+
+    mechanism: Mechanism
+    sampling: Sampling
+
+    def __post_init__(self) -> None:
+        _refuse_composed(self.mechanism)
+
+    @property
+    def samples(self) -> bool:
+        return True
+
+
+def sample_by(mechanism: Mechanism, sampling: Sampling | float) -> Mechanism:
+    """The mechanism on samples; a rate is that of a Poisson sample."""
+    if isinstance(sampling, Poisson):
+        return Subsampled(mechanism, sampling.rate)
+    return Sampled(mechanism, sampling) if isinstance(sampling, Sampling) else Subsampled(mechanism, sampling)
+
+
+def _refuse_composed(mechanism: Mechanism) -> None:
+    if isinstance(mechanism, Composed):
+        raise ValueError(
+            "subsample each step, then compose: write mechanism.subsampled(rate).composed(steps); "
+            "a composition run on one single sample has no exact loss here"
+        )

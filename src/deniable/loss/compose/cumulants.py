@@ -215,11 +215,17 @@ class Composition:
         """Of K at c + i omega (Lemma C7): its own, and that of every step's moment, which enters K `steps` times.
 
         Exponents sL are wrong by EPS |sL|, with L about as large as one step's share of the spread. `grown` is the
-        number of steps, each counted the more the smaller its moment has become off the axis.
+        number of steps, each counted the more the smaller its moment has become off the axis. A density's own error
+        counts as far as e^{sL} differs from 1 (Lemma A3).
         """
         loss = sqrt(saddle.bend / self.steps + (saddle.slope / self.steps) ** 2)
-        moment = EPS * (2 + 4 * (abs(saddle.c) + omega) * loss)
+        turn = (abs(saddle.c) + omega) * loss
+        moment = EPS * (2 + 4 * turn) + self._density_error * np.minimum(turn, 2.0)
         return EPS * (48 + 4 * abs(saddle.value)) + moment * (self.steps if grown is None else grown)
+
+    @cached_property
+    def _density_error(self) -> float:
+        return max((step.density_error for step, _ in self.parts), default=0.0)
 
     def height(self, saddle: Saddle) -> float:
         """K at the saddle where it is to bound something (Lemma C2): its round-off is added."""

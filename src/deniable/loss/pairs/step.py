@@ -7,6 +7,7 @@ cumulant function log E_Q[e^{sL}] for complex s, from which compositions are mad
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from math import nan
 from typing import Protocol
 
@@ -16,9 +17,10 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.pairs.pair import Pair
 from deniable.upper import Upper, upper
 
-__all__ = ["ROUNDOFF", "Moments", "Step"]
+__all__ = ["ROUNDOFF", "Mirrored", "Moments", "Step"]
 
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+_TURNED = np.array([[1.0], [-1.0], [1.0]])  # what looking from the other side does to K, K' and K''
 
 
 class Moments(Protocol):
@@ -29,6 +31,19 @@ class Moments(Protocol):
 
     def tilted(self, c: Floats) -> Floats:
         """The same and its first two derivatives (rows) at every real c; inf where they cannot be had."""
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """Moments with P and Q exchanged: E_P[e^{-sL}] = E_Q[e^{(1 - s) L}], conjugated so that lines again run upwards."""
+
+    moments: Moments
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return np.asarray(self.moments.cumulant(1 - s.conj()).conj())
+
+    def tilted(self, c: Floats) -> Floats:
+        return np.asarray(self.moments.tilted(1 - c) * _TURNED)
 
 
 class Step(Pair):
@@ -45,6 +60,9 @@ class Step(Pair):
 
     slip: float = 0.0
     """Relative round-off of the losses themselves."""
+
+    density_error: float = 0.0
+    """Relative error of the density that moments are summed from, beside round-off."""
 
     @abstractmethod
     def tails(self, t: Floats) -> Floats:

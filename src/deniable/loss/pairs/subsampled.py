@@ -20,11 +20,9 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
-from deniable.loss.pairs.step import Moments, Step
+from deniable.loss.pairs.step import Mirrored, Moments, Step
 
 __all__ = ["SubsampledAdd", "SubsampledRemove"]
-
-_TURNED = np.array([[1.0], [-1.0], [1.0]])  # what looking from the other side does to K, K' and K''
 
 
 def _gap(k: Floats, rate: float) -> Floats:
@@ -148,19 +146,6 @@ class SubsampledRemove(Step):
 
 
 @dataclass(frozen=True)
-class _Mirrored:
-    """Moments with P and Q exchanged: E_P[e^{-sL}] = E_Q[e^{(1 - s) L}], conjugated so that lines again run upwards."""
-
-    moments: Moments
-
-    def cumulant(self, s: Complexes) -> Complexes:
-        return np.asarray(self.moments.cumulant(1 - s.conj()).conj())
-
-    def tilted(self, c: Floats) -> Floats:
-        return np.asarray(self.moments.tilted(1 - c) * _TURNED)
-
-
-@dataclass(frozen=True)
 class SubsampledAdd(Step):
     """Q0 against the mixture (direction `add`): `SubsampledRemove` reversed, losses at most -ln(1 - rate)."""
 
@@ -194,10 +179,10 @@ class SubsampledAdd(Step):
         return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return _Mirrored(self.mirror).cumulant(s)
+        return Mirrored(self.mirror).cumulant(s)
 
     def tilted(self, c: Floats) -> Floats:
-        return _Mirrored(self.mirror).tilted(c)
+        return Mirrored(self.mirror).tilted(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return self.mirror.envelope(1 - c, omega, share)
@@ -207,7 +192,7 @@ class SubsampledAdd(Step):
 
     def jumps(self, decay: float) -> Moments | None:
         jumps = self.mirror.jumps(decay)
-        return None if jumps is None else _Mirrored(jumps)
+        return None if jumps is None else Mirrored(jumps)
 
     def jump_size(self, probability: float) -> float:
         return self.mirror.jump_size(probability)

@@ -1,0 +1,207 @@
+"""A law of losses by its density on panels: masses of both sides, moments on a vertical line.
+
+The logarithm of the density under Q is a Chebyshev polynomial on every panel, known by its values at 16 Gauss-Legendre
+nodes, which also integrate it. All integrals are sums of positive terms: they have the density's relative error
+(Lemma A3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, inf, log, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebder, chebval, chebvander
+from numpy.polynomial.legendre import leggauss
+
+from deniable.effort import UnresolvedError
+from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, Nodes, is_inside, log_moments, tilted_moments
+
+__all__ = ["SHARES", "TO_COEFFICIENTS", "PanelLaw", "panel_points"]
+
+_PLACES, SHARES = leggauss(16)
+"""Of one panel: nodes on [-1, 1] and their weights."""
+TO_COEFFICIENTS = np.linalg.inv(chebvander(_PLACES, _PLACES.size - 1))
+"""From a panel's values to its Chebyshev coefficients."""
+_PANEL_RADIANS = 8.0  # |s| times the width of a panel, up to which 16 nodes serve
+_MOST_NODES = 2**19
+_SUMMED_NATS = 60.0  # moments up to about e^30 are summed as differences from 1
+_SLACK_NATS = 6.0  # by which a panel's inside may exceed its edges and middle
+
+
+def panel_points(lows: Floats, highs: Floats) -> Floats:
+    """The nodes of panels, one row a panel."""
+    return np.asarray(0.5 * (lows + highs)[:, None] + 0.5 * (highs - lows)[:, None] * _PLACES)
+
+
+@dataclass(frozen=True, eq=False)
+class PanelLaw:
+    """The density of a loss under Q, by the logarithms of its values at the nodes of panels."""
+
+    edges: Floats
+    values: Floats
+    """One row a panel."""
+    error: float = 0.0
+    """Relative, of the density."""
+
+    @cached_property
+    def nodes(self) -> Floats:
+        return panel_points(self.edges[:-1], self.edges[1:])
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        """Logarithms of the quadrature weights times the density, one row a panel."""
+        return self.values + np.log(self.halves[:, None] * SHARES)
+
+    @cached_property
+    def halves(self) -> Floats:
+        return np.diff(self.edges) / 2
+
+    @cached_property
+    def _middles(self) -> Floats:
+        return self.edges[:-1] + self.halves
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        return np.asarray(TO_COEFFICIENTS @ self.values.T)
+
+    @cached_property
+    def mode(self) -> float:
+        return float(self.nodes.ravel()[self.values.argmax()])
+
+    @cached_property
+    def width(self) -> float:
+        """The standard deviation of a Gaussian with as high a peak."""
+        return exp(-float(self.values.max())) / sqrt(2 * pi)
+
+    def log_density(self, x: Floats) -> Floats:
+        """By Clenshaw's recursion; beyond the panels a parabola goes on."""
+        place = np.clip(np.searchsorted(self.edges, x) - 1, 0, self.halves.size - 1)
+        inside = np.clip((x - self._middles[place]) / self.halves[place], -1.0, 1.0)
+        now, before = np.zeros(x.shape), np.zeros(x.shape)
+        for row in self._coefficients[:0:-1]:
+            now, before = row[place] + 2 * inside * now - before, now
+        found = self._coefficients[0][place] + inside * now - before
+        for end, sign, (value, slope, bend) in self._ends:
+            outside = np.nonzero(sign * (x - end) > 0)
+            beyond = x[outside] - end
+            found[outside] = value + beyond * (slope + beyond * min(bend, 0.0) / 2)
+        return np.asarray(found)
+
+    @cached_property
+    def _ends(self) -> list[tuple[float, float, Floats]]:
+        """Both ends, which way is out, and the logarithm with its first two derivatives there."""
+        rows = []
+        for place, sign in ((0, -1.0), (-1, 1.0)):
+            parts = [chebval(sign, chebder(self._coefficients[:, place], order)) for order in range(3)]
+            rows.append((float(self.edges[place]), sign, np.array(parts) / self.halves[place] ** np.arange(3)))
+        return rows
+
+    def log_density_about(self, x: Floats) -> Floats:
+        """The same to a few nats, much quicker: by chords."""
+        return np.interp(x, *self._chords)
+
+    @cached_property
+    def _chords(self) -> tuple[Floats, Floats]:
+        far = 100.0 + np.zeros(1)
+        (low, _, (first, rise, _)), (high, _, (last, fall, _)) = self._ends
+        heights = [first - far * abs(rise), self.values.ravel(), last - far * abs(fall)]
+        return np.concatenate([low - far, self.nodes.ravel(), high + far]), np.concatenate(heights)
+
+    @cached_property
+    def corners(self) -> tuple[Floats, Floats]:
+        """Edges and middles of all panels in turn, and about the logarithms there."""
+        points = np.empty(2 * self.halves.size + 1)
+        points[::2], points[1::2] = self.edges, self._middles
+        return points, self.log_density_about(points)
+
+    def cumulants(self, c: float) -> tuple[float, float]:
+        """ln E_Q[e^{cL}] and its derivative, where the panels resolve e^{cL}."""
+        heights = self.log_masses + c * self.nodes
+        top = float(heights.max())
+        terms = np.exp(heights - top)
+        return top + log(terms.sum()), float((terms * self.nodes).sum() / terms.sum())
+
+    def above(self, k: Floats) -> tuple[Floats, Floats]:
+        """Q(L > k) and E_Q[e^L - 1; L > k]: whole panels, and the part of one that k cuts."""
+        at, place = self._placed(k)
+        null, gained = self._integrals(at, self.edges[place + 1])
+        return self._right[0][place + 1] + null, self._right[1][place + 1] + gained
+
+    def below(self, k: Floats) -> tuple[Floats, Floats]:
+        """Q(L < k) and E_Q[e^L - 1; L < k]."""
+        at, place = self._placed(k)
+        null, gained = self._integrals(self.edges[place], at)
+        return self._left[0][place] + null, self._left[1][place] + gained
+
+    def _placed(self, k: Floats) -> tuple[Floats, Any]:
+        at = np.clip(k, self.edges[0], self.edges[-1])
+        return at, np.clip(np.searchsorted(self.edges, at, side="right") - 1, 0, self.halves.size - 1)
+
+    def _integrals(self, low: Floats, high: Floats) -> Floats:
+        points = panel_points(low, high)
+        masses = np.exp(self.log_density(points)) * (0.5 * (high - low)[:, None] * SHARES)
+        return np.array([masses.sum(axis=1), (masses * np.expm1(points)).sum(axis=1)])
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """Q-mass and E_Q[e^L - 1] of every panel."""
+        masses = np.exp(self.log_masses)
+        return np.array([masses.sum(axis=1), (masses * np.expm1(self.nodes)).sum(axis=1)])
+
+    @cached_property
+    def _right(self) -> Floats:
+        """Both above every edge."""
+        return np.concatenate([np.cumsum(self._sums[:, ::-1], axis=1)[:, ::-1], np.zeros((2, 1))], axis=1)
+
+    @cached_property
+    def _left(self) -> Floats:
+        """Both below every edge."""
+        return np.concatenate([np.zeros((2, 1)), np.cumsum(self._sums, axis=1)], axis=1)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        """ln E_Q[e^{sL}] for s on one vertical line."""
+        c = float(s[0].real)
+        nodes = self.moment_nodes(c, float(np.abs(s.imag).max()))
+        return log_moments(nodes, s)
+
+    def tilted(self, c: Floats) -> Floats:
+        """The same and its first two derivatives (rows) at every real c; inf where it comes from an end."""
+        found = np.full((3, c.size), inf)
+        for place, point in enumerate(c.tolist()):
+            heights = self.corners[1] + point * self.corners[0]
+            if is_inside(heights, heights.max()):
+                nodes = self.moment_nodes(point, 0.0)
+                found[:, place] = tilted_moments(nodes, c[place : place + 1])[:, 0]
+        return found
+
+    def moment_nodes(self, c: float, fastest: float) -> Nodes:
+        """Nodes for moments at c + i omega, omega up to `fastest`: panels that matter, cut where e^{sL} turns fast.
+
+        Those that matter to the mass are kept as well, as moments near 1 are summed as differences from it.
+        """
+        points, heights = self.corners
+        tilted = heights + c * points
+        kept = self._matter(tilted) | (self._matter(heights) if tilted.max() - heights.max() < _SUMMED_NATS else False)
+        cuts = np.ceil(2 * self.halves * (abs(c) + fastest) / _PANEL_RADIANS).clip(min=1).astype(np.int64)
+        cuts = cuts[kept]
+        if cuts.sum() * SHARES.size > _MOST_NODES:
+            raise UnresolvedError(f"{cuts.sum()} panels needed at frequency {fastest:g}")
+        place = np.repeat(np.flatnonzero(kept), cuts)
+        part = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
+        width = 2 * self.halves[place] / np.repeat(cuts, cuts)
+        lows = self.edges[place] + part * width
+        if (cuts == 1).all():
+            losses, logs = self.nodes[kept], self.log_masses[kept]
+        else:
+            losses = panel_points(lows, lows + width)
+            logs = self.log_density(losses) + np.log(0.5 * width[:, None] * SHARES)
+        return Nodes(losses.ravel(), logs.ravel())
+
+    def _matter(self, heights: Floats) -> Any:
+        """Which panels have a term that is not negligible, from heights at their edges and middles."""
+        tops = np.maximum(np.maximum(heights[:-2:2], heights[1::2]), heights[2::2])
+        return tops > heights.max() - NEGLIGIBLE_NATS - _SLACK_NATS

@@ -128,7 +128,7 @@ def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: 
     campaign, lost = squares(30, partial(slow_square, 0.1)), []
 
     def tell(done: int) -> None:
-        if done == 4:
+        if done >= 4 and not any(lost):  # at the first moment at which one is at work
             lost.append(_kill_a_worker())
         if done == 10:
             nodes.lose_the_other()
@@ -136,7 +136,7 @@ def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: 
     with Store(tmp_path, campaign.settings) as store:
         found = play_missing(campaign, engine, store, tell=tell)
         assert store.finished() == list(range(30))
-    assert lost[0]
+    assert any(lost)
     assert [result.square.tolist() for result in found] == [[n, n**2] for n in range(30)]
 
 

@@ -156,8 +156,8 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     assert "#SBATCH --array=1-3\n" in (place / "campaign.slurm").read_text()
     assert json.loads(run(f"status {place} --json"))["finished"] == 0
     (listed,) = list_runs(tmp_path)
-    assert listed["verdict"] == "under way"
-    assert listed["title"].startswith("0 of 1 blocks finished. Nobody plays it now")
+    assert listed.verdict == "under way"
+    assert listed.title.startswith("0 of 1 blocks finished. Nobody plays it now")
     run(f"worker {place}")
     shown = " ".join(run(f"status {place}").split())
     assert "1 of 1 blocks finished. The observer was right in" in shown

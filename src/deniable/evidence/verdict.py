@@ -156,7 +156,7 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     """
     broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
     if broken:
-        return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
+        return Verdict("violated", f"{'; '.join(broken)} (confidence {at_least(measured.confidence, 4)}).")
     if measured.violations.low > exact.belief_delta:
         return Verdict("cannot judge", _too_often(measured, exact), exceeded_too_often=True)
     if not _is_refutable(measured, claimed, exact):
@@ -237,14 +237,14 @@ def _too_often(measured: Measured, exact: ExactScores) -> str:
     belief, often = percent_at_most(measured.belief_bound, 4), f"{100 * measured.violations.low:.3g} %"
     return (
         f"The observer exceeded a belief of {belief} in at least {often} of the trainings (confidence "
-        f"{measured.confidence:.4g}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
+        f"{at_least(measured.confidence, 4)}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
         "do not prove a violation. Do not rely on the promise before more trials decide."
     )
 
 
 def _advantage(measured: Measured) -> str:
     value, low, high = measured.advantage
-    return f"Its advantage ({value:.2g}, {100 * measured.confidence:.4g} % interval {low:.2g} to {high:.2g})"
+    return f"Its advantage ({value:.2g}, {at_least(100 * measured.confidence, 4)} % interval {low:.2g} to {high:.2g})"
 
 
 _MORE_UNLIKE = "data of which one record changes more"  # no attack is stronger than an audit's observer

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deniable.report.audited import audit_chapter
-from deniable.report.runs import Run
-from deniable.report.tables import scores
+from plans import planned
 
 import deniable as dn
 from deniable.campaigns import audit as campaign_audit
-from deniable.campaigns.audit import judge, planned, run, watch_over
+from deniable.campaigns.audit import judge, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials
 from deniable.evidence.watch import WATCH_SHARE, Watch, limits_confidence, looks
 from deniable.mechanisms import Training
+from deniable.report.chapters.audit_chapter import audit_chapter
+from deniable.report.report_tables import scores
+from deniable.report.stored_runs import ReportedRun
 from deniable.results import read_result
 from deniable.scores import privacy_loss
 from deniable.store import opened
@@ -106,4 +107,6 @@ def test_limits_and_watch_may_both_find_it():
     assert result.verdict == "violated"
     assert "The training's advantage is above" in result.verdict_text
     assert "was refuted" in result.verdict_text
-    assert audit_chapter(Run("one", result)).sure == "97.5 % confidence"  # the watch's; limits of early ends have more
+    assert (
+        audit_chapter(ReportedRun("one", result)).sure == "97.5 % confidence"
+    )  # the watch's; limits of early ends have more

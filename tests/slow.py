@@ -63,6 +63,8 @@ SLOW = (
     "loss/test_allocated.py::test_published_values",
     "loss/test_allocated.py::test_complex_moments_by_the_laplace_transform",
     "loss/test_regressions.py",
+    "loss/test_round_off.py::test_atoms_beside_a_faint_gaussian_band_by_band",
+    "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",
     "loss/test_schedules.py",
     "loss/test_tapered.py",

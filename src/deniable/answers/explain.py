@@ -12,12 +12,21 @@ from typing import Any
 
 from msgspec import convert
 
+from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.demands import calibrate_by
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.calibration import calibrate
-from deniable.formatting import as_given
-from deniable.mechanisms import ApproximateDP, GaussianDP, Mechanism, TotalVariation
+from deniable.formatting import as_given, at_least
+from deniable.mechanisms import (
+    ApproximateDP,
+    Composed,
+    GaussianDP,
+    Mechanism,
+    Sampled,
+    Shuffled,
+    TotalVariation,
+)
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -84,13 +93,18 @@ def asked(given: Mapping[str, Any], question: Question) -> Document:
 
 def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:
     values, belief = _single(loss, question), _belief(mechanism, loss, question)
+    least = epsilon_at_least(mechanism, question.delta, question.adjacency)
     errors = {name: _finite(value.error) for name, value in values.items()}
     return {
-        "scores": _scores(values, belief, loss, question),
+        "scores": {**_scores(values, belief, loss, question), **({} if least is None else {"epsilon_at_least": least})},
         "errors": {**errors, "belief": belief.error},
         "method": loss.method,
         "bounds": _bounds(mechanism, values["epsilon"], question),
-        "notes": [*_infinite(values["epsilon"], question), *_of_guarantee(mechanism)],
+        "notes": [
+            *_infinite(values["epsilon"], question),
+            *_of_guarantee(mechanism),
+            *_of_sampling(mechanism, least, question),
+        ],
     }
 
 
@@ -213,6 +227,20 @@ def _of_guarantee(mechanism: Mechanism) -> list[str]:
         case GaussianDP() | TotalVariation():
             return ["The belief holds for every release with this guarantee; of a known mechanism it may be lower."]
     return []
+
+
+def _of_sampling(mechanism: Mechanism, least: float | None, question: Question) -> list[str]:
+    """Where only bounds are known, what is known from below."""
+    if least is None:
+        return []
+    parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
+    known = f"Epsilon at delta {as_given(question.delta)} is at least {at_least(least)} for some data."
+    if any(isinstance(part, Sampled) and isinstance(part.sampling, Shuffled) for part, _ in parts):
+        return [
+            "For shuffled batches nothing better than no sampling is proved: the figures are those of one release on "
+            f"all records in every epoch. {known} The value for Poisson batches is not theirs."
+        ]
+    return [f"For batches of a fixed size the figures are bounds. {known} The value for Poisson batches is not theirs."]
 
 
 def _finite(value: float) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deniable.answers.batches import BATCHES, batches_drawn, is_poisson
 from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
 from deniable.fields import Field
 from deniable.mechanisms import (
@@ -161,6 +162,12 @@ def described(values: Values, asked: Question) -> tuple[Mechanism, dict[str, Any
         for stray in other.companions:
             if stray in values and owner != name:
                 raise _contradiction(values, stray, f"goes with {{{owner}}}, not with {{{name}}}")
+    for stray in (*BATCHES, "sampling", "with_replacement"):
+        if values.get(stray) and name != "noise":
+            raise RefusedError(f"{{{stray}}} goes with {{noise}}, not with {{{name}}}", stray, values[stray])
+    if not is_poisson(values):
+        family, drawn = batches_drawn(values)
+        return family(values["noise"]), {"noise": values["noise"], **drawn}
     mechanism = RELEASES[name].build(values[name], values, asked)
     if name == "noise":
         return mechanism, _described(values, name, *_schedule(values, default_steps=1))
@@ -175,12 +182,16 @@ def trained(values: Values, asked: Question, mechanism: str | None = None) -> tu
     """
     name = _only(SCORES, values, "the promise")
     kind = one_of("mechanism", mechanism or GAUSSIAN, MECHANISMS)
-    for stray in (*COUNTED, *SAMPLED) if kind != GAUSSIAN else ():
+    for stray in (*COUNTED, *SAMPLED, *BATCHES, "sampling") if kind != GAUSSIAN else ():
         if stray in values and stray != "records":  # the records still tell delta
-            raise _contradiction(values, stray, f"describes a training: it does not go with {{mechanism}} {kind}")
+            text = f"{{{stray}}} describes a training: it does not go with {{mechanism}} {kind}"
+            raise RefusedError(text, stray, values[stray])
     for stray in () if kind == RESPONSE else LOCAL:
         if stray in values:
             raise _contradiction(values, stray, f"goes with {{mechanism}} {RESPONSE}, not with {kind}")
+    if kind == GAUSSIAN and not is_poisson(values):
+        family, drawn = batches_drawn(values)
+        return family, {name: values[name], **drawn}
     if kind == GAUSSIAN:
         rate, steps = _schedule(values, default_steps=None)
         return _training(rate, steps, asked.adjacency), _described(values, name, rate, steps)

@@ -7,6 +7,7 @@ from math import log, log1p
 from scipy.special import expit
 
 from deniable import __version__
+from deniable.answers.batches import batches_told
 from deniable.answers.demands import LEAST_NOISE
 from deniable.answers.explain import Document
 from deniable.formatting import (
@@ -145,6 +146,12 @@ def _done(document: Document) -> str:
     """What protects the person, as a statement."""
     given = document["input"]
     noise = document.get("noise", given.get("noise"))
+    if "sampling" in given:
+        size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
+        return (
+            f"The model is trained with differential privacy in {batches_told(given)}: every record's gradient is "
+            f"clipped to norm C and Gaussian noise of standard deviation {size} is added to their sum."
+        )
     if "rate" in given:
         size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
         if not _is_training(given):
@@ -236,13 +243,15 @@ def setting(document: Document) -> str:
             f"differential privacy).{unit}"
         )
     protected, sensitivity = _PROTECTED[given["adjacency"]], _ADJACENCIES[given["adjacency"]][1]
-    if "rate" in given:
+    if "rate" in given or "sampling" in given:
         unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
         return f"{_steps(given)} {protected} {unit}"
     return f"{protected} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else protected
 
 
 def _steps(given: Document) -> str:
+    if "sampling" in given:
+        return f"Assumes {batches_told(given)}."
     if not _is_training(given):
         return "Assumes one release."
     steps = "1 step" if given["steps"] == 1 else f"{as_given(given['steps'])} steps"
@@ -261,7 +270,7 @@ def _is_response(given: Document) -> bool:
 
 
 def _is_training(given: Document) -> bool:
-    return bool(given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
+    return bool("sampling" in given or given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
 
 
 def _observer(given: Document, prior: float) -> str:

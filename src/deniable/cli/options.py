@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable.answers.batches import BATCHES, SAMPLINGS
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.checks import RefusedError
 from deniable.fields import Field
@@ -99,10 +100,25 @@ _ASKED = [
         QUESTION,
     ),
 ]
-EXPLAIN = [*_released(), *_ASKED]
+
+
+def _batches(panel: str) -> list[Parameter]:
+    """How batches are drawn, where that is not by Poisson."""
+    kinds = ", ".join(SAMPLINGS)
+    text = f"How batches are drawn: poisson (default: each record by itself, with probability Q), {kinds}."
+    flag = typer.Option("--with-replacement", metavar=" ", help="With --sampling fixed.", rich_help_panel=panel)
+    return [
+        word_option("sampling", "S", text, panel),
+        *(field_option(field, panel) for field in BATCHES.values()),
+        Parameter("with_replacement", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag]),
+    ]
+
+
+EXPLAIN = [*_released(), *_batches(RELEASE), *_ASKED]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
+    *_batches(TRAINING),
     word_option(
         "mechanism",
         "M",
@@ -140,7 +156,7 @@ _OTHERS = (
 FIELDS: dict[str, Field] = {
     **{name: score.field for name, score in (SCORES | AUDITED).items()},
     **{name: release.field for name, release in RELEASES.items()},
-    **(COUNTED | SAMPLED | LOCAL | PARAMETERS | SPELLINGS),
+    **(COUNTED | SAMPLED | BATCHES | LOCAL | PARAMETERS | SPELLINGS),
     **{field.name: field for field in _OTHERS},
 }
 
@@ -154,7 +170,8 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = tuple(field.read(_parsed(text)) for text in given)
         elif not field.repeatable and given is not None:
             values[name] = field.read(_parsed(given))
-    return resolve_spellings(values)
+    words = {name: texts[name] for name in ("sampling", "with_replacement") if texts.get(name)}
+    return {**resolve_spellings(values), **words}
 
 
 def _parsed(text: str) -> Any:
@@ -166,7 +183,8 @@ def _parsed(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sensitivity"}
+_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity"}
+_WORDS |= {"with_replacement"}
 
 
 def refusal_text(refused: Exception) -> str:

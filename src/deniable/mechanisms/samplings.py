@@ -8,7 +8,18 @@ from deniable.checks import probability, refuse, whole
 from deniable.mechanisms.compositions import Composed
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = ["Poisson", "RandomAllocation", "Sampled", "Sampling", "Subsampled", "sample_by"]
+__all__ = [
+    "CyclicPoisson",
+    "FixedSize",
+    "Poisson",
+    "RandomAllocation",
+    "Sampled",
+    "Sampling",
+    "Shuffled",
+    "Subsampled",
+    "TruncatedPoisson",
+    "sample_by",
+]
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,74 @@ class RandomAllocation(Sampling):
         whole("times", self.times)
         if self.times > self.steps_per_epoch:
             raise refuse("times", self.times, f"at most the {self.steps_per_epoch} steps of an epoch")
+
+    @property
+    def steps_of_run(self) -> int:
+        return self.steps_per_epoch
+
+
+@dataclass(frozen=True)
+class FixedSize(Sampling):
+    """Every step has `batch` of the `records` records, drawn anew, without or with `replacement` (Balle 2018)."""
+
+    batch: int
+    records: int
+    replacement: bool = False
+
+    def __post_init__(self) -> None:
+        whole("records", self.records)
+        whole("batch", self.batch)
+        if self.batch > self.records and not self.replacement:
+            raise refuse("batch", self.batch, f"at most the {self.records} records")
+
+
+@dataclass(frozen=True)
+class TruncatedPoisson(Sampling):
+    """A Poisson sample of the `records` records; of one larger than `cap`, so many at random (Ganesh 2025)."""
+
+    rate: float
+    cap: int
+    records: int
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        whole("cap", self.cap)
+        whole("records", self.records, low=2)
+
+
+@dataclass(frozen=True)
+class CyclicPoisson(Sampling):
+    """Noise that is correlated over `bands` steps (banded matrix mechanisms); a run is one round of so many steps.
+
+    Records are split into as many groups in advance. Step by step the groups take turns, and every record of the group
+    takes part with probability bands * rate, so that `rate` is a record's share of all steps.
+    """
+
+    rate: float
+    bands: int
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        whole("bands", self.bands)
+        if self.bands * self.rate > 1:
+            raise refuse("rate", self.rate, f"at most 1 / {self.bands} with {self.bands} bands")
+
+    @property
+    def steps_of_run(self) -> int:
+        return self.bands
+
+
+@dataclass(frozen=True)
+class Shuffled(Sampling):
+    """The records are shuffled and cut into `steps_per_epoch` batches of one size; a run is one pass over all of them.
+
+    Nothing better than no sampling is proved for it: its loss is that of one release on all records.
+    """
+
+    steps_per_epoch: int
+
+    def __post_init__(self) -> None:
+        whole("steps_per_epoch", self.steps_per_epoch)
 
     @property
     def steps_of_run(self) -> int:

@@ -87,6 +87,8 @@ class Scores(Part, frozen=True, kw_only=True):
     tpr: tuple[TprAt, ...] = ()
     ppv: tuple[PpvAt, ...] = ()
     success: tuple[SuccessAt, ...] = ()
+    epsilon_at_least: float | None = None
+    """Where epsilon is only a bound: one that some data are known to have."""
 
 
 class Claimed(Part, frozen=True, kw_only=True):

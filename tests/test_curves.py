@@ -7,8 +7,11 @@ import pytest
 
 import deniable as dn
 from deniable.answers.curves import curves
-from deniable.answers.explain import Question
+from deniable.answers.describe import describe_release
 from deniable.mechanisms import Mechanism
+from deniable.promises import Question
+from deniable.results.base import plain
+from deniable.results.explain_result import CurvesResult
 
 PIXEL = 0.004
 RATES = (1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -29,10 +32,14 @@ RELEASES = {
 }
 
 
+def draw(mechanism: Mechanism, question: Question) -> CurvesResult:
+    return curves(mechanism, describe_release(mechanism, question))
+
+
 @pytest.mark.parametrize("name", RELEASES)
 def test_the_curve_is_the_trade_off(name: str) -> None:
     mechanism, adjacency = RELEASES[name]
-    roc = curves(mechanism, Question(adjacency=dn.Adjacency(adjacency)), {})["roc"]
+    roc = plain(draw(mechanism, Question(adjacency=dn.Adjacency(adjacency))).roc)
     loss = dn.privacy_loss(mechanism, adjacency)
     assert np.all(np.diff(roc["fpr"]) > 0)
     assert (roc["fpr"][0], roc["fpr"][-1], roc["tpr"][-1]) == (0.0, 1.0, 1.0)
@@ -45,7 +52,7 @@ def test_the_curve_is_the_trade_off(name: str) -> None:
 def test_the_beliefs_are_shares_of_releases(name: str, prior: float) -> None:
     mechanism, adjacency = RELEASES[name]
     question = Question(prior=prior, adjacency=dn.Adjacency(adjacency))
-    beliefs = curves(mechanism, question, {})["beliefs"]
+    beliefs = plain(draw(mechanism, question).beliefs)
     inside, outside, edges = (np.array(beliefs[part]) for part in ("inside", "outside", "edges"))
     assert inside.sum() == pytest.approx(1)
     assert outside.sum() == pytest.approx(1)
@@ -59,6 +66,6 @@ def test_the_beliefs_are_shares_of_releases(name: str, prior: float) -> None:
 
 def test_an_observer_who_sees_nothing_keeps_the_prior() -> None:
     nothing: Mechanism = dn.TotalVariation(0.0)
-    beliefs = curves(nothing, Question(dn.Adjacency.ADD_REMOVE, prior=0.31), {})["beliefs"]
+    beliefs = plain(draw(nothing, Question(dn.Adjacency.ADD_REMOVE, prior=0.31)).beliefs)
     assert beliefs["inside"][12] == 1.0
     assert beliefs["outside"] == beliefs["inside"]

@@ -9,9 +9,11 @@ from inspect import signature
 import pytest
 
 import deniable as dn
-from deniable.answers.parse import promised
+from deniable.answers.describe import describe_choice
+from deniable.answers.parse import parse_promise
 from deniable.checks import RefusedError
 from deniable.promises import AUDITED, PARAMETERS, SCORES, Question, audited_promise, claimed_scores, promise_in
+from deniable.results.explain_result import AnswerInput
 from deniable.results.shared import Scores
 
 EXAMPLES = {
@@ -60,19 +62,20 @@ def test_a_promise_is_read_back_from_what_people_gave_and_from_json(name: str) -
     promise = EXAMPLES[name]
     at = {key: (value,) if PARAMETERS[key].repeatable else value for key, value in promise.parameters.items()}
     question = Question.of(at, dn.Adjacency.ADD_REMOVE)
-    assert promised({name: promise.bound, **at}, question) == promise
-    assert promise_in({name: promise.bound, **question.document()}) == promise
+    assert parse_promise({name: promise.bound, **at}, question) == promise
+    assert promise_in(describe_choice(dn.Gaussian, promise, question)) == promise
 
 
 def test_typed_results_have_every_score() -> None:
-    """The one other place that spells the scores, since its readers are typed."""
+    """The one other place that spells the scores, since its readers are typed: what is found, and what is given."""
+    assert {*SCORES, *PARAMETERS, "adjacency"} <= set(AnswerInput.__struct_fields__)
     assert set(Scores.__struct_fields__) == {*SCORES, "delta", "prior", "belief_delta"}
 
 
 def test_what_an_audit_holds_a_training_to() -> None:
     for name in AUDITED:
         promise = audited_promise({name: 0.9}, 0.01)
-        assert promise_in({name: 0.9, "delta": 0.01}, AUDITED) == promise
+        assert (type(promise), promise.bound) == (AUDITED[name], 0.9)
         assert claimed_scores(promise, 0.01).delta == 0.01
     assert claimed_scores(dn.Noise(2.0), 0.1) == claimed_scores(None, 0.1)
     noisy = dn.calibrate(dn.Gaussian, dn.Noise(2.0))

@@ -84,29 +84,36 @@ _ROOMS = (
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
-    "attack": ("deniable.comparison.own", "attack_model"),
-    "audit": ("deniable.campaigns.audit", "audit"),
-    "compare": ("deniable.comparison.record", "compare"),
-    "examine": ("deniable.examination.examine", "examine"),
+    "attack": "deniable.comparison.own",
+    "audit": "deniable.campaigns.audit",
+    "choose": "deniable.answers.choose",
+    "compare": "deniable.comparison.record",
+    "examine": "deniable.examination.examine",
+    "explain": "deniable.answers.explain",
+    "reproduce": "deniable.experiments",
+    "verdict": "deniable.campaigns.score_verdict",
 }
-"""Likewise: what trains and attacks needs torch."""
+"""Likewise: the commands as functions, and where they are."""
 
 if TYPE_CHECKING:
+    from deniable.answers.choose import choose as choose
+    from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
-    from deniable.comparison.own import attack_model as attack
+    from deniable.campaigns.score_verdict import verdict as verdict
+    from deniable.comparison.own import attack as attack
     from deniable.comparison.record import compare as compare
     from deniable.examination.examine import examine as examine
+    from deniable.experiments import reproduce as reproduce
 
-__all__ += ["attack", "audit", "compare", "examine"]
+__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "reproduce", "verdict"]
 
 
 def __getattr__(name: str) -> Any:
-    """Rooms, and functions that train, imported when they are first asked for."""
+    """Rooms and commands, imported when they are first asked for."""
     if name in _ROOMS:
         return import_module(f"deniable.{name}")
     if name in _FUNCTIONS:
-        room, function = _FUNCTIONS[name]
-        return getattr(import_module(room), function)
+        return getattr(import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'deniable' has no attribute {name!r}")
 
 

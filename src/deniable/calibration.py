@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache
 from math import exp, inf, log
 
 from deniable.checks import MOST_STEPS, one_of
-from deniable.effort import QUESTION, limited, share_of
+from deniable.effort import QUESTION, limit_effort, share_of
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
 from deniable.promises import Noise, Promise
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -37,7 +37,7 @@ class Calibration:
 
         Found when it is asked for, from a point at which the promise is surely broken.
         """
-        with limited(_EFFORT):
+        with limit_effort(_EFFORT):
             return self._find_error()
 
     @property
@@ -71,7 +71,7 @@ def calibrate(
     hints: dict[float, float] = {}
     kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
     risk = _Risk(target, kept)
-    with limited(_EFFORT):
+    with limit_effort(_EFFORT):
         value, find_error = (target.bound, lambda: 0.0) if isinstance(target, Noise) else searches[over](risk)
     return Calibration(value, mechanism_of(value), target, risk.loss(value), find_error)
 
@@ -107,7 +107,7 @@ class _Risk:
         with share_of(_SHARE):
             return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
 
-    def guessed(self, value: float) -> float:
+    def guess(self, value: float) -> float:
         """A guess, much cheaper still; inf where there is none to be had."""
         rough = self.loss(value).roughly()
         return inf if rough is None else self.target.risk(rough)
@@ -243,7 +243,7 @@ def _distance(risk: float, level: float, slope: float) -> float:
 
 def _guess(risk: _Risk, axis: _Axis) -> tuple[float, float]:
     """Where to look first, and the slope of the risk's logarithm there (0 where nothing is known)."""
-    guessed = cache(lambda x: risk.guessed(axis.value(x)))
+    guessed = cache(lambda x: risk.guess(axis.value(x)))
     if guessed(axis.first) == inf:
         return axis.first, 0.0
     x = falls_to(guessed, risk.level, (axis.first, _FIRST_STEP), within=axis.within, close=_SLIGHT)

@@ -20,7 +20,7 @@ __all__ = [
     "UnresolvedError",
     "ends_in_time",
     "is_spent",
-    "limited",
+    "limit_effort",
     "share_of",
     "spend",
     "still_affordable",
@@ -45,7 +45,7 @@ _PURSE: ContextVar[_Purse | None] = ContextVar("purse", default=None)
 
 
 @contextmanager
-def limited(exponentials: int, anew: bool = False) -> Iterator[None]:
+def limit_effort(exponentials: int, anew: bool = False) -> Iterator[None]:
     """At most so many inside; a limit that is open already stays the limit, unless one is set `anew`."""
     if _PURSE.get() is not None and not anew:
         yield
@@ -96,7 +96,7 @@ def ends_in_time(question: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(question)
     def limited_question(*args: P.args, **kwargs: P.kwargs) -> R:
-        with limited(QUESTION):
+        with limit_effort(QUESTION):
             return question(*args, **kwargs)
 
     return limited_question

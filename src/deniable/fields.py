@@ -13,6 +13,7 @@ __all__ = ["Field", "Kind", "Slider"]
 
 Kind = Literal["real", "positive", "from zero", "share", "probability", "whole"]
 """What a number may be before its limits; a share is strictly between 0 and 1, a probability may be either."""
+SliderScale = Literal["linear", "logarithmic"]
 _CHECKS: dict[Kind, Callable[[str, Any], float]] = {
     "real": real,
     "positive": positive,
@@ -28,14 +29,14 @@ class Slider:
 
     label: str
     hint: str
-    quick: tuple[float, float] = (1e-9, 1 - 1e-9)
+    quick: tuple[float, float]
     """The range in which an answer takes less than a second of computing."""
-    stops: tuple[float, float] | None = None
+    stops: tuple[float, float] | None
     """The slider's ends, in per cent for shares; None: a number without a slider."""
-    usual: float | None = None
+    usual: float | None
     """Where the page begins; None: empty."""
-    scale: Literal["linear", "logarithmic"] = "logarithmic"
-    percent: bool = False
+    scale: SliderScale
+    percent: bool
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,18 @@ class Field:
     gives: tuple[str, Callable[[float], float]] | None = None
     """Another field that this one is only another spelling of, and how its value follows."""
 
-    def on_page(self, label: str, hint: str, *ends: Any, **shown: Any) -> Field:
+    def on_page(  # noqa: PLR0917 (a line a slider, in the order of `Slider`)
+        self,
+        label: str,
+        hint: str,
+        quick: tuple[float, float] = (1e-9, 1 - 1e-9),
+        stops: tuple[float, float] | None = None,
+        usual: float | None = None,
+        scale: SliderScale = "logarithmic",
+        percent: bool = False,
+    ) -> Field:
         """The field with its `Slider` on the planner's page."""
-        return replace(self, slider=Slider(label, hint, *ends, **shown))
+        return replace(self, slider=Slider(label, hint, quick, stops, usual, scale, percent))
 
     def check(self, value: Any) -> float:
         """`value`, if it is what it may be at all; `RefusedError` names the field, the value and the range."""

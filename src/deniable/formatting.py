@@ -11,7 +11,7 @@ __all__ = [
     "at_least",
     "at_most",
     "chance",
-    "counted",
+    "count_of",
     "percent_as_given",
     "percent_at_most",
     "short",
@@ -89,7 +89,7 @@ def short(value: float) -> str:
     return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """So many of something: 1 training, 1,000 trainings."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

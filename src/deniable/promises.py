@@ -17,6 +17,7 @@ from deniable.checks import RefusedError, probability, refuse
 from deniable.fields import Field
 from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.mechanisms import Adjacency
+from deniable.results.explain_result import AnswerInput
 from deniable.results.shared import Claimed
 from deniable.scores import PrivacyLoss
 from deniable.upper import Upper
@@ -53,12 +54,6 @@ class Question:
         if asked.get("delta") == 1:
             raise refuse("delta", 1, "a number below 1", "it would promise nothing")
         return cls(adjacency, **asked)
-
-    def document(self) -> dict[str, Any]:
-        """As JSON values; what is not asked is left out."""
-        asked = {name: getattr(self, name) for name in PARAMETERS}
-        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
-        return {name: value for name, value in listed.items() if value != []} | {"adjacency": self.adjacency.value}
 
 
 _PERCENT: dict[str, Any] = {"percent": True}
@@ -179,10 +174,10 @@ class Promise(ABC):
 
     def score(self, loss: PrivacyLoss) -> float:
         """The score that was promised, in its own unit."""
-        return self.ask(loss, **self.parameters)
+        return self.ask(loss, self.parameters)
 
     @classmethod
-    def ask(cls, loss: PrivacyLoss, **parameters: float) -> Upper:
+    def ask(cls, loss: PrivacyLoss, parameters: Mapping[str, float]) -> Upper:
         """What `loss` answers; the method has the score's name."""
         answer: Upper = getattr(loss, cls.field.name)(**parameters)
         return answer
@@ -468,17 +463,19 @@ def claimed_scores(promise: Promise | None, delta: float) -> Claimed:
     return Claimed(**{name: implied.get(name) for name in AUDITED if name != "noise"}, delta=delta)
 
 
-def promise_in(given: Mapping[str, Any], among: Mapping[str, type[Promise]] = SCORES) -> Promise:
-    """The promise that a document's input holds; of several parameters the first is meant."""
-    name = next(name for name in among if name in given)
-    asked = {at: given[at] for at in among[name].parameter_names() if at in given}
-    first = {at: value[0] if isinstance(value, list | tuple) else value for at, value in asked.items()}
-    return among[name](given[name], **first)
+def promise_in(given: AnswerInput) -> Promise:
+    """The promise that `choose` was given; of several values of a parameter the first is meant."""
+    name = next(name for name in SCORES if getattr(given, name) is not None)
+    asked = {at: _first(getattr(given, at)) for at in SCORES[name].parameter_names()}
+    return SCORES[name](getattr(given, name), **asked)
 
 
-def promised_bound(given: Mapping[str, Any], name: str, **parameters: float) -> float:
-    """What a document's input promises of a score at these parameters; infinite where it promises nothing of it."""
-    bound = given.get(name)
-    asked = ((given[at], value) for at, value in parameters.items() if at in given)
-    meant = all(value == (at[0] if isinstance(at, list | tuple) else at) for at, value in asked)
-    return bound if isinstance(bound, int | float) and meant else inf
+def promised_bound(given: AnswerInput, name: str, parameters: Mapping[str, float] | None = None) -> float:
+    """What was promised of a score at these parameters; infinite where nothing was promised of it."""
+    bound = getattr(given, name)
+    meant = all(value == _first(getattr(given, at)) for at, value in (parameters or {}).items())
+    return bound if bound is not None and meant else inf
+
+
+def _first(value: Any) -> Any:
+    return next(iter(value), None) if isinstance(value, tuple) else value

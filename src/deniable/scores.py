@@ -142,10 +142,12 @@ class PrivacyLoss:
         points += self._known_points
         if not self._is_apart(fpr):
             points += [point for test in self._tests(fpr) for point in test.points()]
-        if _reached(fpr, points) < _LOOSE * top:  # no threshold was found: large losses may still be told from others
+        if (
+            _rate_reached(fpr, points) < _LOOSE * top
+        ):  # no threshold was found: large losses may still be told from others
             points += [self.pair.jump_test_near(fpr)]
             points += [point for t in _LARGE_LOSSES for point in _Test(self.pair, Upper(t)).points()]
-        return Upper.between(min(_reached(fpr, points), top), top)
+        return Upper.between(min(_rate_reached(fpr, points), top), top)
 
     @ends_in_time
     def tpr_bound(self, fpr: float) -> float:
@@ -232,7 +234,7 @@ class PrivacyLoss:
     def quantile(self, p: float) -> Upper:
         """Smallest t with P(L <= t) >= p."""
         probability("p", p)
-        return self._exceeded(1 - p)
+        return self._exceeded_loss(1 - p)
 
     @ends_in_time
     def belief(self, delta: float, prior: float = 0.5) -> Upper:
@@ -242,7 +244,7 @@ class PrivacyLoss:
         """
         probability("delta", delta)
         probability("prior", prior)
-        loss = self._exceeded(delta)
+        loss = self._exceeded_loss(delta)
         return Upper.between(posterior(loss.least, prior), posterior(loss, prior))
 
     @ends_in_time
@@ -251,7 +253,7 @@ class PrivacyLoss:
         return self._worst(lambda pair: pair.tail(loss), loss)
 
     @ends_in_time
-    def _exceeded(self, failure: float) -> Upper:
+    def _exceeded_loss(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
         value = self.pair.exceeded(failure)
@@ -274,7 +276,7 @@ class _Test:
         return [(float(self.pair.null_tail(end)), max(self.pair.tail(end).least, 0.0)) for end in ends]
 
 
-def _reached(fpr: float, points: list[tuple[float, float]]) -> float:
+def _rate_reached(fpr: float, points: list[tuple[float, float]]) -> float:
     """The largest rate at `fpr` among attacks that toss a coin between two of the given ones."""
     below = [(x, y) for x, y in points if x <= fpr]
     above = [(x, y) for x, y in points if x > fpr]

@@ -39,7 +39,7 @@ def crossing(
     """
     excess = _Excess(falling, level)
     ends = (unsafe, excess(unsafe)), (safe, excess(safe)), None
-    return _closed(excess, ends, _width(precision, unit), close=0.0)
+    return _close_bracket(excess, ends, _width(precision, unit), close=0.0)
 
 
 def falls_to(
@@ -69,7 +69,7 @@ def falls_to(
         third, before, here = before, here, _point(excess, min(max(here[0] + side * step, within[0]), within[1]), floor)
         if (here[1] > 0) != (side > 0):
             unsafe, safe = (before, here) if side > 0 else (here, before)
-            return _closed(excess, (unsafe, safe, third), _width(precision, unit), close)
+            return _close_bracket(excess, (unsafe, safe, third), _width(precision, unit), close)
         step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
 
 
@@ -126,7 +126,7 @@ def _width(precision: float, unit: float | None) -> Callable[[float], float]:
     return width
 
 
-def _closed(
+def _close_bracket(
     excess: _Excess,
     points: tuple[Point, Point, Point | None],
     width: Callable[[float], float],
@@ -138,7 +138,7 @@ def _closed(
         tolerance = width(safe[0])
         if abs(safe[0] - unsafe[0]) <= tolerance:
             break
-        guess = _interpolated(unsafe, safe, third) if helped else 0.5 * (unsafe[0] + safe[0])
+        guess = _interpolate(unsafe, safe, third) if helped else 0.5 * (unsafe[0] + safe[0])
         # keep away from both ends, so that a good guess is followed by one that closes the bracket behind it
         low, high = min(unsafe[0], safe[0]) + 0.5 * tolerance, max(unsafe[0], safe[0]) - 0.5 * tolerance
         guess = min(max(guess, low), high)
@@ -153,7 +153,7 @@ def _closed(
     return safe[0]
 
 
-def _interpolated(unsafe: Point, safe: Point, third: Point | None) -> float:
+def _interpolate(unsafe: Point, safe: Point, third: Point | None) -> float:
     """Where the parabola x(excess) through three points, or the line through two, crosses 0."""
     (a, fa), (b, fb) = unsafe, safe
     if not inf > fa > fb > _NOTHING:

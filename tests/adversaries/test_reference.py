@@ -32,10 +32,10 @@ def test_identifiability_reports_trainings_on_both_data_sets() -> None:
     settings = TrainingSettings(
         "digits", noise=0.3, steps=3, sensitivity="local", trials_per_block=20, adjacency="replace"
     )
-    scored = Identifiability(settings, game, trials=30).scored(seed=1)
+    scored = Identifiability(settings, game, trials=30).play_scores(seed=1)
     assert 5 < len(scored.members) == len(scored.non_members) <= 15
     assert np.mean(scored.members >= scored.threshold) > np.mean(scored.non_members >= scored.threshold)
-    hidden = Identifiability(replace(settings, noise=1e3), game, trials=30).scored(seed=1)
+    hidden = Identifiability(replace(settings, noise=1e3), game, trials=30).play_scores(seed=1)
     assert np.abs(hidden.scores).max() < 0.1
 
 

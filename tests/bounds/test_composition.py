@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deniable.bounds.composition import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
 from deniable.bounds.gaussian import classic_epsilon, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.runs import amplified
+from deniable.bounds.runs import amplify_epsilon
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -82,7 +82,7 @@ def test_advanced_split_is_no_worse_than_halves_and_many_others():
     release = Gaussian(6.99).subsampled(0.02).composed(5000)
     found = advanced_epsilon(release, 1e-5, adjacency="add-remove")
     for share in [10**-k for k in range(1, 12)] + [0.1 * k for k in range(1, 10)]:
-        step = amplified(proved_epsilon(6.99, 1e-5 * (1 - share) / (0.02 * 5000)), 0.02)
+        step = amplify_epsilon(proved_epsilon(6.99, 1e-5 * (1 - share) / (0.02 * 5000)), 0.02)
         assert found <= advanced_composition([(ApproximateDP(step), 5000)], 1e-5 * share).epsilon * (1 + 1e-7)
 
 
@@ -117,14 +117,14 @@ def test_monotone(noise, rate, steps, log10_delta):
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0, 800), st.floats(0, 1))
 def test_amplification_stays_between_nothing_and_everything(epsilon, rate):
-    assert 0 <= amplified(epsilon, rate) <= epsilon * (1 + 1e-12)
+    assert 0 <= amplify_epsilon(epsilon, rate) <= epsilon * (1 + 1e-12)
 
 
 def test_amplification_extremes():
-    assert amplified(2.0, 1.0) == 2.0
-    assert amplified(2.0, 0.0) == 0.0
-    assert amplified(1e5, 0.01) == pytest.approx(1e5 + log(0.01), rel=1e-12, abs=0)
-    assert amplified(1e-12, 1e-12) == pytest.approx(1e-24, rel=1e-9, abs=0)
+    assert amplify_epsilon(2.0, 1.0) == 2.0
+    assert amplify_epsilon(2.0, 0.0) == 0.0
+    assert amplify_epsilon(1e5, 0.01) == pytest.approx(1e5 + log(0.01), rel=1e-12, abs=0)
+    assert amplify_epsilon(1e-12, 1e-12) == pytest.approx(1e-24, rel=1e-9, abs=0)
 
 
 def test_extremes_are_finite():

@@ -21,7 +21,7 @@ from deniable.bounds import (
 from deniable.bounds.composition import jumps
 from deniable.bounds.gaussian import classic_epsilon, least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import valley
-from deniable.bounds.runs import amplified
+from deniable.bounds.runs import amplify_epsilon
 from deniable.bounds.sampled import sampled_gaussian_renyi
 from deniable.mechanisms import Adjacency, ApproximateDP, Gaussian, Laplace
 
@@ -118,7 +118,7 @@ def test_no_split_of_a_dense_grid_is_better(noise, rate, steps, delta):
     release = Gaussian(noise).subsampled(rate).composed(steps)
 
     def step(spent):
-        return ApproximateDP(amplified(proved_epsilon(noise, spent / steps / rate), rate))
+        return ApproximateDP(amplify_epsilon(proved_epsilon(noise, spent / steps / rate), rate))
 
     def advanced(total, slack_share):
         return advanced_composition([(step(total * (1 - slack_share)), steps)], total * slack_share).epsilon

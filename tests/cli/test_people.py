@@ -153,7 +153,7 @@ def test_interruption_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("deniable.answers.explain.explain", interrupted)
+    monkeypatch.setattr("deniable.answers.explain.explain_input", interrupted)
     outcome = run("explain", "--gdp", 1)
     assert (outcome.code, outcome.out, outcome.err.strip()) == (130, "", "")
 

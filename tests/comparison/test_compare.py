@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 
+from observers import observers
+
 from deniable.adversaries import LossThreshold, WhiteBox
 from deniable.campaigns.region import region
 from deniable.comparison import Plan, compare, play
-from deniable.comparison.observers import observers
 from deniable.comparison.play import unit
 from deniable.comparison.results import spread_of
 from deniable.data import load
@@ -80,7 +81,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
 
 def test_repeats_have_records_and_seeds_of_their_own() -> None:
     plan = Plan.of("purchases", **SMALL)
-    first, second = plan.divided(0), plan.divided(1)
+    first, second = plan.divide(0), plan.divide(1)
     assert not np.array_equal(first.members.features, second.members.features)
     parts = [part.features for part in first]
     assert sum(map(len, parts)) == len(plan.data)

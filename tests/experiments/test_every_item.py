@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from deniable.experiments import PAPERS, Scale, expected, find, reproduce
+from deniable.experiments import PAPERS, Scale, expected_seconds, find, run_items
 from deniable.experiments.compare import Printed
 from deniable.experiments.item import Item, Paper
 
@@ -27,8 +27,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_item_meets_what_it_states(paper: Paper, item: Item, out: Path, request: pytest.FixtureRequest) -> None:
     if item.needs:
         request.getfixturevalue("real_data")
-    document = reproduce([(paper, item)], Scale.TEST, out, every=PAPERS)
-    assert document["missed"] == [], document["items"][0]["comparisons"]
+    found = run_items([(paper, item)], Scale.TEST, out, every=PAPERS)
+    assert found.missed == (), found.items[0].comparisons
     place = out / paper.name
     record = json.loads((place / f"{item.name}.json").read_text())
     assert record["versions"]["deniable"]
@@ -76,4 +76,4 @@ def test_item_says_what_it_takes(paper: Paper, item: Item) -> None:
 
 
 def test_smoke_is_promised_within_ten_minutes() -> None:
-    assert sum(expected((item for _, item in EVERYTHING), Scale.SMOKE)) < 600
+    assert sum(expected_seconds((item for _, item in EVERYTHING), Scale.SMOKE)) < 600

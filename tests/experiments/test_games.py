@@ -19,13 +19,13 @@ from deniable.experiments.games import (
     PURCHASE,
     STAND_IN,
     Game,
-    believed,
     binomial_error,
-    measured,
-    sized,
+    exact_belief,
+    game_of_size,
+    measure_games,
 )
-from deniable.experiments.item import Run, Scale
-from deniable.experiments.playing import planned, play, summary
+from deniable.experiments.item import ItemRun, Scale
+from deniable.experiments.playing import plan_game, play, summary
 
 GAME = Game("digits", 0.9, trials=150, attacked=6, records=12, universe=200)
 
@@ -42,7 +42,7 @@ def played(place: Path) -> Any:
 
 def test_trials_are_those_of_the_audit(played: Any) -> None:
     """The step more that shows the trained weights changes nothing of the game."""
-    twin = campaign.play(planned(GAME), engine=Local(1))
+    twin = campaign.play(plan_game(GAME), engine=Local(1))
     for name in ("trained_on_d", "log_likelihood_ratio", "local_sensitivity", "sigma"):
         np.testing.assert_array_equal(getattr(played.trials, name), getattr(twin, name))
 
@@ -59,7 +59,7 @@ def test_a_damaged_campaign_goes_on_to_the_same_result(
 
 
 def test_campaigns_draw_their_own_noise() -> None:
-    plans = [planned(Game("digits", belief, records=12, universe=200)) for belief in (0.75, 0.9)]
+    plans = [plan_game(Game("digits", belief, records=12, universe=200)) for belief in (0.75, 0.9)]
     assert plans[0].seed != plans[1].seed
     assert plans[0].origin == plans[1].origin  # but play on the same D and D'
 
@@ -84,7 +84,7 @@ def test_the_strongest_noise_hides_every_training(place: Path) -> None:
 
 def test_ranks_go_from_the_most_to_the_least_dissimilar() -> None:
     distances = [
-        planned(Game("digits", 0.9, rank=rank, records=12, universe=200)).origin["dissimilarity"]
+        plan_game(Game("digits", 0.9, rank=rank, records=12, universe=200)).origin["dissimilarity"]
         for rank in (0, 1, 2, -3, -2, -1)
     ]
     assert distances == sorted(distances, reverse=True)
@@ -92,24 +92,24 @@ def test_ranks_go_from_the_most_to_the_least_dissimilar() -> None:
 
 
 def test_a_campaign_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(Scale.TEST, tmp_path)
+    run = ItemRun(Scale.TEST, tmp_path)
     small = Game("digits", 0.9, trials=10, attacked=2, records=12, universe=200)
-    first = measured(run, [small])
+    first = measure_games(run, [small])
     monkeypatch.setattr("deniable.experiments.playing.play", lambda *_: pytest.fail("played again"))
-    assert measured(run, [small, small]) == first * 2
+    assert measure_games(run, [small, small]) == first * 2
 
 
 def test_two_beliefs_have_two_files(tmp_path: Path) -> None:
     """A name with a dot is no file's suffix."""
-    run = Run(Scale.TEST, tmp_path)
+    run = ItemRun(Scale.TEST, tmp_path)
     assert run.once("a-0.9", {}, lambda: {"x": 1}) == {"x": 1}
     assert run.once("a-0.99", {}, lambda: {"x": 2}) == {"x": 2}
 
 
 def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
-    game = sized(Run(Scale.FULL, tmp_path), MNIST, 0.9, CASES[0])
+    game = game_of_size(ItemRun(Scale.FULL, tmp_path), MNIST, 0.9, CASES[0])
     assert (game.records, game.trials, game.delta, game.universe) == (100, 1000, 0.01, None)
-    hours = sized(Run(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
+    hours = game_of_size(ItemRun(Scale.HOURS, tmp_path), STAND_IN, 0.9, CASES[3])
     assert (hours.records, hours.trials, hours.adjacency, hours.sensitivity) == (300, 1000, "add-remove", "global")
 
 
@@ -117,7 +117,7 @@ def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
 def test_beliefs_of_the_noise_are_exact_and_so_are_their_errors(advantage: float) -> None:
     """Means and quantiles of simulated campaigns scatter about them as the standard errors say."""
     trials, campaigns = 1000, 400
-    exact = believed({"exact_advantage": advantage, "trials": trials})
+    exact = exact_belief({"exact_advantage": advantage, "trials": trials})
     mu = 2 * ndtri((1 + advantage) / 2)
     beliefs = expit(mu**2 / 2 + mu * np.random.default_rng(1).standard_normal((campaigns, trials)))
     for name, found in (("mean", beliefs.mean(axis=1)), ("high", np.quantile(beliefs, 0.95, axis=1))):
@@ -128,7 +128,7 @@ def test_beliefs_of_the_noise_are_exact_and_so_are_their_errors(advantage: float
 
 
 def test_work_that_items_share_counts_once() -> None:
-    pieces = games.shared(MNIST, (0.52, 0.9))
+    pieces = games.shared_work(MNIST, (0.52, 0.9))
     assert len(pieces) == 2 * len(CASES)
     assert sum(one[Scale.SMOKE] for one in pieces.values()) == len(CASES) * games.SECONDS[MNIST][0]
 
@@ -137,5 +137,5 @@ def test_the_real_data_takes_over_where_it_is(monkeypatch: pytest.MonkeyPatch) -
     for here, expected in ((True, PURCHASE), (False, STAND_IN)):
         monkeypatch.setattr(games, "available", lambda _, here=here: here)
         assert games.three_sets()["Purchase-100"] == expected
-    assert games.titled("Purchase-100", STAND_IN) == "Location-30 (for Purchase-100)"
-    assert games.titled("Adult", "adult") == "Adult"
+    assert games.title_of("Purchase-100", STAND_IN) == "Location-30 (for Purchase-100)"
+    assert games.title_of("Adult", "adult") == "Adult"

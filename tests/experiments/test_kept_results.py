@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from deniable.experiments import find
 from deniable.experiments.compare import Comparison
 from deniable.experiments.item import Item, Paper, Scale
-from deniable.experiments.results import results
-from deniable.experiments.run import _described, _judged
+from deniable.experiments.results_page import results_page
+from deniable.experiments.run import judge_item
+from deniable.results.base import plain
+from deniable.results.reproduce_result import ItemResult
 
 KEPT = Path(__file__).parents[2] / "docs" / "results"
 EVERYTHING = find()
@@ -29,8 +32,8 @@ def _record(paper: Paper, item: Item) -> dict[str, Any]:
 @pytest.mark.parametrize(("paper", "item"), EVERYTHING, ids=NAMES)
 def test_records_are_as_the_items_describe_them(paper: Paper, item: Item) -> None:
     record = _record(paper, item)
-    assert {**record, **_described(paper, item, 0)} == record
-    judged = json.loads(json.dumps(_judged(item, record["values"], Scale(record["scale"]))))
+    made = {"seed": 0, "seconds": record["seconds"], "versions": record["versions"]}
+    judged = plain(judge_item((paper, item), record["values"], Scale(record["scale"]), **made))
     assert {**record, **judged} == record
     assert record["passed"]
     assert Scale(record["scale"]).rank >= Scale.HOURS.rank
@@ -40,7 +43,9 @@ def test_records_are_as_the_items_describe_them(paper: Paper, item: Item) -> Non
 
 
 def test_the_page_is_made_of_the_records() -> None:
-    assert (KEPT / "RESULTS.md").read_text() == results([_record(paper, item) for paper, item in EVERYTHING])
+    assert (KEPT / "RESULTS.md").read_text() == results_page(
+        [convert(_record(paper, item), ItemResult) for paper, item in EVERYTHING]
+    )
 
 
 def _changed(value: Any, change: Callable[[float], float]) -> Any:

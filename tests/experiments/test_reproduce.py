@@ -14,10 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from deniable.cli import main
-from deniable.experiments import Item, Paper, Run, Scale, Values, expected, find, reproduce
+from deniable.experiments import Item, ItemRun, Paper, Scale, Values, expected_seconds, find, run_items
 from deniable.experiments.compare import Claim, Known, Printed
-from deniable.experiments.results import _pairs, results
-from deniable.experiments.run import _drawn
+from deniable.experiments.results_page import _pairs, results_page
+from deniable.experiments.run import _draw_bytes
+from deniable.results.reproduce_result import ReproduceResult
 
 
 def picture(found: Values) -> Figure:
@@ -26,7 +27,7 @@ def picture(found: Values) -> Figure:
     return figure
 
 
-def item(compute: Callable[[Run], Values], name: str = "table-1", printed: str = "2", **more: object) -> Item:
+def item(compute: Callable[[ItemRun], Values], name: str = "table-1", printed: str = "2", **more: object) -> Item:
     return Item(
         name=name,
         title="a number",
@@ -44,8 +45,8 @@ def paper(*items: Item) -> Paper:
     return Paper("999", "toy", "A toy", items)
 
 
-def run(made: Paper, out: Path, scale: Scale = Scale.SMOKE) -> Values:
-    return reproduce([(made, one) for one in made.items], scale, out, every=[made])
+def run(made: Paper, out: Path, scale: Scale = Scale.SMOKE) -> ReproduceResult:
+    return run_items([(made, one) for one in made.items], scale, out, every=[made])
 
 
 def test_finished_items_are_not_computed_again(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_finished_items_are_not_computed_again(tmp_path: Path) -> None:
 def test_a_run_that_broke_off_goes_on(tmp_path: Path) -> None:
     done: list[str] = []
 
-    def breaks(run: Run) -> Values:
+    def breaks(run: ItemRun) -> Values:
         if not done:
             done.append("broke")
             raise KeyboardInterrupt
@@ -72,7 +73,7 @@ def test_a_run_that_broke_off_goes_on(tmp_path: Path) -> None:
         run(made, tmp_path)
     assert (tmp_path / "toy" / "table-1.json").exists()
     assert not (tmp_path / "toy" / "table-2.json").exists()
-    assert run(made, tmp_path)["missed"] == []
+    assert run(made, tmp_path).missed == ()
     assert done == ["broke"]  # the first was not computed again
 
 
@@ -81,24 +82,24 @@ def test_another_version_makes_it_anew(tmp_path: Path, monkeypatch: pytest.Monke
     made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
     run(made, tmp_path)
     monkeypatch.setattr("deniable.experiments.run.__version__", "9.9.9")
-    assert run(made, tmp_path)["items"][0]["versions"]["deniable"] == "9.9.9"
+    assert run(made, tmp_path).items[0].versions["deniable"] == "9.9.9"
     assert len(calls) == 2
 
 
 def test_kept_values_are_judged_anew(tmp_path: Path) -> None:
-    assert run(paper(item(lambda run: {"x": 2})), tmp_path)["missed"] == []
-    assert run(paper(item(lambda run: {"x": 2}, printed="3")), tmp_path)["missed"] == ["toy table-1"]
+    assert run(paper(item(lambda run: {"x": 2})), tmp_path).missed == ()
+    assert run(paper(item(lambda run: {"x": 2}, printed="3")), tmp_path).missed == ("toy table-1",)
 
 
 def test_shared_work_is_done_once(tmp_path: Path) -> None:
     calls: list[int] = []
 
-    def compute(run: Run) -> Values:
+    def compute(run: ItemRun) -> Values:
         return run.once("campaign", {"noise": 1.0}, lambda: (calls.append(1), {"x": 2})[1])
 
     run(paper(item(compute), item(compute, "figure-1")), tmp_path)
     assert calls == [1]
-    work = Run(Scale.SMOKE, tmp_path / "trials")
+    work = ItemRun(Scale.SMOKE, tmp_path / "trials")
     assert work.room("campaign", {"noise": 1.0}) != work.room("campaign", {"noise": 2.0})
     assert work.room("campaign", {"a": 1, "b": 2}) == work.room("campaign", {"b": 2, "a": 1})
 
@@ -107,7 +108,7 @@ def test_a_larger_run_serves_a_smaller_one(tmp_path: Path) -> None:
     calls: list[int] = []
     made = paper(item(lambda run: (calls.append(1), {"x": 2})[1]))
     run(made, tmp_path, Scale.FULL)
-    assert run(made, tmp_path)["items"][0]["scale"] == "full"
+    assert run(made, tmp_path).items[0].scale == "full"
     assert calls == [1]
 
 
@@ -122,13 +123,13 @@ def test_a_small_run_never_replaces_a_large_one(tmp_path: Path, monkeypatch: pyt
 def test_missing_data_stops_its_own_item_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent(run: Run) -> Values:
+    def absent(run: ItemRun) -> Values:
         raise FileNotFoundError("put mnist.npz into a folder")
 
     made = paper(item(absent), item(lambda run: {"x": 2}, "table-2"))
     found = run(made, tmp_path)
-    assert found["absent"] == {"toy table-1": "put mnist.npz into a folder"}
-    assert [record["item"] for record in found["items"]] == ["table-2"]
+    assert found.absent == {"toy table-1": "put mnist.npz into a folder"}
+    assert [record.item for record in found.items] == ["table-2"]
     monkeypatch.setattr("deniable.experiments.PAPERS", (made,))
     assert command("toy", "--out", str(tmp_path)) == 1
     assert "toy table-1 was not run: put mnist.npz" in capsys.readouterr().out
@@ -146,8 +147,8 @@ def test_a_damaged_record_is_named(tmp_path: Path, text: str) -> None:
 
 def test_what_only_a_large_run_shows_is_left_out_and_said(tmp_path: Path) -> None:
     made = paper(item(lambda run: {"x": 2}))
-    assert run(made, tmp_path)["items"][0]["not_judged"] == ["large: judged from scale full on"]
-    assert run(made, tmp_path, Scale.FULL)["missed"] == ["toy table-1"]
+    assert run(made, tmp_path).items[0].not_judged == ("large: judged from scale full on",)
+    assert run(made, tmp_path, Scale.FULL).missed == ("toy table-1",)
 
 
 def test_pictures_are_the_same_bytes(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_an_svg_loses_bytes_but_no_text() -> None:
     axes.plot([0.123456, 1.0], [0.0, 0.654321])
     plain = io.BytesIO()
     figure.savefig(plain, format="svg", metadata={"Date": None})
-    small = _drawn(figure, "svg")
+    small = _draw_bytes(figure, "svg")
     assert len(small) < 0.9 * len(plain.getvalue())
     assert b">epsilon = 0.0952</text>" in small
     ElementTree.fromstring(small)  # still well formed
@@ -180,8 +181,8 @@ def test_results_have_a_line_and_a_section_for_every_item(tmp_path: Path) -> Non
         item(lambda run: {"x": 2}, "table-2", printed="5", known={"x": off}),
         item(lambda run: {"x": 7}, "table-3", hindsight=True),
     )
-    records = run(made, tmp_path)["items"]
-    page = results(records)
+    records = run(made, tmp_path).items
+    page = results_page(records)
     assert page == (tmp_path / "RESULTS.md").read_text()
     assert "2 of 3 items meet what is stated" in page
     assert "Of the 3 statements 2 have a tolerance that is derived" in page
@@ -217,10 +218,10 @@ def test_shared_work_is_expected_of_the_first_only() -> None:
     first, second = item(lambda run: {"x": 2}), item(lambda run: {"x": 2}, "table-2")
     work = {"campaign": {Scale.SMOKE: 10.0, Scale.HOURS: 50.0, Scale.FULL: 100.0}}
     both = [replace(one, shared=work) for one in (first, second)]
-    assert expected(both, Scale.SMOKE) == [11.0, 1.0]
-    assert expected(both[1:], Scale.FULL) == [102.0]
-    assert expected(both, Scale.HOURS) == [52.0, 2.0]
-    assert expected(both, Scale.TEST) == [11.0, 1.0]
+    assert expected_seconds(both, Scale.SMOKE) == [11.0, 1.0]
+    assert expected_seconds(both[1:], Scale.FULL) == [102.0]
+    assert expected_seconds(both, Scale.HOURS) == [52.0, 2.0]
+    assert expected_seconds(both, Scale.TEST) == [11.0, 1.0]
 
 
 def test_papers_by_name() -> None:

@@ -11,7 +11,14 @@ import pytest
 
 import deniable as dn
 from deniable.data import Dataset, digits, load, purchases
-from deniable.local import BinaryResponse, BoundedLaplace, ImagePixelization, TableRandomizer, perturbed, suited
+from deniable.local import (
+    BinaryResponse,
+    BoundedLaplace,
+    ImagePixelization,
+    TableRandomizer,
+    perturb_dataset,
+    suitable_randomizer,
+)
 from deniable.local.table import OneHotResponse
 
 
@@ -25,9 +32,9 @@ def table(records: int = 4, one_hot: tuple[tuple[int, int], ...] = ((1, 4), (5, 
 
 
 def test_each_kind_of_data_gets_003s_randomizer() -> None:
-    assert suited(purchases(10, 20), 2.0) == BinaryResponse(2.0)
-    assert suited(digits(), 3.0) == ImagePixelization(3.0, pixels=8, cell=1)
-    parts = dict(suited(table(), 1.0).parts)  # type: ignore[attr-defined]
+    assert suitable_randomizer(purchases(10, 20), 2.0) == BinaryResponse(2.0)
+    assert suitable_randomizer(digits(), 3.0) == ImagePixelization(3.0, pixels=8, cell=1)
+    parts = dict(suitable_randomizer(table(), 1.0).parts)  # type: ignore[attr-defined]
     assert parts == {
         (0, 1): BoundedLaplace(1.0),
         (1, 4): OneHotResponse(1.0),
@@ -38,7 +45,7 @@ def test_each_kind_of_data_gets_003s_randomizer() -> None:
 
 def test_a_perturbed_data_set_keeps_all_but_its_features() -> None:
     data = purchases(10, 200)
-    noisy = perturbed(data, suited(data, 1.0), seed=1)
+    noisy = perturb_dataset(data, suitable_randomizer(data, 1.0), seed=1)
     assert (noisy.features != data.features).mean() == pytest.approx(1 / (1 + exp(1)), abs=0.01)
     assert noisy.labels is data.labels
     assert (noisy.kind, noisy.classes, noisy.name, noisy.one_hot) == ("binary", 10, "purchases", ())
@@ -47,7 +54,7 @@ def test_a_perturbed_data_set_keeps_all_but_its_features() -> None:
 
 def test_a_table_stays_a_table() -> None:
     data = table(3000)
-    noisy = perturbed(data, suited(data, 2.0), seed=3)
+    noisy = perturb_dataset(data, suitable_randomizer(data, 2.0), seed=3)
     for start, stop in data.one_hot:
         assert np.all(noisy.features[:, start:stop].sum(axis=1) == 1)
         kept = np.all(noisy.features[:, start:stop] == data.features[:, start:stop], axis=1).mean()
@@ -58,7 +65,7 @@ def test_a_table_stays_a_table() -> None:
 
 
 def test_a_table_costs_one_epsilon_a_category_or_number() -> None:
-    cost = suited(table(), 0.5).cost((7,))
+    cost = suitable_randomizer(table(), 0.5).cost((7,))
     assert (cost.features, cost.epsilon) == (4, pytest.approx(2.0))
     same = dn.compose(dn.Laplace(2.0).composed(2), dn.RandomizedResponse(0.5, 3), dn.RandomizedResponse(0.5, 2))
     assert float(cost.loss.advantage()) == pytest.approx(
@@ -86,14 +93,14 @@ def test_numbers_without_known_bounds_are_refused() -> None:
     data = table(one_hot=())
     wide = Dataset("people", 50 * data.features, data.labels, 2, "table")
     with pytest.raises(ValueError, match=r"the numbers of people must be scaled to 0\.\.1"):
-        suited(wide, 1.0)
+        suitable_randomizer(wide, 1.0)
 
 
 def test_adult_is_perturbed_by_categories(real_data: Path) -> None:
     data = load("adult", part="train")
-    randomizer = suited(data, 1.0)
+    randomizer = suitable_randomizer(data, 1.0)
     assert randomizer.cost(data.features.shape[1:]).epsilon == pytest.approx(14)  # 6 numbers and 8 categories
-    noisy = perturbed(data, randomizer, seed=0)
+    noisy = perturb_dataset(data, randomizer, seed=0)
     assert np.all(noisy.features[:, 6:].sum(axis=1) == 8)
 
 

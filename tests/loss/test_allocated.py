@@ -7,8 +7,6 @@ from math import erf, exp, log, pi, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import gamma, log_ndtr, ndtr
 
 import deniable as dn
@@ -136,10 +134,9 @@ def test_published_values(row):
 )
 def test_published_noise_for_total_variation(steps, epochs, noise):
     """Four digits of noise: the total variation is .10 within what the last digit is worth."""
-    loss = allocation(noise, steps, epochs)
     above, below = (allocation(noise + shift, steps, epochs).advantage() for shift in (5.1e-5, -5.1e-5))
     assert above < 0.1 < below
-    assert loss.advantage().error < 1e-10
+    assert max(above.error, below.error) < 1e-10
 
 
 def test_one_step_is_no_sampling():
@@ -147,7 +144,9 @@ def test_one_step_is_no_sampling():
     assert allocation(1.3, 1).advantage() == whole.advantage() == pytest.approx(erf(1 / 1.3 / sqrt(8)))
 
 
-@given(st.floats(0.3, 20.0), st.integers(2, 300), st.integers(1, 50))
+@pytest.mark.parametrize(
+    ("noise", "steps", "epochs"), [(0.37, 200, 1), (0.9, 2, 7), (1.7, 77, 50), (6.0, 31, 3), (19.0, 300, 40)]
+)
 def test_it_protects_more_than_no_sampling_and_both_ways_agree(noise, steps, epochs):
     loss, whole = allocation(noise, steps, epochs), dn.privacy_loss(dn.Gaussian(noise).composed(epochs))
     there, back = loss.pair.hockey_stick(0.0), loss.pair.reversed().hockey_stick(0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.effort import UnresolvedError, limited, share_of, spend, still_affordable
+from deniable.effort import UnresolvedError, limit_effort, share_of, spend, still_affordable
 from deniable.loss.compose import line_integral
 from deniable.loss.compose.grid import Grid
 from deniable.loss.functionals import STICK
@@ -73,7 +73,7 @@ def test_what_lines_cannot_resolve_is_bracketed_by_the_grid(k, monkeypatch):
     monkeypatch.setattr(line_integral, "_MOST_POINTS", 0)
     monkeypatch.setattr(line_integral, "_MANY_POINTS", 1e300)
     pair = loss_of(1.0, 0.2, 2).pair
-    with limited(0):
+    with limit_effort(0):
         found = pair.hockey_stick(k)
     truth = float(Grid(pair.composition, 2**18).hockey_stick(k))
     assert found.least <= truth <= found + 1e-12
@@ -82,7 +82,7 @@ def test_what_lines_cannot_resolve_is_bracketed_by_the_grid(k, monkeypatch):
 
 
 def test_effort_is_counted_and_shared():
-    with limited(10_000):
+    with limit_effort(10_000):
         still_affordable()
         with share_of(2_000):
             spend(5_000)

@@ -46,7 +46,7 @@ def _attack(place: Path) -> None:
     import torch  # noqa: PLC0415
     from torch import nn  # noqa: PLC0415
 
-    from deniable.comparison.own import attack_model  # noqa: PLC0415
+    from deniable.comparison.own import attack  # noqa: PLC0415
     from deniable.data import from_arrays  # noqa: PLC0415
     from deniable.report.page import write  # noqa: PLC0415
 
@@ -61,7 +61,7 @@ def _attack(place: Path) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
     members, others = (from_arrays("noise", features[part], labels[part]) for part in (slice(60), slice(60, 120)))
-    write(attack_model(model, members, others, attack="threshold", repeats=2, out=place), place)
+    write(attack(model, members, others, attack="threshold", repeats=2, out=place), place)
 
 
 def _verdict(place: Path) -> Path:

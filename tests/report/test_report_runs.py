@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.report import found, read, render
+from deniable.report import find_runs, read, render
 from deniable.report.page import CHAPTERS
 from deniable.results.base import plain
 from deniable.store import FILE, Store, StoreError, read_document, write_document
@@ -54,16 +54,16 @@ def test_runs_in_a_folder_are_listed_with_their_verdicts(runs: dict[str, Path], 
     (tmp_path / "b" / "damaged" / "audit.json").write_text("{")
     (tmp_path / "b" / "empty").mkdir()
     (tmp_path / "b" / "link").symlink_to(runs["audit"])
-    listed = {run.name: run for run in found(tmp_path / "b")}
+    listed = {run.name: run for run in find_runs(tmp_path / "b")}
     assert list(listed) == ["audit", "compare", "damaged"]
     assert (listed["audit"].kind, listed["audit"].title) == ("audit", "Privacy audit of digits")
     assert listed["audit"].verdict.split(",")[0] in ("consistent", "cannot judge")
     assert listed["audit"].page
     assert listed["compare"].verdict
     assert listed["damaged"].problem is not None
-    assert [run.name for run in found(tmp_path / "b" / "audit")] == ["."]
+    assert [run.name for run in find_runs(tmp_path / "b" / "audit")] == ["."]
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        found(tmp_path / "nowhere")
+        find_runs(tmp_path / "nowhere")
 
 
 def refused(path: Path, said: str) -> None:

@@ -21,8 +21,8 @@ pytest.importorskip("torch", reason="audits need the extra 'train'")
 from rich.console import Console
 
 from deniable.answers import sentences as told
-from deniable.answers.explain import explain
-from deniable.answers.parse import described, question
+from deniable.answers.explain import explain_input
+from deniable.answers.parse import parse_release
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
@@ -40,6 +40,7 @@ from deniable.report.epsilons import _foot
 from deniable.report.runs import Run
 from deniable.report.scored import verdict_chapter
 from deniable.report.tables import may_exceed
+from deniable.results.base import plain
 from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.results.shared import Limits
 from deniable.training import TrainingSettings
@@ -187,12 +188,10 @@ def test_verdicts_on_scores(epsilon: float, kind: str) -> None:
 def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
     for epsilon in (0.0, 0.01, 0.1, 1.0, 3.0, 10.0, 50.0):
         values = {"epsilon": epsilon, "delta": delta, "prior": prior, "fpr": (0.01,)}
-        asked = question(values, None)
-        mechanism, given = described(values, asked)
-        document = explain(mechanism, asked, given)
-        scores, text = document["scores"], told.meaning(document)
+        document = explain_input(*parse_release(values, None))
+        scores, text = plain(document.scores), told.meaning(document)
         assert not NEVER.search(text + told.assessment(document))
-        assert scores["belief"] >= document["bounds"]["theorem_2"]["belief"]
+        assert scores["belief"] >= document.bounds["theorem_2"].belief
         shown = percent_at_most(scores["belief"])
         assert shown in text if scores["belief"] < 1 else "certain" in text
         assert text in told.assessment(document)
@@ -203,19 +202,15 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
 
 
 def test_a_tiny_prior_does_not_end_at_nothing() -> None:
-    asked = question({"prior": 5e-324}, None)
-    mechanism, given = described({"gdp": 5.0}, asked)
-    document = explain(mechanism, asked, given)
-    assert document["scores"]["belief"] > 5e-324
+    document = explain_input(*parse_release({"gdp": 5.0, "prior": 5e-324}, None))
+    assert document.scores.belief > 5e-324
     assert "may become 0 %" not in told.warning(document)
 
 
 def test_a_bare_guarantee_is_kept_by_every_release() -> None:
     """The release that reveals all with probability delta, else randomizes, exceeds no told belief too often."""
     epsilon, delta = 1.0, 1e-3
-    asked = question({"delta": delta}, None)
-    mechanism, given = described({"epsilon": epsilon, "delta": delta}, asked)
-    scores = explain(mechanism, asked, given)["scores"]
+    scores = plain(explain_input(*parse_release({"epsilon": epsilon, "delta": delta}, None)).scores)
     # merging the revealing outcome with one of m x delta gives loss ln((1 + m) / (m e^-epsilon)) with (1 + m) delta
     for merged in np.geomspace(0.01, 100, 50):
         belief = 1 / (1 + merged * np.exp(-epsilon) / (1 + merged))
@@ -244,7 +239,7 @@ def test_what_no_number_can_be_below_or_above_is_not_said() -> None:
     """A belief of 100 % is never exceeded, one training is not right half of the time, and 0 is a number to draw."""
     assert "100 % belief" not in printed(audited("epsilon", 50.0, "tight", 100))
     alone = Limits(value=0.0, low=-1.0, high=1.0)
-    assert "50 %" not in words.guessed(alone)
+    assert "50 %" not in words.guess_text(alone)
     unknown = NamedEpsilons(naive=None, advanced=None, rdp=None)
     assert _foot([RegionRow(noise=1.0, exact=0.0, lower=0.0, named=unknown)]) > 0
 

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
+import deniable as dn
+from deniable.answers import sentences
 from deniable.evidence.score_audit import Asked, judge_scores
 from deniable.evidence.scores import Scores
 from deniable.mechanisms import Adjacency, Training
@@ -77,3 +79,32 @@ def test_a_result_shows_itself(verdict: VerdictResult, tmp_path: Any) -> None:
         verdict.plot("roc")
     assert verdict.verdict_text in verdict.report(tmp_path / "page.html").read_text()
     assert read_result(json.loads(verdict.save(tmp_path / "verdict.json").read_text())) == verdict
+
+
+def test_explain_and_choose_are_typed_functions() -> None:
+    found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove", fpr=(0.01,))
+    assert (found.input.noise, found.input.rate, found.input.steps) == (1.0, 0.01, 1000)
+    assert read_result(json.loads(found.to_json())) == found
+    chosen = dn.choose(lambda noise: dn.Gaussian(noise).composed(30), dn.Belief(0.75, delta=1e-5))
+    assert (chosen.input.belief, chosen.input.steps, chosen.input.delta) == (0.75, 30, 1e-5)
+    assert chosen.scores.belief == pytest.approx(0.75, rel=1e-6)
+    assert read_result(json.loads(chosen.to_json())) == chosen
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        (dn.compose(dn.Gaussian(1.0), dn.Laplace(2.0)), "The release is Composed("),
+        (dn.ApproximateDP(1.0, 1e-6), "(1, 1e-6)-differential privacy"),
+    ],
+)
+def test_a_release_without_options_is_explained_too(mechanism: dn.Mechanism, said: str) -> None:
+    assert said in sentences.assessment(dn.explain(mechanism))
+
+
+def test_noise_that_is_not_the_multiplier_is_not_called_so() -> None:
+    twice = dn.choose(lambda noise: dn.Gaussian(2 * noise), dn.Advantage(0.1))
+    assert "Noise multiplier" not in sentences.promise_kept(twice)
+    once = dn.choose(dn.Gaussian, dn.Advantage(0.1))
+    assert twice.noise == pytest.approx(once.noise / 2, rel=1e-5)
+    assert "Noise multiplier" in sentences.promise_kept(once)

@@ -16,10 +16,10 @@ from torch import nn
 
 import deniable as dn
 from deniable.data import LEAKING_RECORDS, Dataset, load, purchases, split
-from deniable.local import BinaryResponse, perturbed
+from deniable.local import BinaryResponse, perturb_dataset
 from deniable.training.models import dense
 from deniable.training.reference import faces, head_on, reference_network, reference_settings
-from deniable.training.targets import TargetSettings, calibrated, fit, quality
+from deniable.training.targets import TargetSettings, calibrate_settings, fit, quality
 
 GENERATOR = np.random.default_rng(0)
 
@@ -63,7 +63,7 @@ def test_without_noise_it_is_ordinary_training(optimizer: str) -> None:
         weights(fitted.model), weights(naive(settings, untrained(settings), TRAIN)), rtol=1e-3, atol=1e-5
     )
     assert fitted.epsilon() == inf
-    assert fitted.spent is fitted.planned is None
+    assert fitted.spent is fitted.planned_loss is None
 
 
 def test_noise_is_clip_times_the_multiplier_on_the_sum() -> None:
@@ -97,8 +97,8 @@ def test_epsilon_is_that_of_the_steps_taken() -> None:
     assert fitted.steps == 3 * len(fitted.history)
     taken = dn.Gaussian(1.5).subsampled(20 / 60).composed(fitted.steps)
     assert fitted.epsilon() == pytest.approx(float(dn.privacy_loss(taken, adjacency="add-remove").epsilon(1 / 60)))
-    assert fitted.planned is not None
-    assert fitted.epsilon() < fitted.planned.epsilon(1 / 60)
+    assert fitted.planned_loss is not None
+    assert fitted.epsilon() < fitted.planned_loss.epsilon(1 / 60)
 
 
 def test_training_stops_when_the_held_out_loss_stagnates() -> None:
@@ -135,7 +135,7 @@ def test_epochs_and_steps_are_003s(noise: float, printed: float) -> None:
 
 @pytest.mark.parametrize("target", [dn.Epsilon(2.0, 1e-3), dn.Belief(0.8, 1e-3), dn.Advantage(0.3)])
 def test_noise_from_a_promise(target: dn.Promise) -> None:
-    settings = calibrated(replace(SMALL, batch=20), target, records=60)
+    settings = calibrate_settings(replace(SMALL, batch=20), target, records=60)
     planned = settings.mechanism(60)
     assert planned is not None
     assert target.score(dn.privacy_loss(planned, adjacency="add-remove")) == pytest.approx(target.bound, rel=1e-4)
@@ -228,7 +228,7 @@ def test_default_purchases_leak_and_noise_cures_it() -> None:
     assert average_precision(bare.model, members, others) > 0.95
     central = fit(replace(reference_settings(members, 16.0), epochs=10), members, others, 1)
     assert average_precision(central.model, members, others) < 0.56
-    noisy = perturbed(members, BinaryResponse(0.5), seed=2)
+    noisy = perturb_dataset(members, BinaryResponse(0.5), seed=2)
     local = fit(replace(reference_settings(members), epochs=30), noisy, others, 1)
     assert local.train.accuracy > 0.9  # by heart, but what it knows is noise
     assert average_precision(local.model, members, others) < 0.85

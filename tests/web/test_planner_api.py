@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance, unsupported_method
 
-from deniable.report import Found, found
+from deniable.report import Found, find_runs
 from deniable.web import create_app, runs
 from deniable.web.answers import Answers
-from deniable.web.models import expected
+from deniable.web.models import expected_text
 from deniable.web.runs import HERE, list_runs, report
 
 FUZZED = int(os.environ.get("DENIABLE_FUZZ", "12"))  # examples of each operation
@@ -194,7 +194,7 @@ def test_every_response_carries_the_policy(api: httpx.Client) -> None:
 def test_runs_are_listed_whatever_their_names(api: httpx.Client, folder: Path) -> None:
     listed = {run["name"]: run for run in _json(api.get("/api/runs"))["runs"]}
     assert set(listed) == {"local", "<img src=x onerror=alert(1)>", "ümläut & more", "broken", "half"}
-    for run in found(folder):
+    for run in find_runs(folder):
         assert listed[run.name]["verdict"] == run.verdict
         assert listed[run.name]["title"] == run.title
     assert listed["broken"]["verdict"] == "unreadable"
@@ -208,7 +208,7 @@ def test_runs_are_listed_whatever_their_names(api: httpx.Client, folder: Path) -
 def test_a_folder_that_is_a_run_is_listed(tmp_path: Path) -> None:
     (tmp_path / "audit.json").write_text("{}")
     (tmp_path / "report.html").write_text("here")
-    assert [(run["name"], run["report"]) for run in list_runs(tmp_path)] == [(tmp_path.name, "/runs/report")]
+    assert [(run.name, run.report) for run in list_runs(tmp_path)] == [(tmp_path.name, "/runs/report")]
     assert report(tmp_path, HERE) == b"here"
     assert report(tmp_path, "..") is None
     assert list_runs(None) == list_runs(tmp_path / "nothing") == []
@@ -234,13 +234,13 @@ def test_a_list_costs_no_more_than_its_patience(tmp_path: Path, monkeypatch: pyt
         now[0] += 0.3
         return Found(name, "audit", name, "consistent", False)
 
-    monkeypatch.setattr(runs, "listed", slow)
+    monkeypatch.setattr(runs, "list_run", slow)
     monkeypatch.setattr(runs, "monotonic", lambda: now[0])
-    first = {run["name"]: run["verdict"] for run in list_runs(tmp_path)}
+    first = {run.name: run.verdict for run in list_runs(tmp_path)}
     assert first["a"] == first["b"] == "consistent"
     assert first["c"].startswith("not read yet")
     assert first["huge"].startswith("too large")
-    assert {run["verdict"] for run in list_runs(tmp_path) if run["name"] != "huge"} == {"consistent"}
+    assert {run.verdict for run in list_runs(tmp_path) if run.name != "huge"} == {"consistent"}
     assert read == ["a", "b", "c"]
     (tmp_path / "a" / "audit.json").write_text("{ }")
     list_runs(tmp_path)
@@ -317,9 +317,9 @@ def test_the_same_question_is_computed_once() -> None:
 
 def test_what_a_field_must_be_is_told_of_every_field() -> None:
     for field in ("noise", "fpr", "adjacency", "records"):
-        assert expected(field, choosing=False) or field == "noise"
-    assert expected("noise", choosing=True) is None
-    assert expected("epsilon", choosing=True) != expected("epsilon", choosing=False)
+        assert expected_text(field, choosing=False) or field == "noise"
+    assert expected_text("noise", choosing=True) is None
+    assert expected_text("epsilon", choosing=True) != expected_text("epsilon", choosing=False)
 
 
 PROMISED = schemathesis.openapi.from_dict(create_app().openapi())

@@ -10,7 +10,7 @@ from deniable.web.turns import Turns
 
 
 async def wait(turns: Turns, name: str, order: list[str], later: float = 0.0) -> None:
-    async with turns.taken(later):
+    async with turns.take(later):
         order.append(name)
         await asyncio.sleep(0.001)
 
@@ -32,7 +32,7 @@ def test_dear_ones_do_not_wait_for_ever() -> None:
 
     async def play() -> None:
         turns = Turns(1)
-        async with turns.taken():
+        async with turns.take():
             dear = asyncio.create_task(wait(turns, "dear", order, 0.01))
             await asyncio.sleep(0.03)
             quick = asyncio.create_task(wait(turns, "quick", order))
@@ -48,7 +48,7 @@ def test_who_gives_up_leaves_the_turn_to_others() -> None:
 
     async def play() -> None:
         turns = Turns(1)
-        async with turns.taken():
+        async with turns.take():
             gone, given = (asyncio.create_task(wait(turns, name, order)) for name in ("gone", "given"))
             await asyncio.sleep(0)
             gone.cancel()
@@ -67,7 +67,7 @@ def test_never_more_at_a_time_than_there_are_places() -> None:
 
     async def one(turns: Turns) -> None:
         nonlocal now, most
-        async with turns.taken():
+        async with turns.take():
             now += 1
             most = max(most, now)
             await asyncio.sleep(0.001)

@@ -45,7 +45,7 @@ class Blind:
         held = [(_held_out(kind, table, member, seed), kind) for kind in _classifiers(table, seed)]
         scores, best = max(held, key=lambda found: float(average_precision_score(member, found[0])))
         best.fit(table, member)
-        return tested.scored(_decision(best, _table(tested)), best_threshold(scores, member))
+        return tested.with_scores(_decision(best, _table(tested)), best_threshold(scores, member))
 
 
 def _classifiers(table: NDArray[np.float32], seed: int) -> tuple[Pipeline, Pipeline]:

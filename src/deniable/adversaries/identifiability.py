@@ -41,7 +41,7 @@ class Identifiability:
     neighbours: Neighbours
     trials: int
 
-    def scored(self, seed: int, processes: int | None = 1) -> Scored:
+    def play_scores(self, seed: int, processes: int | None = 1) -> Scored:
         """Scores of about `trials` trainings; the surplus of one kind is left out."""
         blocks = range(-(-whole("trials", self.trials, low=2) // self.settings.trials_per_block))
         played = dict(Local(processes).run(partial(run_block, self.settings, self.neighbours, seed), blocks))

@@ -74,7 +74,7 @@ class Half(NamedTuple):
         """Which of `records` are members."""
         return np.repeat([True, False], [len(self.members), len(self.non_members)])
 
-    def scored(self, scores: NDArray[np.float64], threshold: float) -> Scored:
+    def with_scores(self, scores: NDArray[np.float64], threshold: float) -> Scored:
         """Scores of `records`, divided again."""
         return Scored(scores[: len(self.members)], scores[len(self.members) :], threshold)
 

@@ -25,13 +25,13 @@ def outputs(model: nn.Module, dataset: Dataset) -> Tensor:
     """The model's outputs before the softmax, (records, classes), in evaluation mode."""
     records, _ = as_input(dataset)
     with _evaluating(model), torch.no_grad():
-        found = torch.cat([_checked(model(part), part, dataset) for part in torch.split(records, AT_ONCE)])
+        found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, AT_ONCE)])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
     return found
 
 
-def _checked(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
+def _check_part(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
     highest = int(dataset.labels.max()) + 1
     if found.ndim != 2 or len(found) != len(part) or found.shape[1] < highest:
         wanted = f"({len(part)}, at least {highest})"
@@ -87,16 +87,16 @@ class LayerGradient:
 
 def last_layer_gradients(model: nn.Module, dataset: Dataset, layers: int) -> list[LayerGradient]:
     """The gradients of the last `layers` layers with weights, the last one first; biases count as inputs of 1."""
-    chosen = _weighted(model)[-layers:][::-1]
+    chosen = _weighted_layers(model)[-layers:][::-1]
     if len(chosen) < layers:
         raise ValueError(f"layers must be at most {len(chosen)}, the layers of the model with weights, got {layers}")
     records, labels = as_input(dataset)
     parts = list(zip(torch.split(records, AT_ONCE), torch.split(labels, AT_ONCE), strict=True))
     with _evaluating(model):
-        return [_joined([_gradient(model, name, layer, *part) for part in parts]) for name, layer in chosen]
+        return [_join_gradients([_gradient(model, name, layer, *part) for part in parts]) for name, layer in chosen]
 
 
-def _weighted(model: nn.Module) -> list[tuple[str, nn.Module]]:
+def _weighted_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Layers that own weights of at least two dimensions, in the order of definition."""
     return [
         (name, layer)
@@ -149,7 +149,7 @@ def _whole(model: nn.Module, name: str, layer: nn.Module, records: Tensor, label
     return LayerGradient(torch.cat(parts, 2), None)
 
 
-def _joined(parts: list[LayerGradient]) -> LayerGradient:
+def _join_gradients(parts: list[LayerGradient]) -> LayerGradient:
     incoming = [part.incoming for part in parts if part.incoming is not None]
     return LayerGradient(torch.cat([part.backward for part in parts]), torch.cat(incoming) if incoming else None)
 

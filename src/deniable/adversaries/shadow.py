@@ -54,7 +54,7 @@ class Shadow:
         examples = [self._shadow(number, len(members), seed) for number in range(self.shadows)]
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.set_rng_state(SeededSource(seed, 0, stream=3).generator.get_state())
-            learnt, held = _Examples.joined(examples[:-1]), examples[-1]
+            learnt, held = _Examples.join(examples[:-1]), examples[-1]
             classifiers = _Classifiers(learnt, self.pool.classes)
             self._fit(classifiers, learnt, held)
             with torch.no_grad():
@@ -62,7 +62,7 @@ class Shadow:
                 asked = outputs(model, records).float().log_softmax(1)
                 scores = classifiers(asked, torch.from_numpy(records.labels)).double().numpy()
                 held_scores = classifiers(held.output, held.label).double().numpy()
-        return tested.scored(scores, best_threshold(held_scores, held.member.bool().numpy()))
+        return tested.with_scores(scores, best_threshold(held_scores, held.member.bool().numpy()))
 
     def _shadow(self, number: int, most: int, seed: int) -> _Examples:
         order = np.random.default_rng([seed, 2, number]).permutation(len(self.pool))
@@ -92,7 +92,7 @@ class _Examples(NamedTuple):
     member: Tensor
 
     @classmethod
-    def joined(cls, examples: list[_Examples]) -> _Examples:
+    def join(cls, examples: list[_Examples]) -> _Examples:
         return cls(*(torch.cat(parts) for parts in zip(*examples, strict=True)))
 
 

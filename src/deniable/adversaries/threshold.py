@@ -42,4 +42,4 @@ class LossThreshold:
         with one_thread():
             seen, asked = (-losses(model, half.records) for half in (known, tested))
         average = float(np.mean(seen[known.member]))
-        return tested.scored(asked, average if self.rule == "average" else best_threshold(seen, known.member))
+        return tested.with_scores(asked, average if self.rule == "average" else best_threshold(seen, known.member))

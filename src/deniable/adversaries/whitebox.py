@@ -57,10 +57,10 @@ class WhiteBox:
             torch.set_rng_state(SeededSource(seed, 0, stream=2).generator.get_state())
             seen, asked = (_Observed.of(model, half.records, self.layers) for half in (known, tested))
             asked, seen = asked.on_the_scale_of(seen), seen.on_the_scale_of(seen)
-            held, scores = self._folded(seen, torch.from_numpy(known.member), asked)
-        return tested.scored(scores, best_threshold(held, known.member))
+            held, scores = self._score_folds(seen, torch.from_numpy(known.member), asked)
+        return tested.with_scores(scores, best_threshold(held, known.member))
 
-    def _folded(
+    def _score_folds(
         self, seen: _Observed, member: Tensor, asked: _Observed
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Each known record's score by the network that was not trained on it; the mean scores of the `asked`."""
@@ -68,7 +68,7 @@ class WhiteBox:
         held, total = torch.empty(len(member)), torch.zeros(len(asked))
         for fold in range(self.folds):
             inside, outside = torch.nonzero(part != fold).squeeze(1), torch.nonzero(part == fold).squeeze(1)
-            network = self._trained(
+            network = self._train_network(
                 seen.take(inside), member[inside].float(), seen.take(outside), member[outside].float()
             )
             with torch.no_grad():
@@ -76,7 +76,7 @@ class WhiteBox:
                 total += network(asked)
         return held.double().numpy(), (total / self.folds).double().numpy()
 
-    def _trained(self, seen: _Observed, member: Tensor, held: _Observed, held_member: Tensor) -> _Network:
+    def _train_network(self, seen: _Observed, member: Tensor, held: _Observed, held_member: Tensor) -> _Network:
         """The network of the epoch with the least loss on the records held back."""
         network = _Network(seen)
         optimizer = torch.optim.AdamW(network.parameters(), self.learning_rate)

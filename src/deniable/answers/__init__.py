@@ -3,7 +3,8 @@
 | file | from | to |
 |---|---|---|
 | parse | numbers that a person gave, by name | a mechanism or a promise |
-| explain | a mechanism or a promise | every score, with its error |
+| describe | a mechanism | what a person would have given |
+| explain, choose | a mechanism or a promise | every score, with its error |
 | demands | a promise | the noise that each weaker analysis demands |
 | sentences, rows | an answer | words and figures for people |
 | curves | a mechanism | points to draw |

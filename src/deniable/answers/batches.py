@@ -1,4 +1,4 @@
-"""How batches are drawn, as people describe it: from options to a release, and back to a sentence."""
+"""How batches are drawn, as people describe it: from options to a release, and from its description to a sentence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
+from deniable.checks import MOST_STEPS, RefusedError, one_of
 from deniable.fields import Field
 from deniable.formatting import as_given, percent_as_given
 from deniable.mechanisms import FixedSize, Gaussian, Mechanism, RandomAllocation, Sampling, Shuffled, TruncatedPoisson
+from deniable.results.explain_result import AnswerInput
 
-__all__ = ["BATCHES", "SAMPLINGS", "batches_drawn", "batches_told", "is_poisson"]
+__all__ = ["BATCHES", "SAMPLINGS", "are_poisson", "parse_batches", "tell_batches"]
 
 Values = Mapping[str, Any]
 POISSON = "poisson"
@@ -39,8 +40,7 @@ def _fixed(values: Values) -> tuple[Sampling, int]:
     records, batch = values["records"], values["batch"]
     if "steps" not in values and "epochs" not in values:
         raise RefusedError("{steps} is missing", "steps", hint="or give {epochs}")
-    steps = values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
-    return FixedSize(batch, records, bool(values.get("with_replacement"))), steps
+    return FixedSize(batch, records), values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
 
 
 SAMPLINGS: dict[str, _Kind] = {
@@ -54,7 +54,7 @@ SAMPLINGS: dict[str, _Kind] = {
         ("epochs", "records"),
         lambda values: (Shuffled(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "fixed": _Kind(("records", "batch"), ("steps", "epochs", "with_replacement"), _fixed),
+    "fixed": _Kind(("records", "batch"), ("steps", "epochs"), _fixed),
     "truncated": _Kind(
         ("rate", "cap", "records", "steps"),
         (),
@@ -64,62 +64,49 @@ SAMPLINGS: dict[str, _Kind] = {
 """Every word that `sampling` may be, beside "poisson"."""
 
 
-def is_poisson(values: Values) -> bool:
-    """Whether batches are Poisson's, as where nothing is said; whatever describes others is refused then."""
+def are_poisson(values: Values) -> bool:
+    """Whether batches are Poisson's, as where nothing is said; what describes others is refused then."""
     if one_of("sampling", values.get("sampling", POISSON), (POISSON, *SAMPLINGS)) != POISSON:
         return False
-    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated"), ("with_replacement", "fixed")):
-        if values.get(stray):
+    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated")):
+        if stray in values:
             raise RefusedError(f"{{{stray}}} needs {{sampling}}, as in {{sampling}} {owner}", stray, values[stray])
     return True
 
 
-def batches_drawn(values: Values) -> tuple[Callable[[float], Mechanism], dict[str, Any]]:
-    """The release by its noise, and the description for the document."""
+def parse_batches(values: Values) -> Callable[[float], Mechanism]:
+    """The release by its noise."""
     name = values["sampling"]
     kind = SAMPLINGS[name]
-    for stray in (*_TRAINING, "with_replacement"):
-        if values.get(stray) and stray not in (*kind.needs, *kind.may):
+    for stray in _TRAINING:
+        if stray in values and stray not in (*kind.needs, *kind.may):
             raise RefusedError(f"{{{stray}}} does not go with {{sampling}} {name}", stray, values[stray])
     for missing in kind.needs:
         if missing not in values:
             raise RefusedError(f"{{{missing}}} is missing: {{sampling}} {name} needs it", missing)
     sampling, runs = kind.build(values)
     if runs * sampling.steps_of_run > MOST_STEPS:
-        steps = runs * sampling.steps_of_run
-        raise refuse("steps", steps, f"at most {MOST_STEPS:g} in all")
-    described = {key: values[key] for key in (*_TRAINING, "with_replacement") if values.get(key)}
-    counted = {"epochs": runs} if "steps_per_epoch" in described else {"steps": runs}
-    return lambda noise: Gaussian(noise).subsampled(sampling).composed(runs), {"sampling": name, **described, **counted}
+        field = "epochs" if "epochs" in values else "steps_per_epoch"
+        raise RefusedError(f"{{{field}}} must give at most {MOST_STEPS:g} steps in all", field, values.get(field))
+    return lambda noise: Gaussian(noise).subsampled(sampling).composed(runs)
 
 
-def batches_told(given: Values) -> str:
-    """A clause for a sentence: which steps there are, and who takes part."""
-    match given["sampling"]:
+def tell_batches(given: AnswerInput) -> str:
+    """A clause: which steps there are, and who takes part in them."""
+    epochs = "1 epoch" if given.epochs == 1 else f"{as_given(given.epochs or 0)} epochs"
+    passes = f"{epochs} of {as_given(given.steps_per_epoch or 0)} steps"
+    steps = "1 step" if given.steps == 1 else f"{as_given(given.steps or 0)} steps"
+    match given.sampling:
         case "allocation":
-            return (
-                f"{_passes(given)}; in each epoch every record takes part in exactly one step, drawn at random and "
-                "independently of the other records"
-            )
+            drawn = "every record takes part in exactly one step, drawn at random and independently of the others"
+            return f"{passes}; in each epoch {drawn}"
         case "shuffled":
-            return f"{_passes(given)}, each on the next batch of the shuffled records"
+            return f"{passes}, each on the next batch of the shuffled records"
         case "fixed":
-            drawn = "with" if given.get("with_replacement") else "without"
-            return (
-                f"{_steps(given)}, each on {as_given(given['batch'])} of {as_given(given['records'])} records, drawn "
-                f"at random {drawn} replacement"
-            )
-    rate = percent_as_given(float(f"{given['rate']:.4g}"))
+            drawn = f"{as_given(given.batch or 0)} of {as_given(given.records or 0)} records"
+            return f"{steps}, each on {drawn}, drawn at random without replacement"
+    rate = percent_as_given(float(f"{given.rate or 0.0:.4g}"))
     return (
-        f"{_steps(given)}; in each, every record is drawn independently with probability {rate}, and of a batch above "
-        f"{as_given(given['cap'])} so many are kept at random"
+        f"{steps}; in each, every record is drawn independently with probability {rate}, and of a batch above "
+        f"{as_given(given.cap or 0)} so many are kept at random"
     )
-
-
-def _steps(given: Values) -> str:
-    return "1 step" if given["steps"] == 1 else f"{as_given(given['steps'])} steps"
-
-
-def _passes(given: Values) -> str:
-    epochs = "1 epoch" if given["epochs"] == 1 else f"{as_given(given['epochs'])} epochs"
-    return f"{epochs} of {as_given(given['steps_per_epoch'])} steps"

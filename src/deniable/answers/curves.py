@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
-from deniable.answers.explain import Document, Question, asked
 from deniable.loss import Pair, dominating_pair
 from deniable.loss.arrays import Floats
 from deniable.loss.compose.plot_tails import drawn_tails, extent
 from deniable.mechanisms import Mechanism
+from deniable.results.explain_result import AnswerInput, BeliefShares, CurvesResult, RocCurve
 
 __all__ = ["curves"]
 
@@ -21,20 +21,21 @@ _THRESHOLDS = 128
 _BINS = 40
 
 
-def curves(mechanism: Mechanism, question: Question, given: Document) -> Document:
+def curves(mechanism: Mechanism, given: AnswerInput) -> CurvesResult:
     """The best attack's ROC curve, and how sure the observer ends: shares of releases in equal bins of belief."""
-    pair = dominating_pair(mechanism, question.adjacency)
+    pair = dominating_pair(mechanism, given.adjacency)
     edges = np.linspace(0.0, 1.0, _BINS + 1)
     thresholds = np.linspace(*extent(pair), _THRESHOLDS)
-    tails, null_tails = drawn_tails(pair, np.concatenate([thresholds, _losses(edges[1:-1], question.prior)]))
+    tails, null_tails = drawn_tails(pair, np.concatenate([thresholds, _losses(edges[1:-1], given.prior)]))
     fpr, tpr = _roc(pair, null_tails[:_THRESHOLDS], tails[:_THRESHOLDS])
     inside, outside = _shares(tails[_THRESHOLDS:]), _shares(null_tails[_THRESHOLDS:])
-    return {
-        "schema": "deniable/curves/1",
-        "input": asked(given, question),
-        "roc": {"fpr": fpr.tolist(), "tpr": tpr.tolist()},
-        "beliefs": {"edges": edges.tolist(), "inside": inside.tolist(), "outside": outside.tolist()},
-    }
+    return CurvesResult(
+        input=given,
+        roc=RocCurve(fpr=tuple(fpr.tolist()), tpr=tuple(tpr.tolist())),
+        beliefs=BeliefShares(
+            edges=tuple(edges.tolist()), inside=tuple(inside.tolist()), outside=tuple(outside.tolist())
+        ),
+    )
 
 
 def _roc(pair: Pair, fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:

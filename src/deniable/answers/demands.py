@@ -51,18 +51,18 @@ def calibrate_by(
         return known.alpha if isinstance(known, TotalVariation) else known.epsilon
 
     @cache
-    def proved(noise: float) -> float:
+    def bound_at(noise: float) -> float:
         if isinstance(target, Belief) and name != "kl":
             return loss_bound(name, mechanism_of(noise), failure, kind, tuning)
         return proved_by(name, noise)
 
     # Renyi DP sees nearly a Gaussian loss, whose KL divergence is rho
     by, level = ("kl", sqrt(rho / 2)) if name == "rdp" else (name, epsilon)
-    far = _known(lambda noise: proved_by(by, noise), MOST_NOISE)
-    start = _extrapolated(far, level) if weakest < inf else LEAST_NOISE
+    far = _bound_or_infinite(lambda noise: proved_by(by, noise), MOST_NOISE)
+    start = _extrapolate_noise(far, level) if weakest < inf else LEAST_NOISE
     # a bound may jump (to 0, to infinity), which the search bears
-    noise = first_safe(lambda noise: _known(proved, noise), weakest, (log(start), 0.2), _PRECISION / 3)
-    if proved(min(noise, MOST_NOISE)) > weakest:
+    noise = first_safe(lambda noise: _bound_or_infinite(bound_at, noise), weakest, (log(start), 0.2), _PRECISION / 3)
+    if bound_at(min(noise, MOST_NOISE)) > weakest:
         raise InapplicableError(f"{name}: no noise up to {MOST_NOISE:g} keeps this promise at delta {delta:g}")
     return noise
 
@@ -93,14 +93,14 @@ def _weakest(target: Promise, of_variation: bool, delta: float, adjacency: Adjac
     return exp(-found)
 
 
-def _extrapolated(far: float, level: float) -> float:
+def _extrapolate_noise(far: float, level: float) -> float:
     """Where a bound is about `level` that is `far` at most noise: it falls like sqrt(e^(1/noise^2) - 1)."""
     return 1 / sqrt(log1p(min(max(MOST_NOISE * far / level, 0.1), MOST_NOISE) ** -2))
 
 
-def _known(proved: Callable[[float], float], noise: float) -> float:
+def _bound_or_infinite(bound_at: Callable[[float], float], noise: float) -> float:
     """An analysis that applies for large noise may have nothing to say for less: then the promise is not proved."""
     try:
-        return proved(noise)
+        return bound_at(noise)
     except InapplicableError:
         return inf

@@ -1,129 +1,115 @@
-"""The JSON documents behind `explain` and `choose`: every number once, in full precision; tables are made from them.
+"""`explain`: what a release means for a person, every score once and in full precision.
 
-A value that is not a finite number is null, and `notes` say why: the documents hold no NaN or Infinity.
+A value that is not a finite number is None, and `notes` say why: documents hold no NaN or Infinity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from msgspec import convert
+from msgspec import UNSET, convert, structs
 
 from deniable.answers.at_least import epsilon_at_least
-from deniable.answers.demands import calibrate_by
+from deniable.answers.describe import describe_release
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
-from deniable.calibration import calibrate
 from deniable.formatting import as_given, at_least
 from deniable.mechanisms import (
+    Adjacency,
     ApproximateDP,
-    Composed,
     GaussianDP,
     Mechanism,
-    Sampled,
     Shuffled,
     TotalVariation,
+    named_adjacency,
+    samplings_of,
 )
 from deniable.promises import SCORES, Promise, Question
+from deniable.results.explain_result import Analysis, AnswerInput, ExplainResult, NumericalErrors
 from deniable.results.shared import Scores
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.upper import Upper
 
-__all__ = [
-    "Document",
-    "Question",
-    "asked",
-    "bare_delta",
-    "choose",
-    "demands",
-    "exact_scores",
-    "explain",
-    "found",
-    "joined",
-]
+__all__ = ["bare_delta", "exact_scores", "explain", "explain_input", "explain_loss", "short_reason", "weaker_analysis"]
 
-Document = dict[str, Any]
 TEXTBOOK = "Bernau et al. 2021, Theorem 2"
 """The source of the belief that is read off (epsilon, delta)."""
+Asked = Question | AnswerInput
+"""At which parameters scores are asked."""
 
 
-def explain(mechanism: Mechanism, question: Question, given: Mapping[str, Any]) -> Document:
-    """What `mechanism` means for a person; `given` is how the user described it, repeated under "input"."""
-    loss = privacy_loss(mechanism, question.adjacency)
-    return {"schema": "deniable/explain/2", "input": asked(given, question), **_answer(mechanism, loss, question)}
+def explain(
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None = None,
+    *,
+    delta: float | None = None,
+    prior: float = 0.5,
+    fpr: Sequence[float] = (0.001, 0.01),
+    baseline: Sequence[float] = (),
+) -> ExplainResult:
+    """What a release means for a person: every score, its numerical error, and what weaker analyses say.
+
+    Args:
+        mechanism: the release, for example `Gaussian(1.0).subsampled(0.01).composed(1000)` or `ApproximateDP(1, 1e-5)`.
+        adjacency: what neighbours are; may be left out where batches are not sampled.
+        delta: at which epsilon is told, and how often the belief may be exceeded. Default: that of an (epsilon,
+            delta) guarantee, else 1e-5.
+        prior: the belief before the release.
+        fpr: false positive rates at which members found (TPR) and predictive values (PPV) are told.
+        baseline: successes without the release at which the success of an attack is told.
+    """
+    if delta is None:
+        delta = mechanism.delta if isinstance(mechanism, ApproximateDP) else 1e-5
+    asked = {"delta": delta, "prior": prior, "fpr": tuple(fpr), "baseline": tuple(baseline)}
+    question = Question.of(asked, named_adjacency(mechanism, adjacency))
+    return explain_input(mechanism, describe_release(mechanism, question))
 
 
-def choose(
-    training: Callable[[float], Mechanism], promise: Promise, question: Question, given: Mapping[str, Any]
-) -> Document:
-    """The least noise with which `training(noise)` keeps the promise, and what weaker analyses would demand."""
-    return joined(found(training, promise, question, given), demands(training, promise, question))
+def explain_input(mechanism: Mechanism, given: AnswerInput) -> ExplainResult:
+    """The same for a release that options describe; `given` is how, and what is asked."""
+    return explain_loss(mechanism, privacy_loss(mechanism, given.adjacency), given)
 
 
-def found(
-    training: Callable[[float], Mechanism], promise: Promise, question: Question, given: Mapping[str, Any]
-) -> Document:
-    """The part of `choose` that is about the least noise itself."""
-    plan = calibrate(training, promise, question.adjacency)
-    return {
-        "schema": "deniable/choose/2",
-        "input": asked(given, question),
-        "noise": float(plan.value),
-        **_answer(plan.mechanism, plan.loss, question),
-    }
-
-
-def demands(training: Callable[[float], Mechanism], promise: Promise, question: Question) -> list[Document]:
-    """The part of `choose` that is about weaker analyses; it needs none of the other's results."""
-    return [_demand(name, training, promise, question) for name in METHODS]
-
-
-def joined(exact: Document, weaker: list[Document]) -> Document:
-    """The document of `choose` from its two parts."""
-    return {**exact, "methods": [{"name": "exact", "noise": exact["noise"]}, *weaker]}
-
-
-def asked(given: Mapping[str, Any], question: Question) -> Document:
-    """What was described and what was asked, as the documents repeat it."""
-    return {**given, **question.document()}
-
-
-def _answer(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> Document:
-    values, belief = _single(loss, question), _belief(mechanism, loss, question)
-    least = epsilon_at_least(mechanism, question.delta, question.adjacency)
+def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) -> ExplainResult:
+    """The same where the privacy loss is known."""
+    values, belief = _single_scores(loss, given), _belief(mechanism, loss, given)
     errors = {name: _finite(value.error) for name, value in values.items()}
-    return {
-        "scores": {**_scores(values, belief, loss, question), **({} if least is None else {"epsilon_at_least": least})},
-        "errors": {**errors, "belief": belief.error},
-        "method": loss.method,
-        "bounds": _bounds(mechanism, values["epsilon"], question),
-        "notes": [
-            *_infinite(values["epsilon"], question),
-            *_of_guarantee(mechanism),
-            *_of_sampling(mechanism, least, question),
-        ],
-    }
+    least = epsilon_at_least(mechanism, given.delta, given.adjacency)
+    return ExplainResult(
+        input=given,
+        scores=structs.replace(
+            _scores(values, belief, loss, given), epsilon_at_least=UNSET if least is None else least
+        ),
+        errors=NumericalErrors(**errors, belief=belief.error),
+        method=loss.method,
+        bounds=_weaker_analyses(mechanism, values["epsilon"], given),
+        notes=(
+            *_note_infinite(values["epsilon"], given),
+            *_note_bare(mechanism),
+            *_note_least(mechanism, least, given),
+        ),
+    )
 
 
 def exact_scores(mechanism: Mechanism, question: Question) -> Scores:
-    """Every score of `mechanism`, as `explain` tells them."""
+    """Every score of `mechanism`, as `explain` tells them, without weaker analyses."""
     loss = privacy_loss(mechanism, question.adjacency)
-    return convert(_scores(_single(loss, question), _belief(mechanism, loss, question), loss, question), Scores)
+    return _scores(_single_scores(loss, question), _belief(mechanism, loss, question), loss, question)
 
 
-def _single(loss: PrivacyLoss, question: Question) -> dict[str, Upper]:
+def _single_scores(loss: PrivacyLoss, asked: Asked) -> dict[str, Upper]:
     """The scores that have one value, but for the belief, which may be another for a bare guarantee."""
-    asked = {
+    single = {
         name: score for name, score in reversed(SCORES.items()) if score.list_parameter() is None and name != "belief"
     }
-    return {name: score.ask(loss, **_parameters(score, question)) for name, score in asked.items()}
+    return {name: score.ask(loss, _parameters(score, asked)) for name, score in single.items()}
 
 
-def _parameters(score: type[Promise], question: Question) -> dict[str, Any]:
-    return {name: getattr(question, name) for name in score.parameter_names()}
+def _parameters(score: type[Promise], asked: Asked) -> dict[str, Any]:
+    return {name: getattr(asked, name) for name in score.parameter_names()}
 
 
 @dataclass(frozen=True)
@@ -150,72 +136,65 @@ def bare_delta(mechanism: Mechanism, delta: float) -> float | None:
     return None
 
 
-def _belief(mechanism: Mechanism, loss: PrivacyLoss, question: Question) -> _Belief:
+def _belief(mechanism: Mechanism, loss: PrivacyLoss, asked: Asked) -> _Belief:
     """What holds for every release with this guarantee, or exactly for this mechanism where it is known."""
-    delta = bare_delta(mechanism, question.delta)
+    delta = bare_delta(mechanism, asked.delta)
     if delta is not None:
-        return _Belief(any_release_belief(loss.epsilon, delta, question.prior), delta, None)
-    exact = loss.belief(question.delta, question.prior)
-    return _Belief(float(exact), question.delta, _finite(exact.error))
+        return _Belief(any_release_belief(loss.epsilon, delta, asked.prior), delta, None)
+    exact = loss.belief(asked.delta, asked.prior)
+    return _Belief(float(exact), asked.delta, _finite(exact.error))
 
 
-def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, question: Question) -> Document:
-    """Every score of the table at the question's parameters; one with many values is a list."""
-    scores: Document = {"delta": question.delta, "prior": question.prior}
+def _scores(values: Mapping[str, Upper], belief: _Belief, loss: PrivacyLoss, asked: Asked) -> Scores:
+    """Every score of the table at the parameters that are asked; one with many values is a list."""
+    scores: dict[str, Any] = {"delta": asked.delta, "prior": asked.prior}
     for name, score in SCORES.items():
-        at, listed = _parameters(score, question), score.list_parameter()
+        at, listed = _parameters(score, asked), score.list_parameter()
         if name == "belief":
             scores |= {"belief": belief.value, "belief_delta": belief.delta}
         elif listed is None:
             scores[name] = _finite(values[name])
-        elif at[listed]:
+        else:
             rows = [{**at, listed: one} for one in at[listed]]
-            scores[name] = [{**row, name: float(score.ask(loss, **row))} for row in rows]
-    return scores
+            scores[name] = [{**row, name: float(score.ask(loss, row))} for row in rows]
+    return convert(scores, Scores)
 
 
-def _bounds(mechanism: Mechanism, epsilon: float, question: Question) -> Document:
+def _weaker_analyses(mechanism: Mechanism, epsilon: float, asked: Asked) -> dict[str, Analysis]:
     """The named analyses; `theorem_2` reads the belief off (epsilon, delta), as textbooks do: it may be too low."""
-    bounds = {name: _bound(name, mechanism, question) for name in METHODS}
-    read_off = epsilon_to_belief(epsilon, question.prior) if isfinite(epsilon) else 1.0
-    bounds["theorem_2"] = {"belief": read_off, "source": TEXTBOOK}
-    return bounds
+    read_off = epsilon_to_belief(epsilon, asked.prior) if isfinite(epsilon) else 1.0
+    named = {name: weaker_analysis(name, mechanism, asked) for name in METHODS}
+    return {**named, "theorem_2": Analysis(belief=read_off, source=TEXTBOOK)}
 
 
-def _bound(name: str, mechanism: Mechanism, question: Question) -> Document:
-    score = "advantage" if name == "kl" else "epsilon"
-    if question.delta == 0:
-        return {score: None, "why": "needs a delta above 0"}
+def weaker_analysis(name: str, mechanism: Mechanism, asked: Asked) -> Analysis:
+    """What the analysis of this name (one of `METHODS`) says of a release, or why it says nothing."""
+    if asked.delta == 0:
+        return _unknown(name, "needs a delta above 0")
     try:
-        known = guarantee(name, mechanism, question.delta, question.adjacency)
+        known = guarantee(name, mechanism, asked.delta, asked.adjacency)
     except InapplicableError as reason:
-        return {score: None, "why": _short(reason)}
+        return _unknown(name, short_reason(reason))
     if isinstance(known, TotalVariation):
-        return {score: float(known.alpha)}
-    proved = {"proved": classic_is_proved(known.epsilon)} if name == "classic" else {}
-    return {score: _finite(known.epsilon), **proved}
+        return Analysis(advantage=float(known.alpha))
+    proved = classic_is_proved(known.epsilon) if name == "classic" else None
+    return Analysis(epsilon=_finite(known.epsilon), proved=proved)
 
 
-def _demand(name: str, training: Callable[[float], Mechanism], promise: Promise, question: Question) -> Document:
-    try:
-        noise = calibrate_by(name, training, promise, question.delta, question.adjacency)
-    except InapplicableError as reason:
-        return {"name": name, "noise": None, "why": _short(reason)}
-    if name != "classic":
-        return {"name": name, "noise": noise}
-    return {"name": name, "noise": noise, "proved": _bound(name, training(noise), question)["proved"]}
+def _unknown(name: str, why: str) -> Analysis:
+    return Analysis(advantage=None, why=why) if name == "kl" else Analysis(epsilon=None, why=why)
 
 
-def _infinite(epsilon: float, question: Question) -> list[str]:
+def _note_infinite(epsilon: float, asked: Asked) -> list[str]:
     """Whether none holds, or only none was found."""
     if isfinite(epsilon):
         return []
     if getattr(epsilon, "error", 0.0) > 0:
-        return [f"No finite epsilon was found at delta {as_given(question.delta)}: it is too small for this method."]
-    return [f"Epsilon is infinite: no finite one holds at delta {as_given(question.delta)}."]
+        return [f"No finite epsilon was found at delta {as_given(asked.delta)}: it is too small for this method."]
+    return [f"Epsilon is infinite: no finite one holds at delta {as_given(asked.delta)}."]
 
 
-def _of_guarantee(mechanism: Mechanism) -> list[str]:
+def _note_bare(mechanism: Mechanism) -> list[str]:
     """A bare guarantee bounds every test, but not how often a belief is exceeded: say what was done about it."""
     match mechanism:
         case ApproximateDP(_, delta) if delta > 0:
@@ -229,24 +208,26 @@ def _of_guarantee(mechanism: Mechanism) -> list[str]:
     return []
 
 
-def _of_sampling(mechanism: Mechanism, least: float | None, question: Question) -> list[str]:
+def _note_least(mechanism: Mechanism, least: float | None, asked: Asked) -> list[str]:
     """Where only bounds are known, what is known from below."""
     if least is None:
         return []
-    parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
-    known = f"Epsilon at delta {as_given(question.delta)} is at least {at_least(least)} for some data."
-    if any(isinstance(part, Sampled) and isinstance(part.sampling, Shuffled) for part, _ in parts):
+    known = (
+        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the value for Poisson "
+        "batches is not theirs."
+    )
+    if any(isinstance(sampling, Shuffled) for sampling in samplings_of(mechanism)):
         return [
             "For shuffled batches nothing better than no sampling is proved: the figures are those of one release on "
-            f"all records in every epoch. {known} The value for Poisson batches is not theirs."
+            f"all records in every epoch. {known}"
         ]
-    return [f"For batches of a fixed size the figures are bounds. {known} The value for Poisson batches is not theirs."]
+    return [f"For batches of a fixed size the figures are bounds. {known}"]
 
 
 def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-def _short(reason: InapplicableError) -> str:
+def short_reason(reason: InapplicableError) -> str:
     """The reason without the mechanism's description, which the document holds already."""
     return str(reason).partition(", got ")[0]

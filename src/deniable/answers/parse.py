@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.answers.batches import BATCHES, batches_drawn, is_poisson
+from msgspec import structs
+
+from deniable.answers.batches import BATCHES, are_poisson, parse_batches
+from deniable.answers.describe import describe_choice, describe_release
 from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
 from deniable.fields import Field
 from deniable.mechanisms import (
@@ -23,8 +26,19 @@ from deniable.mechanisms import (
     Training,
 )
 from deniable.promises import PARAMETERS, SCORES, Promise, Question
+from deniable.results.explain_result import AnswerInput
+from deniable.scores import privacy_loss
 
-__all__ = ["COUNTED", "LOCAL", "RELEASES", "SAMPLED", "described", "promised", "question", "trained"]
+__all__ = [
+    "COUNTED",
+    "LOCAL",
+    "RELEASES",
+    "SAMPLED",
+    "parse_choice",
+    "parse_promise",
+    "parse_question",
+    "parse_release",
+]
 
 Values = Mapping[str, Any]
 Family = Callable[[float], Mechanism]
@@ -150,59 +164,39 @@ RELEASES: dict[str, Release] = {
 """What may have been released, in the order in which it is listed."""
 
 
-def question(values: Values, adjacency: str | None) -> Question:
-    """What is asked, with the defaults; neighbours are add-remove where none are named."""
-    return Question.of(values, Adjacency(adjacency or Adjacency.ADD_REMOVE))
-
-
-def described(values: Values, asked: Question) -> tuple[Mechanism, dict[str, Any]]:
-    """The release that `explain` was asked about, and its description for the document."""
+def parse_release(values: Values, adjacency: str | None) -> tuple[Mechanism, AnswerInput]:
+    """The release that `explain` was asked about, and what was given."""
+    question = parse_question(values, adjacency)
     name = _only(RELEASES, values, "what was released")
     for owner, other in RELEASES.items():
         for stray in other.companions:
             if stray in values and owner != name:
                 raise _contradiction(values, stray, f"goes with {{{owner}}}, not with {{{name}}}")
-    for stray in (*BATCHES, "sampling", "with_replacement"):
-        if values.get(stray) and name != "noise":
+    for stray in (*BATCHES, "sampling"):
+        if stray in values and name != "noise":
             raise RefusedError(f"{{{stray}}} goes with {{noise}}, not with {{{name}}}", stray, values[stray])
-    if not is_poisson(values):
-        family, drawn = batches_drawn(values)
-        return family(values["noise"]), {"noise": values["noise"], **drawn}
-    mechanism = RELEASES[name].build(values[name], values, asked)
-    if name == "noise":
-        return mechanism, _described(values, name, *_schedule(values, default_steps=1))
-    return mechanism, {name: values[name], **(_answers(values) if name == "randomized_response" else {})}
+    if are_poisson(values):
+        mechanism = RELEASES[name].build(values[name], values, question)
+    else:
+        mechanism = parse_batches(values)(values[name])
+        privacy_loss(mechanism, question.adjacency)  # refuses neighbours for which the sampling is not proved
+    return mechanism, _with_counts(describe_release(mechanism, question), values)
 
 
-def trained(values: Values, asked: Question, mechanism: str | None = None) -> tuple[Family, dict[str, Any]]:
-    """The release whose noise `choose` is to find, and its description with the promise, for the document.
-
-    A training, unless `mechanism` names a local one: Laplace noise of that scale, or randomized response with epsilon
-    1 / noise for each answer.
-    """
-    name = _only(SCORES, values, "the promise")
-    kind = one_of("mechanism", mechanism or GAUSSIAN, MECHANISMS)
-    for stray in (*COUNTED, *SAMPLED, *BATCHES, "sampling") if kind != GAUSSIAN else ():
-        if stray in values and stray != "records":  # the records still tell delta
-            text = f"{{{stray}}} describes a training: it does not go with {{mechanism}} {kind}"
-            raise RefusedError(text, stray, values[stray])
-    for stray in () if kind == RESPONSE else LOCAL:
-        if stray in values:
-            raise _contradiction(values, stray, f"goes with {{mechanism}} {RESPONSE}, not with {kind}")
-    if kind == GAUSSIAN and not is_poisson(values):
-        family, drawn = batches_drawn(values)
-        return family, {name: values[name], **drawn}
-    if kind == GAUSSIAN:
-        rate, steps = _schedule(values, default_steps=None)
-        return _training(rate, steps, asked.adjacency), _described(values, name, rate, steps)
-    kept = {key: values[key] for key in (name, "records") if key in values} | {"mechanism": kind}
-    if kind == LAPLACE:
-        return Laplace, kept
-    answers = _answers(values)
-    return lambda noise: _answering(1 / noise, **answers), {**kept, **answers}
+def parse_choice(values: Values, adjacency: str | None, mechanism: str | None) -> tuple[Family, Promise, AnswerInput]:
+    """The release whose noise `choose` is to find, the promise to keep, and what was given."""
+    question = parse_question(values, adjacency)
+    promise = parse_promise(values, question)
+    family = _family(values, question, mechanism)
+    return family, promise, _with_counts(describe_choice(family, promise, question), values)
 
 
-def promised(values: Values, asked: Question) -> Promise:
+def parse_question(values: Values, adjacency: str | None) -> Question:
+    """What is asked, with the defaults; neighbours are add-remove where none are named."""
+    return Question.of(values, Adjacency(adjacency or Adjacency.ADD_REMOVE))
+
+
+def parse_promise(values: Values, asked: Question) -> Promise:
     """The promise that `choose` was asked to keep; `RefusedError` names the field where no noise can keep it."""
     name = _only(SCORES, values, "the promise")
     at = {needed: getattr(asked, needed) for needed in SCORES[name].parameter_names()}
@@ -218,15 +212,48 @@ def promised(values: Values, asked: Question) -> Promise:
     return SCORES[name](values[name], **at)
 
 
+def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
+    """A training by its noise, unless `mechanism` names a local one.
+
+    Laplace noise of that scale, or randomized response with epsilon 1 / noise for each answer.
+    """
+    kind = one_of("mechanism", mechanism or GAUSSIAN, MECHANISMS)
+    for stray in (*COUNTED, *SAMPLED) if kind != GAUSSIAN else ():
+        if stray in values and stray != "records":  # the records still tell delta
+            raise _contradiction(values, stray, f"describes a training: it does not go with {{mechanism}} {kind}")
+    for stray in (*BATCHES, "sampling") if kind != GAUSSIAN else ():
+        if stray in values:
+            text = f"{{{stray}}} describes a training: it does not go with {{mechanism}} {kind}"
+            raise RefusedError(text, stray, values[stray])
+    for stray in () if kind == RESPONSE else LOCAL:
+        if stray in values:
+            raise _contradiction(values, stray, f"goes with {{mechanism}} {RESPONSE}, not with {kind}")
+    match kind:
+        case "laplace":
+            return Laplace
+        case "randomized-response":
+            answers = _answers(values)
+            return lambda noise: _answering(1 / noise, **answers)
+    if are_poisson(values):
+        return _training(*_schedule(values, default_steps=None), asked.adjacency)
+    family = parse_batches(values)
+    privacy_loss(family(1.0), asked.adjacency)  # refuses neighbours for which the sampling is not proved
+    return family
+
+
+def _with_counts(given: AnswerInput, values: Values) -> AnswerInput:
+    return structs.replace(given, **{name: values[name] for name in COUNTED if name in values})
+
+
 def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
     """Sampling rate and number of steps, from rate and steps or from records, batch and epochs."""
     counted = [name for name in COUNTED if name in values]
     sampled = [name for name in SAMPLED if name in values]
     if counted and sampled:
-        contradicts = f"contradicts {_given(values, counted[0])}: give {_WAYS}, not both"
+        contradicts = f"contradicts {_spell_given(values, counted[0])}: give {_WAYS}, not both"
         raise _contradiction(values, sampled[0], contradicts)
     if counted:
-        return _counted(values)
+        return _from_counts(values)
     if default_steps is None and "steps" not in values:
         raise RefusedError("{steps} is missing", "steps", hint=f"describe the training by {_WAYS}")
     return values.get("rate", 1.0), values.get("steps", default_steps)
@@ -235,7 +262,7 @@ def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:
 _WAYS = "{records} {batch} {epochs} or {rate} {steps}"
 
 
-def _counted(values: Values) -> tuple[float, int]:
+def _from_counts(values: Values) -> tuple[float, int]:
     for name in COUNTED:
         if name not in values:
             raise RefusedError(f"{{{name}}} is missing: {_list(COUNTED)} go together", name)
@@ -263,26 +290,21 @@ def _answering(epsilon: float, categories: int, features: int) -> Mechanism:
     return RandomizedResponse(epsilon, categories).composed(features)
 
 
-def _described(values: Values, name: str, rate: float, steps: int) -> dict[str, Any]:
-    named = {name: values[name] for name in (name, *COUNTED) if name in values}
-    return {**named, "rate": rate, "steps": steps}
-
-
 def _only(choices: Iterable[str], values: Values, what: str) -> str:
     given = [name for name in choices if name in values]
     if not given:
         raise RefusedError(f"name {what}: exactly one of {_list(choices)} is needed")
     if len(given) > 1:
-        contradicts = f"contradicts {_given(values, given[0])}: give exactly one of {_list(choices)}"
+        contradicts = f"contradicts {_spell_given(values, given[0])}: give exactly one of {_list(choices)}"
         raise _contradiction(values, given[1], contradicts)
     return given[0]
 
 
 def _contradiction(values: Values, field: str, why: str) -> RefusedError:
-    return RefusedError(f"{_given(values, field)} {why}", field, values[field])
+    return RefusedError(f"{_spell_given(values, field)} {why}", field, values[field])
 
 
-def _given(values: Values, name: str) -> str:
+def _spell_given(values: Values, name: str) -> str:
     return f"{{{name}}} {values[name]:g}"
 
 

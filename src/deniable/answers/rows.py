@@ -1,13 +1,15 @@
-"""A document's figures as people read them: labels and rounded texts, for the terminal and for the planner's page."""
+"""An answer's figures as people read them: labels and rounded texts, for the terminal and for the planner's page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.answers.explain import Document
-from deniable.answers.sentences import chosen, delta_as_given
+from msgspec import UNSET
+
+from deniable.answers.sentences import chosen_noise, delta_as_given
 from deniable.formatting import as_given, at_most, percent_at_most
 from deniable.promises import SCORES, Epsilon, promised_bound
+from deniable.results.explain_result import Analysis, ChooseResult, Demand, ExplainResult
 
 __all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
 
@@ -22,43 +24,37 @@ _NAMES = {
 }
 
 
-def figures(document: Document) -> dict[str, str]:
-    """The figures that stand out."""
-    noise, given = {"noise": chosen(document)} if "noise" in document else {}, document["input"]
-    shown = _single(document)
-    return noise | {name: SCORES[name].format_score(value, promised_bound(given, name)) for name, value in shown}
+def figures(result: ExplainResult) -> dict[str, str]:
+    """The figures that stand out: the noise that was chosen, and the scores that have one value."""
+    noise, given = {"noise": chosen_noise(result)} if isinstance(result, ChooseResult) else {}, result.input
+    single = {name: getattr(result.scores, name) for name, score in SCORES.items() if score.list_parameter() is None}
+    known = {name: promised_bound(given, name) for name in single}
+    return noise | {name: SCORES[name].format_score(value, known[name]) for name, value in single.items()}
 
 
-def _single(document: Document) -> Iterator[tuple[str, float | None]]:
-    """The scores that have one value."""
-    scores = document["scores"]
-    yield from ((name, scores[name]) for name in SCORES if name in scores and not isinstance(scores[name], list))
-
-
-def score_rows(document: Document) -> Iterator[tuple[str, str]]:
+def score_rows(result: ExplainResult) -> Iterator[tuple[str, str]]:
     """What the strongest attack can reach: a label, and at most what."""
-    scores, delta = document["scores"], delta_as_given(document)
+    scores, delta = result.scores, delta_as_given(result)
     for name, score in SCORES.items():
-        found = scores.get(name, [])
-        own_delta = {"delta": scores.get(f"{name}_delta", scores["delta"])}
-        listed = found if isinstance(found, list) else [scores | own_delta]
-        for row in listed:
-            at = {parameter: row[parameter] for parameter in score.parameter_names()}
-            known = promised_bound(document["input"], name, **at)
-            yield score.row(at, delta), score.format_score(row[name], known)
+        rows = [scores] if score.list_parameter() is None else getattr(scores, name)
+        for row in rows:
+            at = {parameter: getattr(row, parameter) for parameter in score.parameter_names()}
+            if name == "belief":
+                at["delta"] = scores.belief_delta
+            known = promised_bound(result.input, name, at)
+            yield score.row(at, delta), score.format_score(getattr(row, name), known)
         if name == "belief":
-            yield from _other_beliefs(document)
+            yield from _other_beliefs(result)
 
 
-def demand_rows(document: Document) -> Iterator[dict[str, str]]:
+def demand_rows(result: ChooseResult) -> Iterator[dict[str, str]]:
     """The noise that each analysis demands for the promise, the least first; "-" where it has no answer."""
-    for method in sorted(document["methods"], key=_price):
-        noise = method["noise"]
+    for method in sorted(result.methods, key=_price):
         yield {
-            "name": method["name"],
-            "label": _NAMES[method["name"]] + _mark(method),
-            "noise": "-" if noise is None else at_most(noise, 5),
-            "ratio": "-" if noise is None else _ratio(noise / document["noise"]),
+            "name": method.name,
+            "label": _NAMES[method.name] + _mark(method),
+            "noise": "-" if method.noise is None else at_most(method.noise, 5),
+            "ratio": "-" if method.noise is None else _ratio(method.noise / result.noise),
         }
 
 
@@ -67,45 +63,41 @@ def _ratio(value: float) -> str:
     return as_given(float(f"{value:.3g}"))
 
 
-def _price(method: Document) -> tuple[bool, float]:
+def _price(method: Demand) -> tuple[bool, float]:
     """Exact comes first, also where another is as good within the precision of its search."""
-    return method["name"] != "exact", method["noise"] or float("inf")
+    return method.name != "exact", method.noise or float("inf")
 
 
-def analysis_rows(document: Document) -> Iterator[dict[str, str]]:
+def analysis_rows(result: ExplainResult) -> Iterator[dict[str, str]]:
     """What weaker analyses say of the same release, where more than a bare guarantee is known."""
-    scores = document["scores"]
-    exact = {"epsilon": Epsilon.format_score(scores["epsilon"]), "advantage": percent_at_most(scores["advantage"])}
+    scores = result.scores
+    exact = {"epsilon": Epsilon.format_score(scores.epsilon), "advantage": percent_at_most(scores.advantage)}
     yield {"name": "exact", "label": _NAMES["exact"], **exact}
-    for name, bound in _analysed(document):
-        if "why" not in bound:
-            advantage = percent_at_most(bound["advantage"]) if "advantage" in bound else ""
-            epsilon = Epsilon.format_score(bound["epsilon"]) if "epsilon" in bound else ""
+    for name, bound in result.bounds.items():
+        if name in _NAMES and bound.why is None:
+            epsilon = "" if bound.epsilon is UNSET else Epsilon.format_score(bound.epsilon)
+            advantage = "" if bound.advantage is UNSET else percent_at_most(bound.advantage or 0.0)
             yield {"name": name, "label": _NAMES[name] + _mark(bound), "epsilon": epsilon, "advantage": advantage}
 
 
-def reasons(document: Document) -> Iterator[str]:
+def reasons(result: ExplainResult) -> Iterator[str]:
     """Why an analysis demands nothing that could be shown."""
-    for entry in document.get("methods", ()):
-        if "why" in entry:
-            yield f"{_NAMES[entry['name']]}: {entry['why'].removeprefix(entry['name'] + ': ')}."
+    for method in result.methods if isinstance(result, ChooseResult) else ():
+        if method.why is not None:
+            yield f"{_NAMES[method.name]}: {method.why.removeprefix(method.name + ': ')}."
 
 
-def is_mechanism(document: Document) -> bool:
+def is_mechanism(result: ExplainResult) -> bool:
     """Whether more is known than a bare guarantee."""
-    return not {"epsilon", "tvd", "gdp"} & document["input"].keys() or "noise" in document
+    return isinstance(result, ChooseResult) or not result.input.is_bare
 
 
-def _other_beliefs(document: Document) -> Iterator[tuple[str, str]]:
+def _other_beliefs(result: ExplainResult) -> Iterator[tuple[str, str]]:
     """The belief that textbooks read off epsilon and delta, where it is another: it may be too low."""
-    read_off, told = document["bounds"]["theorem_2"]["belief"], document["scores"]["belief"]
-    if percent_at_most(read_off) != percent_at_most(told):
+    read_off = result.bounds["theorem_2"].belief
+    if read_off is not UNSET and percent_at_most(read_off) != percent_at_most(result.scores.belief):
         yield "  textbook reading of epsilon and delta: may be too low", percent_at_most(read_off)
 
 
-def _analysed(document: Document) -> Iterator[tuple[str, Document]]:
-    yield from ((name, entry) for name, entry in document["bounds"].items() if name in _NAMES)
-
-
-def _mark(entry: Document) -> str:
-    return "" if entry.get("proved", True) else " (not proved)"
+def _mark(entry: Analysis | Demand) -> str:
+    return " (not proved)" if entry.proved is False else ""

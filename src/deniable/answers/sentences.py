@@ -1,4 +1,4 @@
-"""A document in plain words: what a person can be told, in sentences. Every sentence is computed from the figures."""
+"""An answer in plain words: what a person can be told, in sentences. Every sentence is computed from the figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from math import log, log1p
 from scipy.special import expit
 
 from deniable import __version__
-from deniable.answers.batches import batches_told
+from deniable.answers.batches import tell_batches
 from deniable.answers.demands import LEAST_NOISE
-from deniable.answers.explain import Document
 from deniable.formatting import (
     ALMOST_ALL,
     as_given,
@@ -20,15 +19,17 @@ from deniable.formatting import (
     percent_at_most,
 )
 from deniable.promises import promise_in, promised_bound
+from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
+from deniable.results.shared import Scores
 
 __all__ = [
     "assessment",
-    "chosen",
+    "belief_sentence",
+    "chosen_noise",
     "delta_as_given",
     "engineering",
-    "guessed",
+    "guess_sentence",
     "meaning",
-    "observed",
     "promise_kept",
     "setting",
     "warning",
@@ -56,21 +57,21 @@ _NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to
 _NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
 
 
-def meaning(document: Document) -> str:
+def meaning(result: ExplainResult) -> str:
     """The paragraph that comes first: how sure an observer can become, and how well the best attack guesses."""
-    return f"{observed(document)} {guessed(document)}"
+    return f"{belief_sentence(result)} {guess_sentence(result)}"
 
 
-def observed(document: Document) -> str:
+def belief_sentence(result: ExplainResult) -> str:
     """How sure an observer can become."""
-    return f"{_observer(document['input'], document['scores']['prior'])} {_ending(document)}."
+    return f"{_observer(result.input, result.scores.prior)} {_ending(result)}."
 
 
-def guessed(document: Document) -> str:
+def guess_sentence(result: ExplainResult) -> str:
     """How well the best attack guesses."""
-    scores = document["scores"]
-    accuracy = percent_at_most(scores["accuracy"], known=promised_bound(document["input"], "accuracy"))
-    blind = percent_at_most(max(scores["prior"], 1 - scores["prior"]))
+    scores = result.scores
+    accuracy = percent_at_most(scores.accuracy, known=promised_bound(result.input, "accuracy"))
+    blind = percent_at_most(max(scores.prior, 1 - scores.prior))
     often = {"100 %": "always", ALMOST_ALL: f"nearly always ({ALMOST_ALL})"}.get(accuracy)
     if often:
         return f"The best attack may guess right {often}; blind guessing is right {blind} of the time."
@@ -87,18 +88,18 @@ def weakness(advantage: float, belief: float) -> str | None:
     return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
 
 
-def warning(document: Document) -> str:
+def warning(result: ExplainResult) -> str:
     """What must be said of a weak protection, or of a large delta; empty where there is nothing to warn of."""
-    said = " ".join(filter(None, (_weak(document["scores"]), _not_rare(document))))
+    said = " ".join(filter(None, (_weak(result.scores), _not_rare(result))))
     return said and f"Warning: {said[0].lower()}{said[1:]}"
 
 
-def _weak(scores: Document) -> str:
-    belief = _from_even(scores["belief"], scores["prior"])
-    found = weakness(scores["advantage"], belief)
+def _weak(scores: Scores) -> str:
+    belief = _from_even(scores.belief, scores.prior)
+    found = weakness(scores.advantage, belief)
     if found is None:
         return ""
-    right = percent_at_most((1 + scores["advantage"]) / 2)
+    right = percent_at_most((1 + scores.advantage) / 2)
     sure = "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
     return (
         f"This is {found} protection. Someone who starts at 50 % may become {sure}, and the best attack may then be "
@@ -106,11 +107,11 @@ def _weak(scores: Document) -> str:
     )
 
 
-def _not_rare(document: Document) -> str:
+def _not_rare(result: ExplainResult) -> str:
     """Where the limit on the belief may be exceeded often, or for more than one of the records on average."""
-    often, records = document["scores"]["belief_delta"], document["input"].get("records")
-    many = bool(records) and document["input"]["delta"] * records > 1 + 1e-9
-    if document["scores"]["belief"] >= 1 or not (many or often > NOT_RARE):
+    often, records = result.scores.belief_delta, result.input.records
+    many = records is not None and result.input.delta * records > 1 + 1e-9
+    if result.scores.belief >= 1 or not (many or often > NOT_RARE):
         return ""
     people = f" (on average, for up to {at_most(often * records)} of {as_given(records)} records)" if records else ""
     larger = "the belief may be larger than stated; a smaller delta shows how large."
@@ -125,156 +126,152 @@ def _from_even(belief: float, prior: float) -> float:
     return float(expit(loss))
 
 
-def assessment(document: Document) -> str:
+def assessment(result: ExplainResult) -> str:
     """A paragraph for a data-protection impact assessment: what is done, what it means, and in which terms."""
-    scores, given = document["scores"], document["input"]
+    scores, given = result.scores, result.input
     known = {name: promised_bound(given, name) for name in ("epsilon", "advantage")}
-    finite = scores["epsilon"] is not None
-    epsilon = f"epsilon {at_most(scores['epsilon'], known=known['epsilon'])}" if finite else "no finite epsilon"
-    advantage = percent_at_most(scores["advantage"], known=known["advantage"])
-    neighbours = "any two records of one person" if _is_response(given) else _ADJACENCIES[given["adjacency"]][0]
+    epsilon = "no finite epsilon"
+    if scores.epsilon is not None:
+        epsilon = f"epsilon {at_most(scores.epsilon, known=known['epsilon'])}"
+    advantage = percent_at_most(scores.advantage, known=known["advantage"])
+    neighbours = "any two records of one person" if given.is_response else _ADJACENCIES[given.adjacency][0]
     terms = (
-        f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(document)} for neighbours "
+        f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(result)} for neighbours "
         f"that differ by {neighbours}, and a membership advantage of at most {advantage}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
-    said = [_done(document), meaning(document), warning(document), terms, *document["notes"], exact]
+    said = [_done(result), meaning(result), warning(result), terms, *result.notes, exact]
     return " ".join(filter(None, said))
 
 
-def _done(document: Document) -> str:
+def _done(result: ExplainResult) -> str:
     """What protects the person, as a statement."""
-    given = document["input"]
-    noise = document.get("noise", given.get("noise"))
-    if "sampling" in given:
-        size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
+    given = result.input
+    chosen = result.noise if isinstance(result, ChooseResult) else None
+    if given.sampling is not None:
+        size = f"{at_most(chosen or given.noise or 0.0, 5)} x {_ADJACENCIES[given.adjacency][1]}"
         return (
-            f"The model is trained with differential privacy in {batches_told(given)}: every record's gradient is "
-            f"clipped to norm C and Gaussian noise of standard deviation {size} is added to their sum."
+            f"The model is trained with differential privacy in {tell_batches(given)}. Every record's gradient is "
+            f"clipped to norm C, and Gaussian noise of standard deviation {size} is added to each step's sum."
         )
-    if "rate" in given:
-        size = f"{at_most(noise, 5)} x {_ADJACENCIES[given['adjacency']][1]}"
-        if not _is_training(given):
-            return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
-        sampled = (
-            f"a Poisson sample of {_rounded_percent(given['rate'])} of the records"
-            if given["rate"] < 1
-            else "all records"
-        )
-        records = f" on {as_given(given['records'])} records" if "records" in given else ""
+    if given.rate is not None and given.steps is not None:
+        return _gaussian_done(given, given.rate, given.steps, chosen or given.noise or 0.0)
+    if given.is_response:
+        epsilon = given.randomized_response if chosen is None else 1 / chosen
+        answers = "answer" if given.features == 1 else f"{as_given(given.features or 1)} answers"
         return (
-            f"The model is trained{records} with differential privacy: in each of {as_given(given['steps'])} steps, on "
-            f"{sampled}, every record's gradient is clipped to norm C and Gaussian noise of standard deviation {size} "
-            "is added to their sum."
+            f"Every person's {answers} with {as_given(given.categories or 2)} possible values passes randomized "
+            f"response with epsilon {at_least(epsilon or 0.0, 5)} an answer before it leaves the person's device."
         )
-    if _is_response(given):
-        epsilon = given.get("randomized_response") or 1 / document["noise"]
-        answers = "answer" if given["features"] == 1 else f"{as_given(given['features'])} answers"
-        return (
-            f"Every person's {answers} with {as_given(given['categories'])} possible values passes randomized response "
-            f"with epsilon {at_least(epsilon, 5)} an answer before it leaves the person's device."
-        )
-    if "laplace" in given or given.get("mechanism") == "laplace":
-        scale = given.get("laplace") or document["noise"]
-        return f"The release carries Laplace noise of scale {at_most(scale, 5)} x its sensitivity."
-    return _guaranteed(document)
+    if given.is_laplace:
+        scale = at_most(chosen or given.laplace or 0.0, 5)
+        return f"The release carries Laplace noise of scale {scale} x its sensitivity."
+    return _release_done(given, delta_as_given(result))
 
 
-def _guaranteed(document: Document) -> str:
-    given = document["input"]
-    if "tvd" in given:
-        return f"The release promises a total variation of at most {percent_as_given(given['tvd'])}."
-    if "gdp" in given:
-        return f"The release promises {as_given(given['gdp'])}-GDP (Gaussian differential privacy)."
-    return f"The release promises ({as_given(given['epsilon'])}, {delta_as_given(document)})-differential privacy."
+def _gaussian_done(given: AnswerInput, rate: float, steps: int, noise: float) -> str:
+    size = f"{at_most(noise, 5)} x {_ADJACENCIES[given.adjacency][1]}"
+    if not given.is_training:
+        return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
+    sampled = f"a Poisson sample of {_rounded_percent(rate)} of the records" if rate < 1 else "all records"
+    records = "" if given.records is None else f" on {as_given(given.records)} records"
+    return (
+        f"The model is trained{records} with differential privacy: in each of {as_given(steps)} steps, on "
+        f"{sampled}, every record's gradient is clipped to norm C and Gaussian noise of standard deviation {size} "
+        "is added to their sum."
+    )
 
 
-def promise_kept(document: Document) -> str:
+def _release_done(given: AnswerInput, delta: str) -> str:
+    if given.release is not None:
+        return f"The release is {given.release}."
+    if given.tvd is not None:
+        return f"The release promises a total variation of at most {percent_as_given(given.tvd)}."
+    if given.gdp is not None:
+        return f"The release promises {as_given(given.gdp)}-GDP (Gaussian differential privacy)."
+    return f"The release promises ({as_given(given.epsilon or 0.0)}, {delta})-differential privacy."
+
+
+def promise_kept(result: ChooseResult) -> str:
     """The sentence that comes first for `choose`: with what the promise is kept."""
-    noise, kind = chosen(document), document["input"].get("mechanism")
+    noise, kind = chosen_noise(result), result.input.mechanism
     what = {
         "laplace": f"Laplace noise of scale {noise} x sensitivity",
         "randomized-response": f"Randomized response with epsilon {noise} an answer",
-    }.get(kind, f"Noise multiplier {noise}")
-    if _is_least(document):
+    }.get(kind or "", f"Noise multiplier {noise}" if result.input.release is None else f"Noise {noise}")
+    if _is_least(result):
         what = f"Even {what[0].lower()}{what[1:]} (less noise is not tried)"
-    about = "which record it is" if _is_response(document["input"]) else "that a person is in the data"
-    return f"{what} keeps your promise: {promise_in(document['input']).say(about, delta_as_given(document))}."
+    about = "which record it is" if result.input.is_response else "that a person is in the data"
+    return f"{what} keeps your promise: {promise_in(result.input).say(about, delta_as_given(result))}."
 
 
-def engineering(document: Document) -> str:
+def engineering(result: ChooseResult) -> str:
     """What to do, for those who write the code."""
-    noise, given = chosen(document), document["input"]
-    if _is_response(given):
-        most = _NOT_TRIED if _is_least(document) else "A larger epsilon is too much."
+    noise, given = chosen_noise(result), result.input
+    if given.is_response:
+        most = _NOT_TRIED if _is_least(result) else "A larger epsilon is too much."
         return f"For engineers: report the true value e^{noise} times as often as any other. {most}"
-    least = _NOT_TRIED if _is_least(document) else "Less is too little."
-    if given.get("mechanism") == "laplace":
+    least = _NOT_TRIED if _is_least(result) else "Less is too little."
+    if given.mechanism == "laplace":
         return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. {least}"
-    sensitivity = _ADJACENCIES[given["adjacency"]][1]
-    where = "each step's sum of gradients clipped to norm C" if _is_training(given) else "the release"
+    if given.release is not None:
+        return f"For engineers: release {given.release} with noise {noise}. {least}"
+    sensitivity = _ADJACENCIES[given.adjacency][1]
+    where = "each step's sum of gradients clipped to norm C" if given.is_training else "the release"
     return f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. {least}"
 
 
-def _is_least(document: Document) -> bool:
+def _is_least(result: ChooseResult) -> bool:
     """Whether the search for the noise ended where it begins, so that less may keep the promise, too."""
-    return bool(document["noise"] <= LEAST_NOISE * (1 + 1e-9))
+    return bool(result.noise <= LEAST_NOISE * (1 + 1e-9))
 
 
-def chosen(document: Document) -> str:
+def chosen_noise(result: ChooseResult) -> str:
     """What was chosen, rounded to the safe side: the noise up, or the epsilon of a randomized answer down."""
-    noise = document["noise"]
-    return at_least(1 / noise, 5) if _is_response(document["input"]) else at_most(noise, 5)
+    noise = result.noise
+    return at_least(1 / noise, 5) if result.input.is_response else at_most(noise, 5)
 
 
-def delta_as_given(document: Document) -> str:
+def delta_as_given(result: ExplainResult) -> str:
     """Delta as a person wrote or would write it: 1/60,000, not 1.6666666666666667e-5."""
-    delta, records = document["input"]["delta"], document["input"].get("records")
+    delta, records = result.input.delta, result.input.records
     return f"1/{as_given(records)}" if records and delta == 1 / records else as_given(delta)
 
 
-def setting(document: Document) -> str:
+def setting(result: ExplainResult) -> str:
     """What is assumed of the training, what is protected, and what noise means here."""
-    given = document["input"]
-    if _is_response(given):
-        unit = " Noise is 1 / epsilon of an answer." if "mechanism" in given else ""
+    given = result.input
+    if given.is_response:
+        unit = " Noise is 1 / epsilon of an answer." if given.mechanism else ""
         return (
             "Protects all answers of one person against everybody, also against those who collect them (local "
             f"differential privacy).{unit}"
         )
-    protected, sensitivity = _PROTECTED[given["adjacency"]], _ADJACENCIES[given["adjacency"]][1]
-    if "rate" in given or "sampling" in given:
-        unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
-        return f"{_steps(given)} {protected} {unit}"
-    return f"{protected} Noise is scale / sensitivity." if "laplace" in given or "mechanism" in given else protected
+    protected, sensitivity = _PROTECTED[given.adjacency], _ADJACENCIES[given.adjacency][1]
+    unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
+    if given.sampling is not None:
+        return f"Assumes {tell_batches(given)}. {protected} {unit}"
+    if given.rate is not None and given.steps is not None:
+        return f"{_steps(given.rate, given.steps)} {protected} {unit}"
+    return f"{protected} Noise is scale / sensitivity." if given.is_laplace else protected
 
 
-def _steps(given: Document) -> str:
-    if "sampling" in given:
-        return f"Assumes {batches_told(given)}."
-    if not _is_training(given):
+def _steps(rate: float, steps: int) -> str:
+    if rate >= 1 and steps == 1:
         return "Assumes one release."
-    steps = "1 step" if given["steps"] == 1 else f"{as_given(given['steps'])} steps"
-    if given["rate"] >= 1:
-        return f"Assumes {steps}, each on all records."
-    drawn = f"every record is drawn independently with probability {_rounded_percent(given['rate'])}"
-    return f"Assumes {steps}; in {'it' if given['steps'] == 1 else 'each'}, {drawn}."
+    counted = "1 step" if steps == 1 else f"{as_given(steps)} steps"
+    if rate >= 1:
+        return f"Assumes {counted}, each on all records."
+    drawn = f"every record is drawn independently with probability {_rounded_percent(rate)}"
+    return f"Assumes {counted}; in {'it' if steps == 1 else 'each'}, {drawn}."
 
 
 def _rounded_percent(rate: float) -> str:
     return percent_as_given(float(f"{rate:.4g}"))
 
 
-def _is_response(given: Document) -> bool:
-    return "randomized_response" in given or given.get("mechanism") == "randomized-response"
-
-
-def _is_training(given: Document) -> bool:
-    return bool("sampling" in given or given.get("rate", 1) < 1 or given.get("steps", 1) > 1)
-
-
-def _observer(given: Document, prior: float) -> str:
-    if _is_response(given):
+def _observer(given: AnswerInput, prior: float) -> str:
+    if given.is_response:
         start = "no idea which (50:50)" if prior == 0.5 else f"{percent_as_given(prior)} belief in the true one"
         return (
             "Someone who sees a person's randomized answers, knows that they stem from one of two records and has "
@@ -288,18 +285,18 @@ def _observer(given: Document, prior: float) -> str:
     return f"Someone who knows every other record, {_watches(given)} and {start} is afterwards"
 
 
-def _watches(given: Document) -> str:
-    return "sees every training step" if _is_training(given) else "sees the release"
+def _watches(given: AnswerInput) -> str:
+    return "sees every training step" if given.is_training else "sees the release"
 
 
-def _ending(document: Document) -> str:
-    scores = document["scores"]
-    about = "which record it is" if _is_response(document["input"]) else "that this person is in the data"
-    rare = scores["belief_delta"]
-    if scores["belief"] >= 1:
+def _ending(result: ExplainResult) -> str:
+    scores = result.scores
+    about = "which record it is" if result.input.is_response else "that this person is in the data"
+    rare = scores.belief_delta
+    if scores.belief >= 1:
         certain = f"possibly certain {about}"
         return f"{certain}, also if cases with a chance of {chance(rare)} are left aside" if rare else certain
-    shown = percent_at_most(scores["belief"], known=promised_bound(document["input"], "belief"))
+    shown = percent_at_most(scores.belief, known=promised_bound(result.input, "belief"))
     most = f"at most {shown} sure {about}" if shown != ALMOST_ALL else f"possibly almost certain ({shown}) {about}"
     if rare >= _OFTEN:
         return f"{most}, except in up to {percent_at_most(rare)} of cases, where it may be more"

@@ -8,7 +8,7 @@ from sys import float_info
 
 from deniable.bounds.gaussian import least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.runs import amplified, base, gaussian_noise, pure_epsilon, runs_between, sampling
+from deniable.bounds.runs import amplify_epsilon, base, gaussian_noise, pure_epsilon, runs_between, sampling
 from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
@@ -43,10 +43,10 @@ def advanced_composition(parts: Iterable[Part], slack: float) -> ApproximateDP:
     parts = tuple(parts)
     probability("slack", slack, open_ends=True)
     delta = min(1.0, slack + sum(steps * part.delta for part, steps in parts))
-    return ApproximateDP(_advanced([(part.epsilon, steps) for part, steps in parts], slack), delta)
+    return ApproximateDP(_compose_advanced([(part.epsilon, steps) for part, steps in parts], slack), delta)
 
 
-def _advanced(epsilons: Iterable[tuple[float, int]], slack: float) -> float:
+def _compose_advanced(epsilons: Iterable[tuple[float, int]], slack: float) -> float:
     squares = drift = 0.0
     for epsilon, steps in epsilons:
         squares += steps * epsilon * epsilon
@@ -90,11 +90,11 @@ def advanced_epsilon(
     if budget <= 0:
         raise InapplicableError(f"advanced: delta must be above what the bare guarantees spend, got {delta!r}")
     if not release.gaussian:
-        return _advanced(release.epsilons(0.0), budget)
+        return _compose_advanced(release.epsilons(0.0), budget)
 
     def at(logit: float) -> float:
         slack, rest = budget / (1 + exp(-logit)), budget / (1 + exp(logit))
-        return _advanced(release.epsilons(rest), slack)
+        return _compose_advanced(release.epsilons(rest), slack)
 
     return (tuning or Tuning()).least("slack", at, [log(budget / rest - 1) for rest in release.jumps()])
 
@@ -148,7 +148,7 @@ class _Release:
 
     def _step(self, noise: float, rate: float, share: float) -> float:
         epsilon = self._gaussian_step(noise, share / rate) if share < rate else 0.0  # everything is (0, 1)-DP
-        return amplified(epsilon, rate)
+        return amplify_epsilon(epsilon, rate)
 
 
 def _bare(mechanism: Mechanism) -> ApproximateDP:
@@ -156,7 +156,7 @@ def _bare(mechanism: Mechanism) -> ApproximateDP:
     rate = sampling(mechanism)
     match base(mechanism):
         case ApproximateDP(epsilon, delta):
-            return ApproximateDP(amplified(epsilon, rate), rate * delta)
+            return ApproximateDP(amplify_epsilon(epsilon, rate), rate * delta)
         case TotalVariation(alpha):
             return ApproximateDP(0.0, rate * alpha)
     pure = pure_epsilon(mechanism)

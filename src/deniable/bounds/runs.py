@@ -21,7 +21,7 @@ from deniable.mechanisms import (
     Subsampled,
 )
 
-__all__ = ["amplified", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
+__all__ = ["amplify_epsilon", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
 
 _LARGEST_EPSILON = 1e130  # of a bare guarantee: its square, times any order and number of steps, is finite
 _HUGE = 500.0
@@ -32,7 +32,7 @@ def runs(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
     found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and not _is_idle(part)]
     for part, _ in found:
         if isinstance(part, Sampled):
-            raise InapplicableError(f"{part}: no weaker analysis here knows this sampling; the exact value does")
+            raise InapplicableError("no weaker analysis here knows this sampling; the exact value does")
         if (pure_epsilon(base(part)) or 0.0) > _LARGEST_EPSILON:
             raise InapplicableError(f"{part}: a privacy loss above {_LARGEST_EPSILON:g} is beyond every analysis here")
     return found
@@ -64,7 +64,7 @@ def sampling(mechanism: Mechanism) -> float:
     return mechanism.rate * sampling(mechanism.mechanism) if isinstance(mechanism, Subsampled) else 1.0
 
 
-def amplified(epsilon: float, rate: float) -> float:
+def amplify_epsilon(epsilon: float, rate: float) -> float:
     """ln(1 + rate (e^epsilon - 1)): (epsilon, delta)-DP on a Poisson sample is (this, rate delta)-DP.
 
     Balle, Barthe and Gaboardi 2018, Theorem 8 (add-remove). For `replace` and additive noise the same holds: by
@@ -95,7 +95,7 @@ def pure_epsilon(mechanism: Mechanism) -> float | None:
             return epsilon
         case Subsampled(inner, rate):
             epsilon_of_inner = pure_epsilon(inner)
-            return None if epsilon_of_inner is None else amplified(epsilon_of_inner, rate)
+            return None if epsilon_of_inner is None else amplify_epsilon(epsilon_of_inner, rate)
     return None
 
 

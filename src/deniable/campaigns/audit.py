@@ -102,12 +102,15 @@ def audit(
     The training, DP-SGD or DP-Adam:
         model: logistic, mlp:64,32, cnn, "module:function", or a function that returns an nn.Module. Default: by the
             data.
+        steps, clip, learning_rate, optimizer: Of DP-SGD (sgd) or DP-Adam (adam); gradients are clipped to norm `clip`.
         rate: The probability of each record to be in a step's batch; 1: full batches.
         sensitivity: global, or local: an instrument to test the theory, without any privacy.
         adjacency: replace (sensitivity 2 x clip) or add-remove (clip).
         loss: cross-entropy, "module:function", or a function of (outputs, targets) to one loss an example.
 
     The campaign:
+        trials, seed: Trainings, half of them on D, half on its neighbour; and what everything random follows from.
+        confidence: Of limits, bounds and the verdict.
         trials_per_block: Default: what suits the model.
         stop: certain ends the campaign at the block after which the claim is refuted for certain; the watch takes half
             of the risk 1 - confidence, and limits are wider. never plays all trials.

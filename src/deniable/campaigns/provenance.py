@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.answers.explain import Document
 from deniable.data.tables import SUFFIXES
 from deniable.promises import AUDITED
 
@@ -59,7 +58,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> Document:
+def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> dict[str, Any]:
     """The data as the user named it, its shape, and how to ask for it again."""
     given = str(data) if isinstance(data, str | Path) else _reference(data)
     asked = {"data": given, "label": label, "asked_classes": classes}

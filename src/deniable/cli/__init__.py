@@ -7,17 +7,19 @@ Whatever computes or draws is imported by the command that needs it, so that hel
 
 from __future__ import annotations
 
-import json as encoder
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable.cli import attack, audit, compare, options, report, reproduce, serve, verdict, workers
 from deniable.cli.stopping import Stopped, signals_raised
+
+if TYPE_CHECKING:
+    from deniable.results.explain_result import ExplainResult
 
 __all__ = ["app", "main"]
 
@@ -67,29 +69,24 @@ def _version() -> str:
 @options.taking(options.EXPLAIN, before="json")
 def explain(json: options.Json = False, **texts: Any) -> None:
     """What a guarantee, or a training with a given noise, means for a person."""
-    from deniable.answers import parse
-    from deniable.answers.explain import explain as explained
+    from deniable.answers.explain import explain_input
+    from deniable.answers.parse import parse_release
 
     with _refusals():
-        values = options.read(texts)
-        asked = parse.question(values, texts["adjacency"])
-        mechanism, given = parse.described(values, asked)
-    _print(lambda: explained(mechanism, asked, given), json)
+        mechanism, given = parse_release(options.read(texts), texts["adjacency"])
+    _print(lambda: explain_input(mechanism, given), json)
 
 
 @app.command(epilog=_CHOOSE_EXAMPLES)
 @options.taking(options.CHOOSE, before="json")
 def choose(json: options.Json = False, **texts: Any) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
-    from deniable.answers import parse
-    from deniable.answers.explain import choose as chosen
+    from deniable.answers.choose import choose_input
+    from deniable.answers.parse import parse_choice
 
     with _refusals():
-        values = options.read(texts)
-        asked = parse.question(values, texts["adjacency"])
-        promise = parse.promised(values, asked)
-        training, given = parse.trained(values, asked, texts["mechanism"])
-        _print(lambda: chosen(training, promise, asked, given), json)
+        asked = parse_choice(options.read(texts), texts["adjacency"], texts["mechanism"])
+        _print(lambda: choose_input(*asked), json)
 
 
 app.command(epilog=audit.EXAMPLES, cls=audit.AuditCommand)(audit.audit)
@@ -112,17 +109,17 @@ def _refusals() -> Iterator[None]:
         raise typer.TyperException(options.refusal_text(refused)) from refused
 
 
-def _print(work: Callable[[], dict[str, Any]], as_json: bool) -> None:
+def _print(work: Callable[[], ExplainResult], as_json: bool) -> None:
     from deniable.cli.waiting import patience
 
     with patience():
-        document = work()
+        result = work()
     if as_json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
+        typer.echo(result.to_json())
         return
     from deniable.cli.tables import show
 
-    show(document)
+    show(result)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -68,7 +68,7 @@ def attack(
             {} if kind is None else {"attack": kind}
         )
         with kept_told(out, unit="repeats"):
-            document = _attacked(model, data, weights, label, values)
+            document = _attack_model(model, data, weights, label, values)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -77,15 +77,15 @@ def attack(
     refuse_late(unwritten)
 
 
-def _attacked(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
+def _attack_model(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
     from deniable.campaigns.provenance import attack_command, versions
-    from deniable.comparison.own import attack_model, read_model, read_records
+    from deniable.comparison.own import attack, read_model, read_records
     from deniable.results.base import plain
     from deniable.results.shared import Provenance
 
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
-        found = attack_model(read_model(model, weights), members, non_members, progress=progress, **values)
+        found = attack(read_model(model, weights), members, non_members, progress=progress, **values)
     command = attack_command(model, data, {"weights": weights, "label": label}, plain(found.input))
     if weights is None:
         from deniable.report.given_away import FRESH
@@ -99,12 +99,12 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.given_away import OUTCOMES, outcome, rows, told
+    from deniable.report.given_away import OUTCOMES, attack_sentence, outcome, rows
 
     if document.warning:
         yield Words(document.warning + "\n", style="bold red")
     yield Words(OUTCOMES[outcome(document)] + "\n", style="bold")
-    yield Words(told(document) + "\n")
+    yield Words(attack_sentence(document) + "\n")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -50,10 +50,10 @@ class AuditCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the missing word behind a bare --records, and today's names for old ones."""
-        return super().parse_args(ctx, list(_completed(args)))
+        return super().parse_args(ctx, list(_complete_arguments(args)))
 
 
-def _completed(args: list[str]) -> Iterator[str]:
+def _complete_arguments(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
         name, equals, value = word.partition("=")
         yield OLD_NAMES.get(name, name) + equals + value
@@ -225,10 +225,10 @@ def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
 
 def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
     """What the options ask for: the data and the training, and the campaign."""
-    return _planned(_arguments(texts))
+    return _plan_campaign(_arguments(texts))
 
 
-def _planned(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
+def _plan_campaign(arguments: dict[str, Any]) -> tuple[Ground, Plan]:
     with bar("Choosing neighbours and noise", "Comparing records") as progress:
         from deniable.campaigns.campaign import Plan
 
@@ -253,18 +253,20 @@ def _campaign(
     from deniable.store import opened
 
     with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _played(arguments, engine, store, exposed)
+        return _play_campaign(arguments, engine, store, exposed)
 
 
-def _played(arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None) -> AuditResult:
+def _play_campaign(
+    arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: Exposed | None
+) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
-    ground, plan = _planned(arguments)
+    ground, plan = _plan_campaign(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import run
-    from deniable.cli.exposed import written
+    from deniable.cli.exposed import write_exposure
 
-    found = None if exposed is None else written(ground, *exposed)
+    found = None if exposed is None else write_exposure(ground, *exposed)
     running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
     if running.get("stop") == "certain":
         _tell_forecast(plan, running.get("confidence", 0.95))

@@ -84,7 +84,7 @@ def compare(
             _plan_only(context.params, out)
             return
         arguments = _arguments(context.params)
-        document = _compared(arguments, read_engine(context.params), out, resume)
+        document = _run_comparison(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
     if json:
         typer.echo(document.to_json())
@@ -130,7 +130,7 @@ def plan_comparison(texts: Mapping[str, Any]) -> Plan:
     return Plan.of(**{name: value for name, value in arguments.items() if name not in ("confidence", "processes")})
 
 
-def _compared(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
+def _run_comparison(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
     from deniable.store import opened
@@ -184,7 +184,7 @@ def _levels(document: CompareResult) -> Any:
         accuracy, precision = (_with_spread(found) for found in (row.test_accuracy, row.average_precision))
         blind = f"{row.blind_average_precision:.3f}"
         ratio = "-" if row.phi is None or row.value is None else f"{row.phi:.2f}"
-        table.add_row(_name(row), _promised(row), accuracy, precision, blind, ratio)
+        table.add_row(_name(row), _promise_text(row), accuracy, precision, blind, ratio)
     return table
 
 
@@ -196,7 +196,7 @@ def _name(row: LevelResult) -> str:
     }[row.kind]
 
 
-def _promised(row: LevelResult) -> str:
+def _promise_text(row: LevelResult) -> str:
     if row.epsilon is None:
         return "none"
     return at_most(row.epsilon.value if row.epsilon.record is None else row.epsilon.record)

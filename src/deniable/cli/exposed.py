@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from deniable.campaigns.setup import Ground
     from deniable.results.audit_result import Exposure, ExposureResult
 
-__all__ = ["alone", "exposure_words", "show_alone", "written"]
+__all__ = ["alone", "exposure_words", "show_alone", "write_exposure"]
 
 
-def written(ground: Ground, place: Path, show_records: bool = False) -> Exposure:
+def write_exposure(ground: Ground, place: Path, show_records: bool = False) -> Exposure:
     """The exposure; its records.csv and picture are in `place`, with labels and images only if asked for."""
     from deniable.campaigns.exposure import write_records
     from deniable.campaigns.exposure_result import exposed_by, exposure_document, scores_of
@@ -47,7 +47,7 @@ def alone(ground: Ground, out: str | None, show_records: bool = False) -> Exposu
     from deniable.campaigns.exposure_result import exposure_alone
 
     place = Path(out or ".")
-    document = exposure_alone(ground, written(ground, place, show_records))
+    document = exposure_alone(ground, write_exposure(ground, place, show_records))
     if out is not None:
         from deniable.results.base import plain
         from deniable.store import write_document

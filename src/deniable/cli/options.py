@@ -78,7 +78,7 @@ def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[...,
     return decorate
 
 
-def _released() -> Iterator[Parameter]:
+def _release_options() -> Iterator[Parameter]:
     for release in RELEASES.values():
         yield field_option(release.field, RELEASE)
         for field in release.companions.values():
@@ -102,23 +102,17 @@ _ASKED = [
 ]
 
 
-def _batches(panel: str) -> list[Parameter]:
+def _batch_options(panel: str) -> list[Parameter]:
     """How batches are drawn, where that is not by Poisson."""
-    kinds = ", ".join(SAMPLINGS)
-    text = f"How batches are drawn: poisson (default: each record by itself, with probability Q), {kinds}."
-    flag = typer.Option("--with-replacement", metavar=" ", help="With --sampling fixed.", rich_help_panel=panel)
-    return [
-        word_option("sampling", "S", text, panel),
-        *(field_option(field, panel) for field in BATCHES.values()),
-        Parameter("with_replacement", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag]),
-    ]
+    text = f"How batches are drawn: poisson (default: each record by itself, at rate Q), {', '.join(SAMPLINGS)}."
+    return [word_option("sampling", "S", text, panel), *(field_option(field, panel) for field in BATCHES.values())]
 
 
-EXPLAIN = [*_released(), *_batches(RELEASE), *_ASKED]
+EXPLAIN = [*_release_options(), *_batch_options(RELEASE), *_ASKED]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
-    *_batches(TRAINING),
+    *_batch_options(TRAINING),
     word_option(
         "mechanism",
         "M",
@@ -167,14 +161,14 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in FIELDS.items():
         given = texts.get(name)
         if field.repeatable and given:
-            values[name] = tuple(field.read(_parsed(text)) for text in given)
+            values[name] = tuple(field.read(_parse_number(text)) for text in given)
         elif not field.repeatable and given is not None:
-            values[name] = field.read(_parsed(given))
-    words = {name: texts[name] for name in ("sampling", "with_replacement") if texts.get(name)}
+            values[name] = field.read(_parse_number(given))
+    words = {"sampling": texts["sampling"]} if texts.get("sampling") is not None else {}
     return {**resolve_spellings(values), **words}
 
 
-def _parsed(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """The number that `text` spells, whole where it is (1e6 is), or `text` itself for a check to refuse."""
     try:
         number = float(text)
@@ -184,7 +178,6 @@ def _parsed(text: str) -> Any:
 
 
 _WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity"}
-_WORDS |= {"with_replacement"}
 
 
 def refusal_text(refused: Exception) -> str:

@@ -46,7 +46,7 @@ def report(
     with refusals("report"), patience("Drawing ..."):
         if page.suffix not in (".html", ".htm"):
             raise ValueError(f"--out must be a file that ends in .html, got {str(page)!r}")
-        written = _written(runs, page, pdf)
+        written = _write_pages(runs, page, pdf)
     if json:
         typer.echo(encoder.dumps({"schema": "deniable/report/1", "runs": runs, **written}, indent=2))
         return
@@ -54,7 +54,7 @@ def report(
         typer.echo(path)
 
 
-def _written(runs: list[str], page: Path, pdf: bool) -> dict[str, Any]:
+def _write_pages(runs: list[str], page: Path, pdf: bool) -> dict[str, Any]:
     from deniable.report import render
     from deniable.report.printed import print_page
     from deniable.store import replace_file

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json as encoder
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deniable.answers.explain import Document
 from deniable.cli import options
 from deniable.cli.engine import engine_options, read_engine
 from deniable.cli.options import Text, option
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from deniable.engines import Engine
     from deniable.experiments import Scale
     from deniable.experiments.run import Selected
+    from deniable.results.reproduce_result import ItemListing, ReproduceResult
 
 __all__ = ["EXAMPLES", "reproduce"]
 
@@ -66,12 +65,21 @@ def reproduce(
         chosen, size = find(paper or "all", item), _scale(scale)
         asked = read_engine(context.params) if any(engine.values()) else None
         place = Path(out or f"reproduced-{size}")
-        document = _listed(chosen) if paper is None else _run(chosen, size, place, asked)
+        listing = _list_items(chosen) if paper is None else None
+        result = _run(chosen, size, place, asked) if paper is not None else None
     if json:
-        typer.echo(encoder.dumps(document, indent=2, allow_nan=False))
-    else:
-        print_parts(_list(document) if paper is None else _outcome(document))
-    if document.get("missed") or document.get("absent"):
+        from msgspec.json import format as lay_out
+
+        from deniable.results.base import encode
+
+        typer.echo(lay_out(encode(result or listing), indent=2))
+    elif listing is not None:
+        print_parts(_list(listing))
+    if result is None:
+        return
+    if not json:
+        print_parts(_outcome(result))
+    if result.missed or result.absent:
         raise typer.Exit(1)
 
 
@@ -83,31 +91,31 @@ def _scale(text: str | None) -> Scale:
     return Scale(text or Scale.SMOKE)
 
 
-def _listed(chosen: list[Selected]) -> Document:
-    from deniable.experiments import SCHEMA, Scale, expected
+def _list_items(chosen: list[Selected]) -> ItemListing:
+    from deniable.experiments import Scale, expected_seconds
+    from deniable.results.reproduce_result import ItemListing, ListedItem, PaperName
 
-    return {
-        "schema": SCHEMA,
-        "items": [
-            {
-                "paper": {"key": paper.key, "name": paper.name, "title": paper.title},
-                "item": item.name,
-                "title": item.title,
-                "seconds": {scale: item.expected(Scale(scale)) for scale in LISTED},
-            }
+    return ItemListing(
+        items=tuple(
+            ListedItem(
+                paper=PaperName(key=paper.key, name=paper.name, title=paper.title),
+                item=item.name,
+                title=item.title,
+                seconds={scale: item.expected_seconds(Scale(scale)) for scale in LISTED},
+            )
             for paper, item in chosen
-        ],
-        "seconds": {scale: sum(expected((item for _, item in chosen), Scale(scale))) for scale in LISTED},
-    }
+        ),
+        seconds={scale: sum(expected_seconds((item for _, item in chosen), Scale(scale))) for scale in LISTED},
+    )
 
 
-def _run(chosen: list[Selected], scale: Scale, out: Path, engine: Engine | None) -> Document:
-    from deniable.experiments import PAPERS, expected, kept, reproduce
-    from deniable.experiments.run import writable
+def _run(chosen: list[Selected], scale: Scale, out: Path, engine: Engine | None) -> ReproduceResult:
+    from deniable.experiments import PAPERS, expected_seconds, kept_record, run_items
+    from deniable.experiments.run import check_writable
 
-    writable(out)
-    left = [(paper, item) for paper, item in chosen if kept((paper, item), scale, out) is None]
-    seconds = expected((item for _, item in left), scale)
+    check_writable(out)
+    left = [(paper, item) for paper, item in chosen if kept_record((paper, item), scale, out) is None]
+    seconds = expected_seconds((item for _, item in left), scale)
     finished = f", {len(chosen) - len(left)} of them finished" if len(left) < len(chosen) else ""
     print(
         f"{_count(len(chosen))} at scale {scale} into {out}{finished}: about {_time(sum(seconds))} on two cores.",
@@ -116,7 +124,7 @@ def _run(chosen: list[Selected], scale: Scale, out: Path, engine: Engine | None)
     if sum(seconds) > LONG:
         print(f"Ctrl-C stops it; the same command goes on with what {out} holds.", file=sys.stderr)
     with _bar({(paper.name, item.name): time for (paper, item), time in zip(left, seconds, strict=True)}) as progress:
-        return reproduce(chosen, scale, out, every=PAPERS, engine=engine, progress=progress)
+        return run_items(chosen, scale, out, every=PAPERS, engine=engine, progress=progress)
 
 
 @contextmanager
@@ -144,46 +152,46 @@ def _bar(expected: dict[tuple[str, str], float]) -> Iterator[Callable[[Selected,
         yield tell
 
 
-def _list(document: Document) -> Iterator[Any]:
+def _list(listing: ItemListing) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text as Words
 
-    yield Words(f"{_count(len(document['items']))} of five documents. deniable reproduce PAPER [ITEM] runs them.\n")
+    yield Words(f"{_count(len(listing.items))} of five documents. deniable reproduce PAPER [ITEM] runs them.\n")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("paper", no_wrap=True)
     table.add_column("item", no_wrap=True)
     table.add_column("what")
     for heading in LISTED:
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in document["items"]:
-        times = (_time(row["seconds"][scale]) for scale in LISTED)
-        table.add_row(row["paper"]["name"], row["item"], row["title"], *times)
+    for row in listing.items:
+        times = (_time(row.seconds[scale]) for scale in LISTED)
+        table.add_row(row.paper.name, row.item, row.title, *times)
     yield Padding(table, (0, 0, 1, 2), expand=False)
-    totals = (f"{_time(document['seconds'][scale])} at scale {scale}" for scale in LISTED)
+    totals = (f"{_time(listing.seconds[scale])} at scale {scale}" for scale in LISTED)
     yield Words(
         f"On two cores, each alone. All together: about {', '.join(totals)}, since they share work.", style="dim"
     )
 
 
-def _outcome(document: Document) -> Iterator[Any]:
+def _outcome(result: ReproduceResult) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.experiments.results import outcome
+    from deniable.experiments.results_page import outcome
 
-    rows, missed = document["items"], document["missed"]
-    held = f"The {len(rows)} that could be run hold" if document["absent"] else "All hold"
+    rows, missed = result.items, result.missed
+    held = f"The {len(rows)} that could be run hold" if result.absent else "All hold"
     said = held if not missed else f"{len(missed)} of {len(rows)} miss what was stated: {', '.join(missed)}"
-    yield Words(f"{said}. See {document['out']}/RESULTS.md.\n", style="bold red" if missed else "bold")
+    yield Words(f"{said}. See {result.out}/RESULTS.md.\n", style="bold red" if missed else "bold")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("item", no_wrap=True)
     table.add_column("outcome")
     for row in rows:
-        table.add_row(f"{row['paper']['name']} {row['item']}", outcome(row), style="" if row["passed"] else "red")
+        table.add_row(row.name, outcome(row), style="" if row.passed else "red")
     yield Padding(table, (0, 0, 0, 2), expand=False)
-    for name, why in document["absent"].items():
+    for name, why in result.absent.items():
         yield Words(f"\n{name} was not run: {why}", style="bold red")
 
 

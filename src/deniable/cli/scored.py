@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deniable.cli.running import print_parts
 from deniable.evidence.score_audit import INDEPENDENT
-from deniable.formatting import as_given, at_least, at_most, counted
+from deniable.formatting import as_given, at_least, at_most, count_of
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.standing import standing
@@ -32,23 +32,23 @@ def _parts(document: VerdictResult, every_estimator: bool) -> Iterator[Renderabl
     yield Text(f"{badge}. {document.verdict_text}\n", style="bold")
     for caution in words.scored_cautions(document):
         yield Text(caution + "\n", style="bold")
-    yield Text(_examined(document) + "\n")
+    yield Text(_method_text(document) + "\n")
     yield Text(_epsilon_line(document) + "\n")
     if every_estimator:
         yield Padding(estimators(document.measured.epsilon.estimators), (0, 0, 1, 2), expand=False)
-    yield Padding(_achieved(document), (0, 0, 1, 2), expand=False)
+    yield Padding(_achieved_table(document), (0, 0, 1, 2), expand=False)
     for note in document.notes:
         yield Text(note, style="dim")
 
 
-def _examined(document: VerdictResult) -> str:
+def _method_text(document: VerdictResult) -> str:
     given, measured = document.input, document.measured
     rule = f"threshold {given.threshold:g} fixed in advance" if given.threshold is not None else f"rule {given.rule}"
     at_thresholds = measured.epsilon.lower_bound.rule == given.rule and given.rows_from != "one-run"
     how = f"{given.method} ({rule})" if at_thresholds else given.method
     rows = {"one-run": "canaries of one training", "trainings": "a training each"}
     taken = rows.get(given.rows_from or "", "taken for a training each")
-    members = counted(measured.members, "score")
+    members = count_of(measured.members, "score")
     return f"{members} of members and {measured.others:,} of others ({taken}), examined by {how}."
 
 
@@ -91,7 +91,7 @@ def _without_shared(bound: EpsilonBound) -> EpsilonBound:
     return structs.replace(bound, assumptions=rest)
 
 
-def _achieved(document: VerdictResult) -> Table:
+def _achieved_table(document: VerdictResult) -> Table:
     measured = document.measured
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("What the attack achieves")

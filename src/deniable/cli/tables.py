@@ -1,4 +1,4 @@
-"""A document as text for people: paragraphs first, then compact tables."""
+"""An answer as text for people: paragraphs first, then compact tables."""
 
 from __future__ import annotations
 
@@ -10,60 +10,58 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.answers import rows, sentences
-from deniable.answers.explain import Document
 from deniable.cli.running import print_parts
+from deniable.results.explain_result import ChooseResult, ExplainResult
 
 __all__ = ["show"]
 
 
-def show(document: Document) -> None:
-    """Print `document` for a person, on standard output."""
-    print_parts(_parts(document))
+def show(result: ExplainResult) -> None:
+    """Print the answer for a person, on standard output."""
+    print_parts(_parts(result))
 
 
-def _parts(document: Document) -> Iterator[RenderableType]:
-    chosen = "methods" in document
-    if chosen:
-        yield Text(sentences.promise_kept(document) + "\n", style="bold")
-    yield Text(sentences.meaning(document) + "\n")
-    if sentences.warning(document):
-        yield Text(sentences.warning(document) + "\n", style="bold red")
-    if chosen:
-        yield Text(sentences.engineering(document) + "\n")
-    if chosen:
-        yield _indented(_demands(document))
-    yield _indented(_scores(document))
-    if not chosen and rows.is_mechanism(document):
-        yield _indented(_analyses(document))
-    for note in _footnotes(document):
+def _parts(result: ExplainResult) -> Iterator[RenderableType]:
+    if isinstance(result, ChooseResult):
+        yield Text(sentences.promise_kept(result) + "\n", style="bold")
+    yield Text(sentences.meaning(result) + "\n")
+    if sentences.warning(result):
+        yield Text(sentences.warning(result) + "\n", style="bold red")
+    if isinstance(result, ChooseResult):
+        yield Text(sentences.engineering(result) + "\n")
+        yield _indent(_demands(result))
+    yield _indent(_scores(result))
+    if not isinstance(result, ChooseResult) and rows.is_mechanism(result):
+        yield _indent(_analyses(result))
+    for note in _footnotes(result):
         yield Text(note, style="dim")
 
 
-def _scores(document: Document) -> Table:
+def _scores(result: ExplainResult) -> Table:
     table = _table("What the strongest attack can reach", "at most")
-    for label, text in rows.score_rows(document):
+    for label, text in rows.score_rows(result):
         table.add_row(label, text)
     return table
 
 
-def _demands(document: Document) -> Table:
+def _demands(result: ChooseResult) -> Table:
     table = _table("Noise that each analysis demands for this promise", "noise", "x exact")
-    for row in rows.demand_rows(document):
+    for row in rows.demand_rows(result):
         table.add_row(row["label"], row["noise"], row["ratio"], style="bold" if row["name"] == "exact" else None)
     return table
 
 
-def _analyses(document: Document) -> Table:
+def _analyses(result: ExplainResult) -> Table:
     table = _table("The same release by weaker analyses", "epsilon", "advantage")
-    for row in rows.analysis_rows(document):
+    for row in rows.analysis_rows(result):
         table.add_row(row["label"], row["epsilon"], row["advantage"], style="bold" if row["name"] == "exact" else None)
     return table
 
 
-def _footnotes(document: Document) -> Iterator[str]:
-    yield from document["notes"]
-    yield from rows.reasons(document)
-    yield f"{sentences.setting(document)} Method: {document['method']}; rounded up, numerical error included."
+def _footnotes(result: ExplainResult) -> Iterator[str]:
+    yield from result.notes
+    yield from rows.reasons(result)
+    yield f"{sentences.setting(result)} Method: {result.method}; rounded up, numerical error included."
 
 
 def _table(*headings: str) -> Table:
@@ -74,5 +72,5 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _indented(table: Table) -> Padding:
+def _indent(table: Table) -> Padding:
     return Padding(table, (0, 0, 1, 2), expand=False)

@@ -12,7 +12,7 @@ from rich.text import Text
 from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
-from deniable.formatting import counted, short
+from deniable.formatting import count_of, short
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.tables import belief_above, belief_limit, estimates, may_exceed, proven
@@ -52,9 +52,9 @@ def _game(document: AuditResult) -> str:
     given, measured = document.input, document.game
     return (
         "An observer who knows both data sets, the model and the noise, and sees every step, was played against "
-        f"{counted(measured.trials, 'training')} on {given.data} ({given.records:,} records, "
-        f"{counted(given.steps, 'step')}, {given.adjacency} neighbours, noise {given.noise:.4g} x "
-        f"{given.sensitivity} sensitivity). Telling D from D', it {words.guessed(measured.advantage)}"
+        f"{count_of(measured.trials, 'training')} on {given.data} ({given.records:,} records, "
+        f"{count_of(given.steps, 'step')}, {given.adjacency} neighbours, noise {given.noise:.4g} x "
+        f"{given.sensitivity} sensitivity). Telling D from D', it {words.guess_text(measured.advantage)}"
     )
 
 
@@ -69,11 +69,11 @@ def _table(document: AuditResult) -> Table:
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:
         table.add_row(name, *map(_figure, (promised, real, found)), limits)
 
-    row("Membership advantage", claimed.advantage, exact.advantage, *_limited(measured.advantage))
+    row("Membership advantage", claimed.advantage, exact.advantage, *_limit_value(measured.advantage))
     row(belief_limit(document), claimed.belief, exact.belief, belief.max)
     often = belief.violation_interval
     limits = Limits(value=belief.violation_rate, low=often.low, high=often.high)
-    row(belief_above(belief.bound), *may_exceed(document), *_limited(limits))
+    row(belief_above(belief.bound), *may_exceed(document), *_limit_value(limits))
     shown = f"proven: at least {proven(document)}"
     row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
     return table
@@ -89,7 +89,7 @@ def _estimates(document: AuditResult) -> Table:
     return table
 
 
-def _limited(found: Limits) -> tuple[float, str]:
+def _limit_value(found: Limits) -> tuple[float, str]:
     return found.value, f"{figure(found.low)} to {figure(found.high)}"
 
 

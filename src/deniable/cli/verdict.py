@@ -15,8 +15,6 @@ from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.evidence.score_audit import Asked
-    from deniable.results.shared import Provenance
-    from deniable.results.verdict_result import VerdictInput
 
 __all__ = ["EXAMPLES", "verdict"]
 
@@ -103,22 +101,13 @@ def verdict(
     from deniable.cli.waiting import patience
 
     try:
-        asked = _asked(context.params)
-        from deniable.data.scores_file import read_rows
-        from deniable.evidence.row_origin import settled
-        from deniable.evidence.score_audit import judge_scores
-
+        asked = _read_claim(context.params)
         with patience("Reading the scores ..."):
-            rows = read_rows(scores)
-            found = settled(rows.score, rows.member, rows.run, asked)
-            result = judge_scores(found.scores, found.asked)
+            from deniable.campaigns.score_verdict import judge_file
+
+            result = judge_file(scores, asked)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(options.refusal_text(refused)) from refused
-    from msgspec import structs
-
-    given = structs.replace(result.input, scores=scores)
-    notes = (*filter(None, [found.inferred]), *result.notes)
-    result = result.replace(input=given, notes=notes, provenance=_provenance(given))
     if json:
         typer.echo(result.to_json())
         return
@@ -127,19 +116,7 @@ def verdict(
     show(result, every_estimator=estimators)
 
 
-def _provenance(given: VerdictInput) -> Provenance:
-    from hashlib import sha256
-    from pathlib import Path
-
-    from deniable.campaigns.provenance import verdict_command, versions
-    from deniable.results.base import plain
-    from deniable.results.shared import Provenance
-
-    content = Path(given.scores or "").read_bytes()
-    return Provenance(sha256=sha256(content).hexdigest(), versions=versions(), command=verdict_command(plain(given)))
-
-
-def _asked(texts: Mapping[str, Any]) -> Asked:
+def _read_claim(texts: Mapping[str, Any]) -> Asked:
     from deniable.evidence.score_audit import Asked, rule_named
     from deniable.mechanisms import Adjacency, Training
     from deniable.promises import Epsilon

@@ -13,7 +13,7 @@ import typer
 
 from deniable.cli.options import Text, option, read
 from deniable.cli.running import print_parts, refusals
-from deniable.formatting import counted
+from deniable.formatting import count_of
 
 __all__ = ["merge", "status", "submit", "worker"]
 
@@ -41,7 +41,7 @@ def worker(
         if Path(planned.directory).is_dir():
             os.chdir(planned.directory)
         played = work_in(place, plan_again(planned), lease_seconds=seconds)
-    print(f"{counted(played, 'block')} played in {directory}", file=sys.stderr)
+    print(f"{count_of(played, 'block')} played in {directory}", file=sys.stderr)
 
 
 def submit(
@@ -77,7 +77,7 @@ def merge(directories: Directories) -> None:
         merged = merge_stores(places)
         finish = Planned.read(places[0]).finish if (places[0] / PLAN).is_file() else None
     of = f" of {merged.blocks}" if merged.blocks is not None else ""
-    twice = f"; {counted(merged.twice, 'block')} came more than once and count once" if merged.twice else ""
+    twice = f"; {count_of(merged.twice, 'block')} came more than once and count once" if merged.twice else ""
     typer.echo(f"{merged.finished}{of} blocks are in {directories[0]}{twice}")
     if finish is not None:
         typer.echo(finish)

@@ -29,7 +29,7 @@ from deniable.results.shared import Ends
 from deniable.store import opened
 from deniable.training.targets import quality
 
-__all__ = ["OwnAttack", "attack_model", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "read_model", "read_records"]
 
 OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
@@ -130,7 +130,7 @@ def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]
     return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
 
 
-def attack_model(
+def attack(
     model: nn.Module,
     members: Dataset,
     non_members: Dataset,
@@ -148,11 +148,22 @@ def attack_model(
 ) -> AttackResult:
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
-    The lower bound on epsilon (at `delta`, default 1/members) and the interval of the average precision are those of
-    the first repeat alone: further ones test the same records of the same model again. With `out`, every finished
-    repeat is kept in that directory, and `resume` goes on there with the same model and records. `engine` says where
-    the repeats run (`deniable.engines`), the local one on `processes` (1 unless told: with more, the model's class
-    must be importable); the result is the same everywhere.
+    The lower bound on epsilon and the interval of the average precision are those of the first repeat alone: further
+    ones test the same records of the same model again. The result is the same wherever the repeats run.
+
+    Args:
+        model: The trained model.
+        members: Records that it was trained on.
+        non_members: Records that it never saw, of the same kind.
+        attack: whitebox (sees the model's gradients) or threshold (sees its loss).
+        repeats: How many times.
+        seed: Of the divisions and of the attack's own training.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the limits.
+        out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
+        processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
+        engine: Where the repeats run (`deniable.engines`).
+        progress: Hears (repeats done, repeats in all).
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
     if attack not in get_args(OwnAttack):
@@ -172,7 +183,7 @@ def attack_model(
     asked = {"delta": allowed, "confidence": confidence}
     given = convert(settings | asked | identity | counts, AttackInput)
     accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
-    return _judged(given, accuracy, found, Blind()(None, members, non_members, seed))
+    return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
@@ -192,7 +203,7 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _judged(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
+def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
     shifted, confidence = shift([blind]), given.confidence
     limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
     return AttackResult(

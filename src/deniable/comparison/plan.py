@@ -117,7 +117,7 @@ class Plan:
         source = data_source(data, found, label, classes)
         return cls(found, shifted, count, levels, attack, repeats, seed, epochs, patience, source)
 
-    def divided(self, repeat: int) -> Division:
+    def divide(self, repeat: int) -> Division:
         """The repeat's own members and other records."""
         order = np.random.default_rng([self.seed, repeat]).permutation(len(self.data))
         n = self.records

@@ -14,7 +14,7 @@ from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, W
 from deniable.comparison.plan import Division, Level, Plan
 from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, Local, play_missing
-from deniable.local import Randomizer, perturbed, suited
+from deniable.local import Randomizer, perturb_dataset, suitable_randomizer
 from deniable.store import Store
 from deniable.training.engine import one_thread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
@@ -37,7 +37,7 @@ class Played:
     steps: NDArray[np.int64]
 
     @property
-    def scored(self) -> Scored:
+    def attack_scores(self) -> Scored:
         """The attack's scores."""
         return Scored(self.members, self.non_members, float(self.threshold))
 
@@ -72,17 +72,17 @@ def unit(plan: Plan, number: int) -> Played:
 
 
 def _unit(plan: Plan, row: int, repeat: int, number: int) -> Played:
-    records = plan.divided(repeat)
+    records = plan.divide(repeat)
     if row == 0:
-        return _played(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)
+        return _summarize_repeat(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)
     trainer = Trainer.of(plan, plan.levels[row - 1], records.validation)
     fitted = trainer.fit(records.members, int(np.random.SeedSequence([plan.seed, number]).generate_state(1)[0]))
     scored = _attack(plan, trainer, records)(fitted.model, records.members, records.non_members, repeat)
     test = quality(fitted.model, records.non_members).accuracy
-    return _played(scored, fitted.train.accuracy, test, fitted.steps)
+    return _summarize_repeat(scored, fitted.train.accuracy, test, fitted.steps)
 
 
-def _played(scored: Scored, train: float, test: float, steps: int) -> Played:
+def _summarize_repeat(scored: Scored, train: float, test: float, steps: int) -> Played:
     threshold, *accuracies = (np.array(value, dtype=np.float64) for value in (scored.threshold, train, test))
     return Played(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], np.array(steps))
 
@@ -108,11 +108,11 @@ class Trainer:
     def of(cls, plan: Plan, level: Level, validation: Dataset) -> Trainer:
         """The level's noise on gradients or on records."""
         local = level.kind == "local" and level.value is not None
-        return cls(plan.training(level), suited(plan.data, level.value) if local else None, validation)  # type: ignore[arg-type]
+        return cls(plan.training(level), suitable_randomizer(plan.data, level.value) if local else None, validation)  # type: ignore[arg-type]
 
     def fit(self, records: Dataset, seed: int) -> Fitted:
         """At a local level the model sees perturbed records, as attacks never do (Bernau 2021b, Section 3.1)."""
-        given = records if self.randomizer is None else perturbed(records, self.randomizer, seed)
+        given = records if self.randomizer is None else perturb_dataset(records, self.randomizer, seed)
         return fit(self.settings, given, self.validation, seed)
 
     def __call__(self, records: Dataset, seed: int) -> nn.Module:

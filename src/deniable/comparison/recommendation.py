@@ -71,7 +71,7 @@ def recommend(
     favourable = {
         kind: [point.epsilon for point in points if _good(point, original)] for kind, points in levels.items()
     }
-    both = _compared(original, levels)
+    both = _compare_at_equal_risk(original, levels)
     sentences = [warning] if warning else []
     sentences.append(
         "Local and central privacy cannot be compared here: no average precision is reached by both."
@@ -82,7 +82,7 @@ def recommend(
         sentences.append(_where(kind, points, original))
         sentences.append(_cure(kind, points, chance))
     praised = [p for points in levels.values() for p in points if _good(p, original) or p.precision <= chance]
-    sentences += _guaranteed([point for point in praised if point.epsilon >= _HARDLY_ANY])
+    sentences += _weak_guarantees([point for point in praised if point.epsilon >= _HARDLY_ANY])
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -102,7 +102,7 @@ class _Compared:
     """Standard deviation of an accuracy over repeats, the root of the mean square over levels."""
 
 
-def _compared(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
+def _compare_at_equal_risk(original: Point, levels: dict[str, Sequence[Point]]) -> _Compared | None:
     """Accuracy at the same average precision, interpolated between the levels (Bernau et al. 2021, Figures 2-5 i)."""
     if any(not levels.get(kind) for kind in ("central", "local")):
         return None
@@ -190,7 +190,7 @@ def _good(point: Point, original: Point) -> bool:
     return falls and point.phi - point.phi_error > FAVOURABLE
 
 
-def _guaranteed(weak: Sequence[Point]) -> list[str]:
+def _weak_guarantees(weak: Sequence[Point]) -> list[str]:
     """What must stand beside levels that this attack finds good and whose epsilon promises hardly anything."""
     if not weak:
         return []

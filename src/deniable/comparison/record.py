@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from msgspec import convert, structs
 from deniable.campaigns.provenance import compare_command, now, versions
 from deniable.campaigns.region import region
 from deniable.checks import probability
-from deniable.comparison.plan import Level, Plan
+from deniable.comparison.plan import CENTRAL, AttackName, Level, Plan
 from deniable.comparison.play import Played, Progress, play
 from deniable.comparison.recommendation import Point, recommend
 from deniable.comparison.results import (
@@ -30,7 +30,7 @@ from deniable.comparison.results import (
     void,
 )
 from deniable.engines import Engine, choose_engine
-from deniable.local import suited
+from deniable.local import suitable_randomizer
 from deniable.mechanisms import Adjacency
 from deniable.results.compare_result import (
     BlindSpread,
@@ -56,24 +56,61 @@ NOTHING = "undefined: the attack on the original model is at its baseline, so no
 def compare(
     data: str | Path | Callable[[], Any] = "purchases",
     *,
+    central: Iterable[float] = CENTRAL,
+    local: Iterable[float] | None = None,
+    attack: AttackName = "whitebox",
+    records: int | None = None,
+    classes: int | None = None,
+    label: str | None = None,
+    repeats: int = 5,
+    epochs: int | None = None,
+    patience: int | None = 5,
+    seed: int = 0,
+    confidence: float = 0.95,
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
     engine: Engine | str = "local",
     progress: Progress | None = None,
-    confidence: float = 0.95,
-    **settings: Any,
 ) -> CompareResult:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left (Bernau 2021b).
 
-    ``compare("location30", central=[2, 16], local=[1], attack="threshold")``; `settings` are those of `Plan.of`. With
-    `out`, every finished training is kept in that directory, and `resume` goes on there. Workers are spawned: a script
-    needs ``if __name__ == "__main__":``, or ``processes=1``. `engine` says where the trainings run
-    (`deniable.engines`); the result is the same everywhere.
+    ``compare("location30", central=[2, 16], local=[1], attack="threshold")``. Workers are spawned: a script needs
+    ``if __name__ == "__main__":``, or ``processes=1``.
+
+    Args:
+        data: A name, a file, or a function (`deniable.data.load`).
+        central: Noise multipliers of DP-SGD, a level each.
+        local: Epsilons for each value of a record, a level each. Default: Bernau 2021b's for such data.
+        attack: whitebox, shadow or threshold.
+        records: Members, and as many non-members, drawn for each repeat. Default 1000, or a third of what there is.
+        classes: Of generated data, how many. Default 20.
+        label: The label's column of a .csv file.
+        repeats: Trainings of each level.
+        epochs: Passes over the data. Default: Bernau 2021b, Table 2's.
+        patience: Epochs without a better validation after which a training stops; None never stops early.
+        seed: Of everything random.
+        confidence: Of limits and bounds.
+        out: A directory in which every finished training is kept; `resume` goes on there.
+        processes: Workers. Default: one a core.
+        engine: Where the trainings run (`deniable.engines`); the result is the same everywhere.
+        progress: Hears (trainings done, trainings in all).
     """
     chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
-        plan = Plan.of(data, **settings)
+        plan = Plan.of(
+            data,
+            classes=classes,
+            central=central,
+            local=local,
+            attack=attack,
+            repeats=repeats,
+            records=records,
+            seed=seed,
+            epochs=epochs,
+            patience=patience,
+            label=label,
+        )
         return run(plan, store, engine=chosen_engine, progress=progress, confidence=confidence)
 
 
@@ -100,11 +137,11 @@ def judge(
 ) -> CompareResult:
     """Every level's row, the region of privacy, the recommendation; the blind attack's warning on all of them."""
     delta = 1 / plan.records
-    shifted = shift([played.scored for played in blind])
+    shifted = shift([played.attack_scores for played in blind])
     first = next(iter(levels.values()))
     chance = chance_level(2 * len(first[0].members), plan.repeats, confidence)
     alone = [_row(plan, level, repeats, shifted, confidence) for level, repeats in levels.items()]
-    rows = _traded(alone, chance, plan.data.classes)
+    rows = _with_phi(alone, chance, plan.data.classes)
     command = compare_command(plan.settings, plan.source, confidence) if plan.source else None
     return CompareResult(
         input=convert(plan.settings, CompareInput),
@@ -115,12 +152,12 @@ def judge(
         warning=shifted.warning,
         levels=tuple(rows),
         region=_region(plan, rows, delta),
-        recommendation=_recommended(rows, chance, shifted),
+        recommendation=_recommend(rows, chance, shifted),
         provenance=Provenance(**plan.source, versions=versions(), command=command),
     )
 
 
-def _traded(rows: Sequence[LevelResult], chance: float, classes: int) -> list[LevelResult]:
+def _with_phi(rows: Sequence[LevelResult], chance: float, classes: int) -> list[LevelResult]:
     """The rows with their phi, where the attack on the original model is better than chance."""
     if rows[0].average_precision.mean <= chance:
         return [structs.replace(row, phi_note=NOTHING) for row in rows]
@@ -129,7 +166,7 @@ def _traded(rows: Sequence[LevelResult], chance: float, classes: int) -> list[Le
 
 def _row(plan: Plan, level: Level, repeats: Sequence[Played], shifted: Shift, confidence: float) -> LevelResult:
     """A level by itself; the warning about members and others that differ is on every one."""
-    scored, delta = [played.scored for played in repeats], 1 / plan.records
+    scored, delta = [played.attack_scores for played in repeats], 1 / plan.records
     return LevelResult(
         kind=level.kind,
         name=level.name,
@@ -158,7 +195,7 @@ def _epsilon(plan: Plan, level: Level, steps: int, delta: float) -> LevelEpsilon
     sum over the record (Bernau 2021b, Table 1), and the exact one of the composed release at the same delta.
     """
     if level.kind == "local" and level.value is not None:
-        cost = suited(plan.data, level.value).cost(plan.data.features.shape[1:])
+        cost = suitable_randomizer(plan.data, level.value).cost(plan.data.features.shape[1:])
         exact, most = float(cost.loss.epsilon(delta)), float(cost.loss.advantage())
         promised = {"value": level.value, "record": cost.epsilon, "record_at_delta": exact}
     elif level.kind == "central":
@@ -206,7 +243,7 @@ def _region(plan: Plan, rows: Sequence[LevelResult], delta: float) -> tuple[Regi
     return tuple(region(given, delta))
 
 
-def _recommended(rows: Sequence[LevelResult], chance: float, shifted: Shift) -> Recommended:
+def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift) -> Recommended:
     original = _point(rows[0])
     kinds = {kind: [_point(row) for row in rows if row.kind == kind] for kind in ("central", "local")}
     found = recommend(original, {kind: points for kind, points in kinds.items() if points}, chance, shifted)

@@ -25,7 +25,7 @@ from deniable.evidence.bound import Bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.watch import shift_of
-from deniable.formatting import as_given, at_least, at_most, counted, percent_at_most
+from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import Scores as ExactScores
@@ -214,7 +214,7 @@ def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> b
 
 
 def _not_refutable(measured: Measured, exact: ExactScores) -> str:
-    trials = counted(measured.trials, "training")
+    trials = count_of(measured.trials, "training")
     allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
@@ -228,7 +228,7 @@ def _exceeded(measured: Measured, exact: ExactScores) -> str:
     often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact.belief_delta))
     return (
         f"No violation found. The observer exceeded a belief of {percent_at_most(measured.belief_bound, 4)} in {often} "
-        f"of {counted(measured.trials, 'training')}; {allowed} is allowed."
+        f"of {count_of(measured.trials, 'training')}; {allowed} is allowed."
     )
 
 
@@ -254,6 +254,6 @@ def _nothing(measured: Measured, possible: float) -> str:
     needed = trials_to_decide(measured.tells, possible)
     wanted = _wanted(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
-        f"{counted(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
+        f"{count_of(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
         f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
     )

@@ -21,7 +21,7 @@ from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.scores import Floats
 from deniable.evidence.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.evidence.trials import Trials
-from deniable.formatting import at_least, counted
+from deniable.formatting import at_least, count_of
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -205,8 +205,8 @@ class Evidence:
         needed = f"under the claim it reaches {at_least(1 / self.risk)} with probability at most {self.risk:.3g}"
         if self.refuted_after is None:
             so_far = f"the evidence against the claim never passed {at_least(self.wealth)}"
-            return f"Watched over {counted(self.trials, unit)}, {so_far}; {needed}."
-        after = f"After {counted(self.refuted_after, unit)} the claim was refuted"
+            return f"Watched over {count_of(self.trials, unit)}, {so_far}; {needed}."
+        after = f"After {count_of(self.refuted_after, unit)} the claim was refuted"
         return f"{after}: the evidence against it reached {at_least(self.wealth)}; {needed}, however long one watches."
 
     def _forecast(self, unit: str, at_half_noise: int | None) -> Iterator[str]:

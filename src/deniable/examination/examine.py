@@ -78,6 +78,11 @@ def examine(
     `recipe` claims another kind of clipping, or augmentations (see `deniable.examination.recipe`); a noise schedule is
     claimed as a composition of several such mechanisms.
 
+    `adjacency` is what neighbours are, `measure` how unlike they are (by default what suits the data), `label` the
+    label's column of a .csv file, `model` and `loss` what is trained (a name, "module:function" or a function),
+    `delta` that of epsilon (by default 1 / `records`), `seed` what everything random follows from, `processes` the
+    workers (by default one a core).
+
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise.
 

@@ -5,27 +5,57 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from deniable.engines import Engine
 from deniable.experiments import d53, dbsec, erlingsson, tvd, vldb
-from deniable.experiments.item import Item, Paper, Run, Scale, Values, expected
-from deniable.experiments.run import SCHEMA, Selected, kept, reproduce
+from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values, expected_seconds
+from deniable.experiments.run import Progress, Selected, kept_record, run_items
+from deniable.results.reproduce_result import ReproduceResult
 
 __all__ = [
     "EVERYTHING",
     "PAPERS",
-    "SCHEMA",
     "Item",
+    "ItemRun",
     "Paper",
-    "Run",
     "Scale",
     "Values",
-    "expected",
+    "expected_seconds",
     "find",
-    "kept",
+    "kept_record",
     "reproduce",
+    "run_items",
 ]
 
 PAPERS: tuple[Paper, ...] = (d53.PAPER, vldb.PAPER, tvd.PAPER, dbsec.PAPER, erlingsson.PAPER)
 EVERYTHING = "all"
+
+
+def reproduce(
+    paper: str = EVERYTHING,
+    item: str | None = None,
+    *,
+    scale: Scale | str = Scale.SMOKE,
+    out: Path | str | None = None,
+    seed: int = 0,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> ReproduceResult:
+    """Make tables and figures of the five documents anew, the paper's value beside ours.
+
+    Args:
+        paper: d53, vldb, tvd, dbsec or erlingsson; all for all.
+        item: One table or figure, as in table-2 or figure-6a. Default: all of the paper.
+        scale: smoke (minutes), hours (as in docs/results) or full (the papers' sizes).
+        out: Where records, pictures and RESULTS.md go; finished items there are kept. Default reproduced-SCALE.
+        seed: Of everything random.
+        engine: Where campaigns are played. Default: on the cores of this machine.
+        progress: Hears (paper and item, share of it that is done).
+    """
+    size = Scale(scale)
+    place = Path(out or f"reproduced-{size}")
+    return run_items(find(paper, item), size, place, every=PAPERS, seed=seed, engine=engine, progress=progress)
 
 
 def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:

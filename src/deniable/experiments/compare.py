@@ -46,7 +46,7 @@ class Comparison(ABC):
 
     @property
     @abstractmethod
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         """The tolerance in words."""
 
 
@@ -78,11 +78,11 @@ class Printed(Comparison):
     hindsight: bool = False
 
     @property
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         return "equal to every printed digit"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
-        pairs = list(_paired(at(values, self.key), at(printed, self.key), self.key))
+        pairs = list(_pair_values(at(values, self.key), at(printed, self.key), self.key))
         strays = [place for place in self.known if place not in {place for place, _, _ in pairs}]
         wrong, worst, reasons = [f"{place} is not printed" for place in strays], 0.0, []
         for place, ours, text in pairs:
@@ -91,7 +91,7 @@ class Printed(Comparison):
             away = _distance(low, high, known.ours if known else text)
             if away > 0:
                 expected = f"{known.ours} (the paper prints {text})" if known else text
-                wrong.append(f"{place} is {_shown(ours)}, not {expected}")
+                wrong.append(f"{place} is {_show_value(ours)}, not {expected}")
             elif known:
                 reasons.append(f"{place}: ours {known.ours}, printed {text}. {known.reason}")
             worst = max(worst, away)
@@ -112,12 +112,12 @@ class Close(Comparison):
     hindsight: bool = False
 
     @property
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         return f"within {self.tolerance:g}" + ("" if isinstance(self.target, str) else f" of {self.target:g}")
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
         ours, target = _numbers(at(values, self.key)), _target(values, printed, self.target)
-        gaps = [abs(a - b) for a, b in _aligned(ours, target)]
+        gaps = [abs(a - b) for a, b in _align(ours, target)]
         worst = max(gaps, default=inf)
         return Judgement(self.what, worst <= self.tolerance, worst, f"largest distance {worst:.3g}")
 
@@ -135,7 +135,7 @@ class Within(Comparison):
     hindsight: bool = False
 
     @property
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         return f"within {self.k:g} standard errors"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
@@ -143,7 +143,7 @@ class Within(Comparison):
         errors = _numbers(at(values, self.error))
         if len(errors) != len(ours):
             return Judgement(self.what, False, None, f"{len(ours)} values have {len(errors)} standard errors")
-        gaps = [_ratio(abs(a - b), error) for (a, b), error in zip(_aligned(ours, target), errors, strict=True)]
+        gaps = [_ratio(abs(a - b), error) for (a, b), error in zip(_align(ours, target), errors, strict=True)]
         worst = max(gaps, default=inf)
         return Judgement(self.what, worst <= self.k, worst, f"at most {worst:.2g} standard errors away")
 
@@ -161,11 +161,11 @@ class Ordered(Comparison):
     hindsight: bool = False
 
     @property
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         return f"but for {self.slack:g}" if self.slack else "without slack"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
-        pairs = _aligned(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))
+        pairs = _align(_numbers(at(values, self.lower)), _numbers(at(values, self.upper)))
         margin = min((high - low for low, high in pairs), default=-inf)
         passed = margin > 0 if self.strict else margin >= -self.slack
         least = "margin" if len(pairs) == 1 else f"least of {len(pairs)} margins"
@@ -182,7 +182,7 @@ class Claim(Comparison):
     hindsight: bool = False
 
     @property
-    def stated(self) -> str:
+    def tolerance_text(self) -> str:
         return "holds"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
@@ -190,7 +190,7 @@ class Claim(Comparison):
         return Judgement(self.what, held, None, "holds" if held else "does not hold")
 
 
-def _paired(ours: Any, printed: Any, place: str) -> Iterator[tuple[str, Any, str]]:
+def _pair_values(ours: Any, printed: Any, place: str) -> Iterator[tuple[str, Any, str]]:
     """Every printed text with our value in the same place; None in the print is an empty cell."""
     if printed is None:
         return
@@ -201,7 +201,7 @@ def _paired(ours: Any, printed: Any, place: str) -> Iterator[tuple[str, Any, str
     if isinstance(printed, Sequence) and len(ours) != len(printed):
         raise ValueError(f"{place} has {len(ours)} values where the paper prints {len(printed)}")
     for name in names:
-        yield from _paired(ours[name], printed[name], f"{place}.{name}")
+        yield from _pair_values(ours[name], printed[name], f"{place}.{name}")
 
 
 def _interval(ours: Any) -> tuple[float, float]:
@@ -237,7 +237,7 @@ def _target(values: Tree, printed: Tree, target: float | str) -> list[float]:
     return _numbers(at(printed if kind == "printed" else values, key))
 
 
-def _aligned(ours: list[float], target: list[float]) -> list[tuple[float, float]]:
+def _align(ours: list[float], target: list[float]) -> list[tuple[float, float]]:
     if len(target) == 1:
         target = target * len(ours)
     if len(ours) != len(target):
@@ -249,6 +249,6 @@ def _ratio(distance: float, error: float) -> float:
     return distance / error if error > 0 else 0.0 if distance == 0 else inf
 
 
-def _shown(ours: Any) -> str:
+def _show_value(ours: Any) -> str:
     low, high = _interval(ours)
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"

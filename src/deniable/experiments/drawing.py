@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,9 +32,23 @@ def panels(titles: Sequence[str], columns: int = 2, *, x: str, y: str, size: flo
     return figure, axes[: len(titles)]
 
 
-def legend(axes: Axes, **options: Any) -> None:
-    """A small legend without a frame."""
-    axes.legend(**{"frameon": False, "fontsize": "small", **options})
+Place = Literal["best", "upper left", "upper right", "upper center", "lower left", "lower right"]
+
+
+def legend(
+    axes: Axes,
+    *,
+    loc: Place = "best",
+    fontsize: str = "small",
+    ncols: int = 1,
+    anchor: tuple[float, float] | None = None,
+    first: int | None = None,
+) -> None:
+    """A small legend without a frame; of the `first` lines alone, if so many are named."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[:first], labels[:first], frameon=False, fontsize=fontsize, loc=loc, ncols=ncols, bbox_to_anchor=anchor
+    )
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str = "") -> Figure:

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, ndtri
 
-from deniable.experiments.item import Run, Scale, Values
+from deniable.experiments.item import ItemRun, Scale, Values
 
 __all__ = [
     "ADULT",
@@ -30,13 +30,13 @@ __all__ = [
     "Case",
     "Game",
     "available",
-    "believed",
     "binomial_error",
-    "measured",
-    "shared",
-    "sized",
+    "exact_belief",
+    "game_of_size",
+    "measure_games",
+    "shared_work",
     "three_sets",
-    "titled",
+    "title_of",
 ]
 
 MNIST, ADULT, PURCHASE, STAND_IN = "mnist", "adult", "purchase100", "location30"
@@ -95,7 +95,7 @@ class Game:
         return "-".join(map(str, parts)) + rank + seed
 
 
-def sized(run: Run, data: str, belief: float, case: Case, rank: int = 0) -> Game:
+def game_of_size(run: ItemRun, data: str, belief: float, case: Case, rank: int = 0) -> Game:
     """The campaign at the run's scale: the paper's records and 1000 trials at full."""
     _, sensitivity, kind = case
     few = {MNIST: (8, 20), STAND_IN: (8, 60), PURCHASE: (8, 60), ADULT: (20, 100)}[data]
@@ -106,27 +106,27 @@ def sized(run: Run, data: str, belief: float, case: Case, rank: int = 0) -> Game
     return Game(data, belief, kind, sensitivity, trials, attacked, records, rank, run.seed, universe)
 
 
-def shared(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CASES) -> dict[str, dict[Scale, float]]:
+def shared_work(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CASES) -> dict[str, dict[Scale, float]]:
     """The campaigns of one data set as work that items share: their names, and how long each takes."""
     smoke, hours, full = SECONDS[data]
 
-    def taken(belief: float) -> dict[Scale, float]:
+    def seconds_of(belief: float) -> dict[Scale, float]:
         return {Scale.SMOKE: smoke if belief in SMOKE_BELIEFS else 0.0, Scale.HOURS: hours, Scale.FULL: full}
 
-    return {f"{data} {belief:g} {case[0]}": taken(belief) for belief in beliefs for case in cases}
+    return {f"{data} {belief:g} {case[0]}": seconds_of(belief) for belief in beliefs for case in cases}
 
 
-def measured(run: Run, games: Iterable[Game]) -> list[Values]:
+def measure_games(run: ItemRun, games: Iterable[Game]) -> list[Values]:
     """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
     todo = list(games)
 
-    def told(place: int) -> Callable[[float], None]:
+    def tell_share(place: int) -> Callable[[float], None]:
         return lambda share: run.tell((place + share) / len(todo))
 
-    return [_measured(run, game, told(place)) for place, game in enumerate(todo)]
+    return [_measure_game(run, game, tell_share(place)) for place, game in enumerate(todo)]
 
 
-def _measured(run: Run, game: Game, tell: Callable[[float], None]) -> Values:
+def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Values:
     def work() -> Values:
         from deniable.experiments.playing import play, summary
 
@@ -140,7 +140,7 @@ def binomial_error(found: Values) -> float:
     return sqrt((1 - float(found["exact_advantage"]) ** 2) / int(found["trials"]))
 
 
-def believed(found: Values) -> Values:
+def exact_belief(found: Values) -> Values:
     """Mean and 95 % quantile of the belief in the truth, exactly, where the noise is scaled to the real sensitivity.
 
     The privacy loss is then normal with mean mu^2/2 and deviation mu. Beside them the standard errors of the mean and
@@ -178,6 +178,6 @@ def three_sets() -> dict[str, str]:
     return {"MNIST": MNIST, "Purchase-100": PURCHASE if available(PURCHASE) else STAND_IN, "Adult": ADULT}
 
 
-def titled(name: str, data: str) -> str:
+def title_of(name: str, data: str) -> str:
     """A data set's name, with what stands in for it."""
     return name if NAMES[data] == name else f"{NAMES[data]} (for {name})"

@@ -18,7 +18,7 @@ from deniable.bounds import epsilon_to_belief
 from deniable.bounds.gaussian import advantage_to_epsilon, classic_noise, epsilon_to_advantage
 from deniable.experiments.compare import Claim, Close, Comparison
 from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian
 from deniable.scores import posterior, privacy_loss
 
@@ -88,7 +88,7 @@ def scores(name: str, source: str) -> Item:
                 hindsight=True,
             ),
             Close("Theorem 3 and its inverse meet", "round_trip", "epsilon", 1e-9),
-            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _kept),
+            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _promise_kept),
         ),
         seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
         printed={},
@@ -110,7 +110,7 @@ def _belief(noise: float, r: float) -> float:
     return posterior((1 - 2 * r) / (2 * noise**2))
 
 
-def _decision(run: Run) -> Values:
+def _decision(run: ItemRun) -> Values:
     r = np.linspace(-3, 4, 141)
     noises = [classic_noise(epsilon, DELTA) for epsilon in EPSILONS]
 
@@ -152,7 +152,7 @@ def _draw_decision(found: Values) -> Figure:
     return figure
 
 
-def _errors(run: Run) -> Values:
+def _errors(run: ItemRun) -> Values:
     r = np.linspace(-12, 13, 20001)
     noises = [classic_noise(epsilon, DELTA) for epsilon in EPSILONS]
     areas = []
@@ -191,7 +191,7 @@ def _draw_errors(found: Values) -> Figure:
     return figure
 
 
-def _scores(run: Run) -> Values:
+def _scores(run: ItemRun) -> Values:
     epsilon = np.linspace(0.05, 10, 100).tolist()
     pure = [epsilon_to_belief(one) for one in epsilon]
     return {
@@ -214,7 +214,7 @@ def _falls_with_delta(found: Values) -> bool:
     return all(bool((np.array(more) > np.array(less)).all()) for more, less in pairwise(found["advantage"]))
 
 
-def _kept(found: Values) -> bool:
+def _promise_kept(found: Values) -> bool:
     rows = zip(found["epsilon"], found["exact_belief"], found["belief"][0], strict=True)
     return all(exact <= bound for epsilon, exact, bound in rows if epsilon <= 1)
 

@@ -19,7 +19,7 @@ from deniable.store import canonical, read_document, write_document
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Item", "Paper", "Run", "Scale", "Values", "expected"]
+__all__ = ["Item", "ItemRun", "Paper", "Scale", "Values", "expected_seconds"]
 
 Values = dict[str, Any]
 """Plain JSON: numbers, texts, lists and tables of them."""
@@ -45,7 +45,7 @@ class Scale(StrEnum):
 
 
 @dataclass(frozen=True)
-class Run:
+class ItemRun:
     """What an item's computation is given: the scale, the seed, and a place where long work is kept."""
 
     scale: Scale
@@ -90,7 +90,7 @@ class Item:
     title: str
     caption: str
     """What is shown, in our own words, with every stand-in for data that cannot be had."""
-    compute: Callable[[Run], Values]
+    compute: Callable[[ItemRun], Values]
     draw: Callable[[Values], Figure]
     comparisons: tuple[Comparison, ...]
     seconds: Mapping[Scale, float]
@@ -109,7 +109,7 @@ class Item:
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (docs/theory/errata.md)."""
 
-    def expected(self, scale: Scale, done: Container[str] = ()) -> float:
+    def expected_seconds(self, scale: Scale, done: Container[str] = ()) -> float:
         """About how many seconds it takes where the shared work that `done` names is done.
 
         At hours as at full, unless said.
@@ -119,12 +119,12 @@ class Item:
         return sum(taken.get(size, taken[Scale.FULL]) for taken in pieces)
 
 
-def expected(items: Iterable[Item], scale: Scale) -> list[float]:
+def expected_seconds(items: Iterable[Item], scale: Scale) -> list[float]:
     """About how many seconds each takes, one after another: shared work counts for the first that needs it."""
     done: set[str] = set()
     times = []
     for item in items:
-        times.append(item.expected(scale, done))
+        times.append(item.expected_seconds(scale, done))
         done |= item.shared.keys()
     return times
 

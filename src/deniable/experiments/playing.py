@@ -41,7 +41,7 @@ from deniable.training.blocks import usual_block
 from deniable.training.models import model_factory
 from deniable.training.targets import quality
 
-__all__ = ["Played", "planned", "play", "summary"]
+__all__ = ["Played", "plan_game", "play", "summary"]
 
 EXTREMES = 3
 """Neighbours from either end that Bernau 2021 (Figure 4) looks at."""
@@ -82,7 +82,7 @@ class Played:
     accuracy: NDArray[np.float64]
 
 
-def planned(game: Game) -> Plan:
+def plan_game(game: Game) -> Plan:
     """The campaign as `deniable.audit` plans it; noise by Renyi DP (Bernau 2021, Section 5), as `noise_for_belief` has
     it."""
     kind = Adjacency(game.adjacency)
@@ -104,16 +104,16 @@ def play(
     game: Game, place: Path, tell: Callable[[float], None] = lambda share: None, engine: Engine | None = None
 ) -> Played:
     """All trials of the campaign: those kept in `place` are read, the missing ones are played and kept there."""
-    plan = planned(game)
+    plan = plan_game(game)
     settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
     campaign = Campaign(settings, plan.blocks, Block, partial(_block, game, plan))
     chosen_engine = engine or Local(max(1, min(cores(), plan.blocks // WORTH_A_WORKER)))
     with Store(place / game.name, settings, resume=True) as store:
         blocks = play_missing(campaign, chosen_engine, store, tell=lambda done: tell(done / plan.blocks))
-    return _joined(game, plan, blocks)
+    return _join_blocks(game, plan, blocks)
 
 
-def _joined(game: Game, plan: Plan, blocks: list[Block]) -> Played:
+def _join_blocks(game: Game, plan: Plan, blocks: list[Block]) -> Played:
     values = {one.name: np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(Block)}
     observed = {field.name: values.pop(field.name)[: game.trials] for field in fields(Trials)}
     return Played(game, plan, Trials(**observed), **values)
@@ -129,10 +129,10 @@ def _block(game: Game, plan: Plan, number: int) -> Block:
     played = run_block(longer, plan.neighbours, plan.seed, number, kept if attacked else None)
     columns = ("log_likelihood_ratio", "local_sensitivity", "sigma")
     observed = {name: getattr(played, name)[:, :steps] for name in columns}
-    return Block(trained_on_d=played.trained_on_d, **observed, **_attacked(game, plan, kept, attacked))
+    return Block(trained_on_d=played.trained_on_d, **observed, **_attack_kept(game, plan, kept, attacked))
 
 
-def _attacked(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:
+def _attack_kept(game: Game, plan: Plan, kept: Weights, trials: range) -> Arrays:
     if not trials:
         return {name: np.empty(0) for name in ("membership", "untrained", "accuracy")}
     outside, tests = _others(Drawn(game.data, game.universe, game.records, game.seed))

@@ -17,7 +17,7 @@ drawn as whole steps of a fixed grid, exactly as continuous noise that is rounde
 
 from __future__ import annotations
 
-from deniable.local.choice import perturbed, suited
+from deniable.local.choice import perturb_dataset, suitable_randomizer
 from deniable.local.laplace import BoundedLaplace
 from deniable.local.pixels import ImagePixelization
 from deniable.local.randomizer import LocalCost, Randomizer
@@ -32,6 +32,6 @@ __all__ = [
     "LocalCost",
     "Randomizer",
     "TableRandomizer",
-    "perturbed",
-    "suited",
+    "perturb_dataset",
+    "suitable_randomizer",
 ]

@@ -14,10 +14,10 @@ from deniable.local.randomizer import Randomizer
 from deniable.local.response import BinaryResponse
 from deniable.local.table import OneHotResponse, TableRandomizer
 
-__all__ = ["perturbed", "suited"]
+__all__ = ["perturb_dataset", "suitable_randomizer"]
 
 
-def suited(dataset: Dataset, epsilon: float) -> Randomizer:
+def suitable_randomizer(dataset: Dataset, epsilon: float) -> Randomizer:
     """The randomizer that Bernau 2021b uses for such data, with `epsilon` for each value.
 
     Bits: randomized response. Grey images: pixelization with cells of one pixel and the neighbourhood
@@ -52,6 +52,6 @@ def _first(part: tuple[tuple[int, int], Randomizer]) -> int:
     return part[0][0]
 
 
-def perturbed(dataset: Dataset, randomizer: Randomizer, seed: int | None = None) -> Dataset:
+def perturb_dataset(dataset: Dataset, randomizer: Randomizer, seed: int | None = None) -> Dataset:
     """The data set with its features perturbed and its labels kept; `seed` is for audits only."""
     return replace(dataset, features=randomizer.perturb(dataset.features, seed))

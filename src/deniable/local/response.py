@@ -57,7 +57,7 @@ class CategoricalResponse(Randomizer):
         features = self.features_of(records.shape[1:])
         _refuse_unless(records.dtype.kind in "biuf")
         categories = np.broadcast_to(self.categories, features)
-        answered = _flipped if np.all(categories == 2) else _answered
+        answered = _flip_bits if np.all(categories == 2) else _draw_answers
         answers, coins, source = np.empty_like(records), self._coins(features), entropy(seed)
         rows = max(1, AT_ONCE // features)
         for wave in (slice(start, start + rows) for start in range(0, len(records), rows)):
@@ -113,7 +113,7 @@ def _each(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _flipped(
+def _flip_bits(
     truth: NDArray[Any], lies: NDArray[np.bool_], categories: NDArray[Any], source: Entropy
 ) -> NDArray[np.bool_]:
     """Bits, flipped where `lies`."""
@@ -122,7 +122,9 @@ def _flipped(
     return np.logical_xor(bits, lies, out=bits)
 
 
-def _answered(truth: NDArray[Any], lies: NDArray[np.bool_], categories: NDArray[Any], source: Entropy) -> NDArray[Any]:
+def _draw_answers(
+    truth: NDArray[Any], lies: NDArray[np.bool_], categories: NDArray[Any], source: Entropy
+) -> NDArray[Any]:
     """The truth, except where `lies`: there another value, all equally likely."""
     _refuse_unless(bool(np.all((truth >= 0) & (truth < categories) & (truth == np.floor(truth)))))
     answers, column = truth.copy(), np.nonzero(lies)[1]

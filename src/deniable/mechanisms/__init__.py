@@ -35,6 +35,7 @@ from deniable.mechanisms.samplings import (
     Shuffled,
     Subsampled,
     TruncatedPoisson,
+    samplings_of,
 )
 
 __all__ = [
@@ -60,4 +61,5 @@ __all__ = [
     "TruncatedPoisson",
     "compose",
     "named_adjacency",
+    "samplings_of",
 ]

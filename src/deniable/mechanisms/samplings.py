@@ -19,6 +19,7 @@ __all__ = [
     "Subsampled",
     "TruncatedPoisson",
     "sample_by",
+    "samplings_of",
 ]
 
 
@@ -67,16 +68,15 @@ class RandomAllocation(Sampling):
 
 @dataclass(frozen=True)
 class FixedSize(Sampling):
-    """Every step has `batch` of the `records` records, drawn anew, without or with `replacement` (Balle 2018)."""
+    """Every step has `batch` of the `records` records, drawn anew and without replacement."""
 
     batch: int
     records: int
-    replacement: bool = False
 
     def __post_init__(self) -> None:
         whole("records", self.records)
         whole("batch", self.batch)
-        if self.batch > self.records and not self.replacement:
+        if self.batch > self.records:
             raise refuse("batch", self.batch, f"at most the {self.records} records")
 
 
@@ -169,6 +169,12 @@ def sample_by(mechanism: Mechanism, sampling: Sampling | float) -> Mechanism:
     if isinstance(sampling, Poisson):
         return Subsampled(mechanism, sampling.rate)
     return Sampled(mechanism, sampling) if isinstance(sampling, Sampling) else Subsampled(mechanism, sampling)
+
+
+def samplings_of(mechanism: Mechanism) -> list[Sampling]:
+    """The samplings of all parts of a release, but for Poisson's."""
+    parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
+    return [part.sampling for part, steps in parts if steps and isinstance(part, Sampled)]
 
 
 def _refuse_composed(mechanism: Mechanism) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from deniable.report.runs import Found, Run, found, read
+from deniable.report.runs import Found, Run, find_runs, read
 
-__all__ = ["Found", "Run", "found", "read", "render"]
+__all__ = ["Found", "Run", "find_runs", "read", "render"]
 
 
 def render(runs: Sequence[Path | str]) -> str:

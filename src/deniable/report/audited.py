@@ -13,7 +13,7 @@ from deniable.report.observed import course_pictures
 from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, Scale, epsilon_axis, promise_scale, share_axis
-from deniable.report.tables import diagnostics, estimates, estimators, exposed, reach, scores
+from deniable.report.tables import diagnostics, estimates, estimators, exposed_table, reach, scores
 from deniable.results.audit_result import AuditResult, Exposure
 from deniable.results.shared import Limits
 
@@ -32,7 +32,7 @@ def audit_chapter(run: Run) -> Chapter:
         tone=words.audit_tone(document),
         sure=(_alarm(document) or _sure(document)) if verdict == "violated" else "",
         promise=words.promise(document),
-        measured=words.measured(document),
+        measured=words.measured_text(document),
         meaning=words.meaning(document),
         text=words.headline(document) if document.diagnostics is None else document.verdict_text,
         cautions=tuple(words.cautions(document)),
@@ -128,4 +128,4 @@ def _exposure_part(found: Exposure, possible: float) -> Part:
     )
     spread = found.distribution
     pictures = () if spread is None else (exposure_picture(found, spread, possible),)
-    return Part("Who is exposed", said, pictures, (exposed(found),))
+    return Part("Who is exposed", said, pictures, (exposed_table(found),))

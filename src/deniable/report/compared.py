@@ -30,7 +30,7 @@ def comparison_chapter(run: Run) -> Chapter:
         tone="good" if document.recommendation.better in ("central", "local") else "open",
         sure=f"each level trained {_times(document.input.repeats)}",
         promise=_promise(document),
-        measured=_measured(document),
+        measured=_measured_text(document),
         meaning=said[0] if said else "Nothing can be recommended.",
         text=" ".join(said[1:]),
         cautions=(warning,) if warning else (),
@@ -58,7 +58,7 @@ def _levels(count: int) -> str:
     return "1 level" if count == 1 else f"{count} levels"
 
 
-def _measured(document: CompareResult) -> str:
+def _measured_text(document: CompareResult) -> str:
     given, original = document.input, document.levels[0]
     return (
         f"Each level was trained {_times(given.repeats)} on {given.records:,} records and attacked by the "

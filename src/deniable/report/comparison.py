@@ -30,7 +30,7 @@ def comparison_pictures(document: CompareResult) -> Iterator[Picture]:
     """Every picture of a comparison, by the name of its file."""
     levels = [structs.replace(row, precision_recall=_NO_CURVE) for row in document.levels]
     data = {"levels": levels, "guessing": document.chance.accuracy}
-    accuracy, precision = (_described(data, score) for score in ("test_accuracy", "average_precision"))
+    accuracy, precision = (_describe_levels(data, score) for score in ("test_accuracy", "average_precision"))
     told = "How often the trained model is right on new records, with the spread over repeats."
     title = "What accuracy is left"
     yield Picture("accuracy-over-epsilon", title, told, f"{told} {accuracy}.", data, _draw_accuracy)
@@ -52,7 +52,7 @@ def _attacker(document: CompareResult) -> str:
     return f"{ATTACKS.get(document.input.attack, '')} attack".strip()
 
 
-def _described(data: Data, score: str) -> str:
+def _describe_levels(data: Data, score: str) -> str:
     return "; ".join(f"{row.name}: {_spread(row, score).mean:.2f}" for row in data["levels"])
 
 

@@ -8,7 +8,7 @@ from deniable.formatting import at_least, short
 from deniable.report.amounts import share
 from deniable.results.attack_result import AttackResult
 
-__all__ = ["FRESH", "OUTCOMES", "TONES", "outcome", "rows", "told"]
+__all__ = ["FRESH", "OUTCOMES", "TONES", "attack_sentence", "outcome", "rows"]
 
 OUTCOMES = {
     "cannot be told": "Whether the model gives its training data away cannot be told from these records.",
@@ -34,7 +34,7 @@ def outcome(document: AttackResult) -> str:
     return "nothing shown" if bound == 0 else "gives something away"
 
 
-def told(document: AttackResult) -> str:
+def attack_sentence(document: AttackResult) -> str:
     """How it was found out."""
     given = document.input
     return (

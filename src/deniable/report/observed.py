@@ -13,7 +13,7 @@ from deniable.bounds.advantage import least_fnr
 from deniable.mechanisms import Adjacency, Training
 from deniable.report.amounts import figure, share
 from deniable.report.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Data, Picture, axes, legend_above
-from deniable.report.words import exceeded
+from deniable.report.words import exceedance_text
 from deniable.results.audit_result import AuditResult, Course, Roc
 from deniable.scores import privacy_loss
 
@@ -40,8 +40,8 @@ def course_pictures(document: AuditResult) -> Iterator[Picture]:
 def _final_beliefs(document: AuditResult, course: Course) -> Picture:
     bound = document.game.belief.bound
     told = (
-        f"Each training ends with a belief that D was trained on. {exceeded(document)} At 50 % the observer learned "
-        "nothing."
+        f"Each training ends with a belief that D was trained on. {exceedance_text(document)} At 50 % the "
+        "observer learned nothing."
     )
     data = {"d": course.final_beliefs.d, "other": course.final_beliefs.other, "bound": bound}
     title = "How sure the observer ended"
@@ -62,7 +62,7 @@ def _draw_final_beliefs(data: Data) -> Figure:
 
 def _belief_over_steps(document: AuditResult, course: Course) -> Picture:
     bound, bands = document.game.belief.bound, {"d": course.belief.d, "other": course.belief.other}
-    told = f"How belief in D moves as the observer watches step after step: {MIDDLE}.{_thinned(course)}"
+    told = f"How belief in D moves as the observer watches step after step: {MIDDLE}.{_thinning_note(course)}"
     ends = [f"{name}: {share(band[1][-1])}" for side, name, _ in SIDES if (band := bands[side]) is not None]
     description = f"{told} Median at the end, {', '.join(ends)}; bound {share(bound)}."
     data = {"steps": course.steps, **bands, "bound": bound}
@@ -86,7 +86,7 @@ def _sensitivity(document: AuditResult, course: Course) -> Picture:
     limit, middle = factor * given.clip, float(np.median((course.sensitivity or ((), ()))[1]))
     told = (
         f"How far one record moves the sum of clipped gradients ({MIDDLE}), beside the most that clipping allows, "
-        f"{name} = {figure(limit)}: {share(middle / limit)} of it in the middle.{_thinned(course)}"
+        f"{name} = {figure(limit)}: {share(middle / limit)} of it in the middle.{_thinning_note(course)}"
     )
     data = {"steps": course.steps, "band": course.sensitivity, "limit": limit, "name": name}
     title = "What one record changes, beside the worst case"
@@ -177,6 +177,6 @@ def _percent_axis(found: Axes, which: str) -> None:
         found.set_yticks(ticks, names)
 
 
-def _thinned(course: Course) -> str:
+def _thinning_note(course: Course) -> str:
     shown, every = len(course.steps), course.steps_in_all
     return f" {shown} of {every:,} steps are drawn." if shown < every else ""

@@ -38,10 +38,10 @@ def page(runs: Sequence[Run]) -> str:
     if not runs:
         raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
     found = sorted(((run, CHAPTERS[run.kind](run)) for run in runs), key=lambda one: one[1].last)
-    return _rendered([run for run, _ in found], [chapter for _, chapter in found])
+    return _render_page([run for run, _ in found], [chapter for _, chapter in found])
 
 
-def _rendered(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:
+def _render_page(runs: Sequence[Run], chapters: Sequence[Chapter]) -> str:
     template = _environment().get_template("page.html")
     return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters)))
 
@@ -59,7 +59,7 @@ def write(result: Reported, directory: Path | str) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     write_document(place / f"{result.kind}.json", plain(result))
     write_pictures(chapter.pictures, place)
-    replace_file(place / PAGE, _rendered([run], [chapter]).encode())
+    replace_file(place / PAGE, _render_page([run], [chapter]).encode())
     return place / PAGE
 
 
@@ -68,11 +68,11 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("deniable.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["drawn"] = _drawn
+    environment.filters["drawn"] = _inline_picture
     return environment
 
 
-def _drawn(picture: Picture, prefix: str) -> Markup:
+def _inline_picture(picture: Picture, prefix: str) -> Markup:
     """Safe: text in it was escaped when it was written."""
     return Markup(inline(picture, prefix))
 

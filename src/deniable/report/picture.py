@@ -86,17 +86,17 @@ class Picture:
     @cached_property
     def drawing(self) -> Figure:
         """From the data alone."""
-        with _styled():
+        with _with_style():
             return self.draw(self.data)
 
     @cached_property
     def svg(self) -> bytes:
         """As a file, which the page shows, too."""
-        return drawn(self.drawing, "svg")
+        return draw_bytes(self.drawing, "svg")
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def _with_style() -> Iterator[None]:
     with mpl.rc_context(STYLE):
         yield
 
@@ -119,10 +119,10 @@ def legend_above(found: Axes, columns: int = 3) -> None:
     found.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, borderaxespad=0.2)
 
 
-def drawn(figure: Figure, kind: str) -> bytes:
+def draw_bytes(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same figure: no date, and names inside the file from a fixed salt."""
     buffer = io.BytesIO()
-    with _styled():
+    with _with_style():
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     return buffer.getvalue()
 
@@ -132,7 +132,7 @@ def write_pictures(pictures: Iterable[Picture], place: Path) -> list[Path]:
     written = []
     for picture in pictures:
         replace_file(place / f"{picture.name}.svg", picture.svg)
-        replace_file(place / f"{picture.name}.png", drawn(picture.drawing, "png"))
+        replace_file(place / f"{picture.name}.png", draw_bytes(picture.drawing, "png"))
         written.append(place / f"{picture.name}.png")
     return written
 
@@ -152,11 +152,11 @@ def inline(picture: Picture, prefix: str) -> str:
     for part in tree.iter():
         for name in ("style", "fill", "stroke"):
             if name in part.attrib:
-                part.set(name, _themed(part.attrib[name]))
-    return _labelled(tree, picture, prefix)
+                part.set(name, _theme_colours(part.attrib[name]))
+    return _label_svg(tree, picture, prefix)
 
 
-def _themed(style: str) -> str:
+def _theme_colours(style: str) -> str:
     coloured = _COLOUR.sub(lambda found: f"var({VARIABLES[found[0].lower()]})", style)
     return _FONT.sub(r"font: \1 var(--font)", coloured)
 
@@ -179,7 +179,7 @@ def _url(value: str, prefix: str) -> str:
     return value.replace("url(#", f"url(#{prefix}-")
 
 
-def _labelled(tree: ElementTree.Element, picture: Picture, prefix: str) -> str:
+def _label_svg(tree: ElementTree.Element, picture: Picture, prefix: str) -> str:
     words = {"title": picture.title, "desc": picture.description}
     for place, (tag, text) in enumerate(words.items()):
         element = ElementTree.Element(f"{{{SVG}}}{tag}", {"id": f"{prefix}-{tag}"})

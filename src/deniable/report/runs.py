@@ -13,12 +13,12 @@ from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult, Course
 from deniable.results.base import Result, UnreadableError, plain
 from deniable.results.compare_result import CompareResult, LevelResult
-from deniable.results.reading import kind_of, read_result, renamed
+from deniable.results.reading import kind_of, read_result, rename_fields
 from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
 from deniable.store import FILE, kept, verified
 
-__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "found", "listed", "outcome", "places", "read", "title"]
+__all__ = ["DOCUMENTS", "KINDS", "PAGE", "Found", "Run", "find_runs", "list_run", "outcome", "places", "read", "title"]
 
 DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 """The document in a run's folder."""
@@ -69,9 +69,9 @@ def read(path: Path | str) -> Run:
     return _from_file(place, place.stem)
 
 
-def found(folder: Path | str) -> list[Found]:
+def find_runs(folder: Path | str) -> list[Found]:
     """The runs in `folder` and one level below it, by name; links that lead out of it are not followed."""
-    return [listed(place, name) for name, place in places(folder).items()]
+    return [list_run(place, name) for name, place in places(folder).items()]
 
 
 def places(folder: Path | str) -> dict[str, Path]:
@@ -101,8 +101,8 @@ def outcome(run: Run) -> str:
     match run.result:
         case AttackResult() as attacked:
             return given_away.outcome(attacked)
-        case CompareResult(recommendation=found):
-            return _BETTER.get(found.better or "", "undecided")
+        case CompareResult(recommendation=find_runs):
+            return _BETTER.get(find_runs.better or "", "undecided")
         case AuditResult() as audited if words.is_test_mode(audited):
             return words.badge(audited.verdict, None, test_mode=True).lower()
         case AuditResult() | VerdictResult() as judged:
@@ -112,7 +112,7 @@ def outcome(run: Run) -> str:
 _BETTER = {"central": "central is better", "local": "local is better", "alike": "alike", "depends": "depends"}
 
 
-def listed(place: Path, name: str) -> Found:
+def list_run(place: Path, name: str) -> Found:
     """The run in this folder, as a list shows it."""
     page = (place / PAGE).is_file()
     try:
@@ -136,7 +136,7 @@ def _document_of(place: Path) -> Path:
 
 
 def _from_file(path: Path, name: str) -> Run:
-    document = renamed(_parsed(path))
+    document = rename_fields(_parse_file(path))
     kind = _kind(path, document)
     try:
         result = read_result(document)
@@ -147,7 +147,7 @@ def _from_file(path: Path, name: str) -> Run:
     return Run(name.encode(errors="replace").decode(), result)
 
 
-def _parsed(path: Path) -> Any:
+def _parse_file(path: Path) -> Any:
     if path.stat().st_size > LARGEST:
         raise ValueError(f"{path} is larger than {LARGEST // 2**20} MB, which no document of ours is")
 
@@ -197,8 +197,8 @@ def _audit(result: AuditResult) -> None:
         raise ValueError("exposure.distribution must have one edge more than counts")
 
 
-def _rates(found: Mapping[str, float]) -> None:
-    for fpr in found:
+def _rates(find_runs: Mapping[str, float]) -> None:
+    for fpr in find_runs:
         if not 0 <= float(fpr) <= 1:
             raise ValueError(f"tpr_at_fpr must name rates from 0 to 1, got {fpr[:20]!r}")
 
@@ -235,7 +235,7 @@ def _same(name: str, lists: Any) -> None:
 def _with_trials(run: Run, place: Path) -> Run:
     """The folder's trials must be whole and the document's own; what a document lacks to be drawn comes from them."""
     settings, blocks = kept(place)
-    if dict(_known(settings)) != dict(_known(plain(run.result.input))):
+    if dict(_compared_settings(settings)) != dict(_compared_settings(plain(run.result.input))):
         raise ValueError(f"{place / FILE} holds another campaign than {_document_of(place).name}: run it again")
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
@@ -249,5 +249,5 @@ def _with_trials(run: Run, place: Path) -> Run:
     return Run(run.name, run.result.replace(course=course(trials)))
 
 
-def _known(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _compared_settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from ((name, settings.get(name)) for name in ("data", "records", "trials", "repeats", "seed", "noise"))

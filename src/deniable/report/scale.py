@@ -47,7 +47,7 @@ class Axis:
             return 100.0
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 3)
 
-    def told(self, value: float | None) -> str:
+    def tell(self, value: float | None) -> str:
         """The value for people."""
         return self.endless if value is None else self.written(value)
 
@@ -169,7 +169,7 @@ def _scale(title: str, axis: Axis, rows: list[Row], limit: float | None, note: s
 
 def _bar(axis: Axis, row: Row) -> Bar:
     told = row.told or (
-        f"{axis.told(row.low)} to {axis.told(row.high)}" if row.interval else f"at most {axis.told(row.high)}"
+        f"{axis.tell(row.low)} to {axis.tell(row.high)}" if row.interval else f"at most {axis.tell(row.high)}"
     )
     middle, allowed = (None if value is None else axis.at(value) for value in (row.middle, row.allowed))
     return Bar(row.name, told, row.tone, axis.at(row.low), axis.at(row.high), middle, allowed, row.high is None)

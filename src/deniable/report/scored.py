@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from deniable.formatting import as_given, counted, percent_as_given, short
+from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
@@ -16,7 +16,7 @@ from deniable.report.origins import rerun
 from deniable.report.picture import GREEN, INK, MUTED, RED, Data, Picture, axes, legend_above
 from deniable.report.runs import Run, title
 from deniable.report.scale import Row, claim_scale, epsilon_axis
-from deniable.report.tables import achieved, estimators, lower_bound, reach
+from deniable.report.tables import achieved_table, estimators, lower_bound, reach
 from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult
 
 __all__ = ["verdict_chapter"]
@@ -40,7 +40,7 @@ def verdict_chapter(run: Run) -> Chapter:
         tone=words.tone(name, weak),
         sure=sure if name == "violated" else "",
         promise=f"The release has epsilon {as_given(given.claimed_epsilon)} at delta {short(given.delta)}.",
-        measured=f"Scores of {counted(measured.members, 'member')} and {counted(measured.others, 'other')}, from "
+        measured=f"Scores of {count_of(measured.members, 'member')} and {count_of(measured.others, 'other')}, from "
         f"an attack. They prove {_proven(measured.epsilon)}.",
         meaning=words.scored_meaning(document),
         text=document.verdict_text,
@@ -53,7 +53,7 @@ def verdict_chapter(run: Run) -> Chapter:
 def _parts(document: VerdictResult) -> Iterator[Part]:
     given, exact = document.input, document.exact.epsilon if document.exact else None
     pictures = (epsilon_picture(document.measured.epsilon, given.claimed_epsilon, exact, given.delta), _rates(document))
-    tables = (estimators(document.measured.epsilon.estimators), achieved(document))
+    tables = (estimators(document.measured.epsilon.estimators), achieved_table(document))
     yield Part("Claimed and measured", pictures=pictures, tables=tables)
     yield Part("What this rests on", tuple(document.notes), terms=tuple(_assumptions(document)))
     yield rerun(document)

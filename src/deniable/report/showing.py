@@ -11,7 +11,7 @@ from deniable.report.picture import inline
 from deniable.report.runs import Reported, Run
 from deniable.results import AttackResult, AuditResult, CompareResult, ExposureResult, Result, VerdictResult
 
-__all__ = ["drawn", "page", "pictures", "plot", "summary"]
+__all__ = ["draw_svg", "page", "pictures", "plot", "summary"]
 
 
 def summary(result: Result) -> str:
@@ -28,7 +28,9 @@ def summary(result: Result) -> str:
             return " ".join(result.recommendation.sentences)
         case AttackResult():
             warning = [result.warning] if result.warning else []
-            return "\n".join([*warning, given_away.OUTCOMES[given_away.outcome(result)], given_away.told(result)])
+            return "\n".join(
+                [*warning, given_away.OUTCOMES[given_away.outcome(result)], given_away.attack_sentence(result)]
+            )
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "
@@ -50,7 +52,7 @@ def plot(result: Result, name: str | None = None) -> Figure:
     return (found[name] if name is not None else next(iter(found.values()))).drawing
 
 
-def drawn(result: Result) -> str:
+def draw_svg(result: Result) -> str:
     """The first picture as an <svg> element; nothing where there is none. Its texts are escaped."""
     found = [] if isinstance(result, ExposureResult) else _chapter(result).pictures
     return inline(found[0], "result") if found else ""
@@ -58,14 +60,14 @@ def drawn(result: Result) -> str:
 
 def page(result: Result, name: str) -> str:
     """The page of one result."""
-    return page_of(_reported(result), name)
+    return page_of(_as_reported(result), name)
 
 
 def _chapter(result: Result) -> Chapter:
-    return CHAPTERS[result.kind](Run("result", _reported(result)))
+    return CHAPTERS[result.kind](Run("result", _as_reported(result)))
 
 
-def _reported(result: Result) -> Reported:
+def _as_reported(result: Result) -> Reported:
     if not isinstance(result, Reported):
         raise TypeError(f"a report is made of an audit, a verdict, a comparison or an attack, not of {result.kind}")
     return result

@@ -16,13 +16,13 @@ from deniable.results.shared import Ends, EpsilonBound, Limits, Spread
 from deniable.results.verdict_result import BoundsOnEpsilon, TprLimits, VerdictResult
 
 __all__ = [
-    "achieved",
+    "achieved_table",
     "belief_above",
     "belief_limit",
     "diagnostics",
     "estimates",
     "estimators",
-    "exposed",
+    "exposed_table",
     "levels",
     "lower_bound",
     "may_exceed",
@@ -106,7 +106,7 @@ def _limits(found: Limits | Ends | TprLimits) -> str:
     return f"{figure(found.low)} to {figure(found.high)}"
 
 
-def achieved(document: VerdictResult) -> Table:
+def achieved_table(document: VerdictResult) -> Table:
     """What an attack's scores achieve, each with its limits."""
     measured = document.measured
     named: dict[str, Limits | TprLimits] = {"Membership advantage": measured.advantage, "AUC": measured.auc}
@@ -164,7 +164,7 @@ def _plain(value: Any) -> str:
     return figure(value) if isinstance(value, int | float) else str(value)
 
 
-def exposed(found: Exposure) -> Table:
+def exposed_table(found: Exposure) -> Table:
     """The most exposed records."""
     rows = tuple(
         (

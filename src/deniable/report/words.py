@@ -8,7 +8,7 @@ from math import exp, inf, log
 from deniable.answers.sentences import weakness
 from deniable.bounds import epsilon_to_belief
 from deniable.evidence.verdict import DO_NOT_REDUCE
-from deniable.formatting import ALMOST_ALL, as_given, chance, counted, percent_as_given, percent_at_most, short
+from deniable.formatting import ALMOST_ALL, as_given, chance, count_of, percent_as_given, percent_at_most, short
 from deniable.report.amounts import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
@@ -26,12 +26,12 @@ __all__ = [
     "cautions",
     "claimed_protection",
     "deciding",
-    "exceeded",
-    "guessed",
+    "exceedance_text",
+    "guess_text",
     "headline",
     "is_test_mode",
     "meaning",
-    "measured",
+    "measured_text",
     "promise",
     "protection",
     "rarely",
@@ -231,10 +231,10 @@ def headline(document: AuditResult) -> str:
     if document.verdict != "consistent" or not document.measured.trials:
         return document.verdict_text
     below = f" {DO_NOT_REDUCE}" if _stays_below(document) else ""
-    return f"No violation found. {exceeded(document)} {agreement(document)}{below}"
+    return f"No violation found. {exceedance_text(document)} {agreement(document)}{below}"
 
 
-def exceeded(document: AuditResult) -> str:
+def exceedance_text(document: AuditResult) -> str:
     """How often the belief was above its bound, beside how often it may be."""
     found = document.game
     belief, limits = found.belief, found.belief.violation_interval
@@ -243,7 +243,7 @@ def exceeded(document: AuditResult) -> str:
     often = share(belief.violation_rate) if belief.violation_rate else "none"
     interval = f"{_confidence(document)} interval {share(limits.low)} to {share(limits.high)}"
     return (
-        f"The observer exceeded {_belief(belief.bound)} in {often} of {counted(found.trials, 'training')} "
+        f"The observer exceeded {_belief(belief.bound)} in {often} of {count_of(found.trials, 'training')} "
         f"({interval}); {rarely(document)} is allowed."
     )
 
@@ -280,7 +280,7 @@ def _promise(document: AuditResult) -> str:
     if claimed.epsilon is not None:
         return _promised_epsilon(claimed.epsilon, claimed.delta)
     return (
-        f"Noise of {figure(given.noise)} times the sensitivity in each of {counted(given.steps, 'step')}. It "
+        f"Noise of {figure(given.noise)} times the sensitivity in each of {count_of(given.steps, 'step')}. It "
         f"allows {OBSERVER}, starting from 50 %, to become {_sure(exact.belief)}; the chance of more is at most "
         f"{chance(exact.belief_delta)}."
     )
@@ -301,15 +301,16 @@ def _sure(belief: float) -> str:
     return "certain" if belief >= 1 else f"{percent_at_most(belief)} sure"
 
 
-def measured(document: AuditResult) -> str:
+def measured_text(document: AuditResult) -> str:
     """What an audit's trainings showed, in a sentence or two."""
     if not document.measured.trials:
         return "Nothing was trained, so nothing was measured."
     found = document.game
-    return f"In {counted(found.trials, 'training')} the observer {guessed(found.advantage)} {exceeded(document)}"
+    observer = f"In {count_of(found.trials, 'training')} the observer {guess_text(found.advantage)}"
+    return f"{observer} {exceedance_text(document)}"
 
 
-def guessed(advantage: Measured) -> str:
+def guess_text(advantage: Measured) -> str:
     """How often the observer was right, from its advantage."""
     right, low, high = (share((1 + end) / 2) for end in (advantage.value, advantage.low, advantage.high))
     if advantage.low <= -1 and advantage.high >= 1:
@@ -366,7 +367,7 @@ def _rough(document: AuditResult) -> Iterator[str]:
     width = found.advantage.high - found.advantage.low
     if width >= WIDE:
         yield (
-            f"Rough: {counted(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
+            f"Rough: {count_of(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
             f"no better than an interval from {figure(found.advantage.low)} to {figure(found.advantage.high)}."
         )
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-__all__ = ["Part", "Result", "UnreadableError", "plain"]
+__all__ = ["Part", "Result", "UnreadableError", "encode", "plain"]
 
 
 class UnreadableError(ValueError):
@@ -22,7 +22,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def plain(value: Any) -> Any:
     """The JSON values (dicts, lists, texts, numbers, null) of a result or a part of it."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_number))
+    return msgspec.json.decode(encode(value))
+
+
+def encode(value: Any) -> bytes:
+    """Results, parts of them and JSON values as JSON in one line, in full precision."""
+    return msgspec.json.encode(value, enc_hook=_number)
 
 
 def _number(value: Any) -> float | int:
@@ -41,8 +46,7 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
 
     def to_json(self, indent: int = 2) -> str:
         """One JSON document, in full precision, without NaN or Infinity (null stands for them)."""
-        text = msgspec.json.format(msgspec.json.encode(self, enc_hook=_number), indent=indent)
-        return text.decode()
+        return msgspec.json.format(encode(self), indent=indent).decode()
 
     def save(self, path: Path | str) -> Path:
         """Write the JSON document; `deniable.results.read_result` reads it again."""
@@ -79,7 +83,7 @@ class Result(Part, frozen=True, kw_only=True, tag_field="schema"):
     def _repr_html_(self) -> str:
         """For notebooks: the summary, and the first picture where there is one."""
         words = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines() if line)
-        return f"<div>{words}{_room().drawn(self)}</div>"
+        return f"<div>{words}{_room().draw_svg(self)}</div>"
 
 
 def _room() -> Any:

@@ -2,20 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from msgspec import UNSET, UnsetType
+
+from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import Scores
 
-__all__ = ["Analysis", "ChooseResult", "Demand", "Errors", "ExplainResult"]
+__all__ = [
+    "Analysis",
+    "AnswerInput",
+    "BeliefShares",
+    "ChooseResult",
+    "CurvesResult",
+    "Demand",
+    "ExplainResult",
+    "NumericalErrors",
+    "RocCurve",
+]
+
+
+class AnswerInput(Part, frozen=True, kw_only=True):
+    """What was described and asked, by the names of the options; what was not given is None or empty."""
+
+    epsilon: float | None = None
+    """Of a guarantee, or promised."""
+    tvd: float | None = None
+    gdp: float | None = None
+    noise: float | None = None
+    laplace: float | None = None
+    randomized_response: float | None = None
+    release: str | None = None
+    """In Python, a release that no options describe."""
+    mechanism: str | None = None
+    """What `choose` finds the noise of, where it is not a training: laplace or randomized-response."""
+    belief: float | None = None
+    advantage: float | None = None
+    accuracy: float | None = None
+    tpr: float | None = None
+    ppv: float | None = None
+    success: float | None = None
+    records: int | None = None
+    batch: int | None = None
+    epochs: int | None = None
+    rate: float | None = None
+    steps: int | None = None
+    sampling: str | None = None
+    """How batches are drawn, where that is not by Poisson."""
+    steps_per_epoch: int | None = None
+    cap: int | None = None
+    categories: int | None = None
+    features: int | None = None
+    delta: float
+    prior: float
+    fpr: tuple[float, ...] = ()
+    baseline: tuple[float, ...] = ()
+    adjacency: Adjacency
+
+    @property
+    def is_response(self) -> bool:
+        """Whether answers are randomized before they leave a person's device."""
+        return self.randomized_response is not None or self.mechanism == "randomized-response"
+
+    @property
+    def is_laplace(self) -> bool:
+        """Whether Laplace noise is added."""
+        return self.laplace is not None or self.mechanism == "laplace"
+
+    @property
+    def is_training(self) -> bool:
+        """Whether Gaussian noise is added in several steps, or to a sample."""
+        sampled = self.sampling is not None or (self.rate is not None and self.rate < 1)
+        return sampled or (self.steps or 1) > 1
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether `explain` was told of a guarantee alone."""
+        return not (self.epsilon is self.tvd is self.gdp is None)
 
 
 class Analysis(Part, frozen=True, kw_only=True):
-    """What a weaker analysis says, or why it says nothing."""
+    """What a weaker analysis says, or why it says nothing; of its score, None stands for infinite or unknown."""
 
-    epsilon: float | None = None
-    advantage: float | None = None
-    belief: float | None = None
+    epsilon: float | UnsetType | None = UNSET
+    advantage: float | UnsetType | None = UNSET
+    belief: float | UnsetType = UNSET
     why: str | None = None
     proved: bool | None = None
     source: str | None = None
@@ -30,8 +102,8 @@ class Demand(Part, frozen=True, kw_only=True):
     proved: bool | None = None
 
 
-class Errors(Part, frozen=True, kw_only=True):
-    """Numerical errors: the truth lies between value - error and value; None where none is known."""
+class NumericalErrors(Part, frozen=True, kw_only=True):
+    """The truth lies between value - error and value; None where no error is known."""
 
     epsilon: float | None
     advantage: float | None
@@ -43,24 +115,41 @@ class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2")
     """What a release means for a person."""
 
     kind: ClassVar[str] = "explain"
-    input: dict[str, Any]
-    """What was described and asked, by option."""
+    input: AnswerInput
     scores: Scores
-    errors: Errors
+    errors: NumericalErrors
     method: str
     bounds: dict[str, Analysis]
+    """By the name of the analysis; theorem_2 is the belief that textbooks read off epsilon and delta."""
     notes: tuple[str, ...]
 
 
-class ChooseResult(Result, frozen=True, kw_only=True, tag="deniable/choose/2"):
-    """The least noise that keeps a promise, and what it means for a person."""
+class ChooseResult(ExplainResult, frozen=True, kw_only=True, tag="deniable/choose/2"):
+    """The least noise that keeps a promise, what it means for a person, and what weaker analyses demand."""
 
     kind: ClassVar[str] = "choose"
-    input: dict[str, Any]
     noise: float
-    scores: Scores
-    errors: Errors
-    method: str
-    bounds: dict[str, Analysis]
-    notes: tuple[str, ...]
     methods: tuple[Demand, ...]
+
+
+class RocCurve(Part, frozen=True, kw_only=True):
+    """The best attack's true positive rate over its false positive rate."""
+
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+
+
+class BeliefShares(Part, frozen=True, kw_only=True):
+    """Shares of releases by how sure the observer ends, between the edges, the person being inside or outside."""
+
+    edges: tuple[float, ...]
+    inside: tuple[float, ...]
+    outside: tuple[float, ...]
+
+
+class CurvesResult(Part, frozen=True, kw_only=True, tag_field="schema", tag="deniable/curves/1"):
+    """The best attack's ROC curve, and shares of releases by the observer's belief, the person inside or outside."""
+
+    input: AnswerInput
+    roc: RocCurve
+    beliefs: BeliefShares

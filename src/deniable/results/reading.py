@@ -15,7 +15,7 @@ from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "renamed", "schema_name"]
+__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "rename_fields", "schema_name"]
 
 RESULTS: dict[str, type[Result]] = {
     result.kind: result
@@ -51,15 +51,15 @@ def schema_name(result: type[Result]) -> str:
 
 def read_result(document: Any) -> Result:
     """The result whose JSON values these are; UnreadableError says what is missing, wrong or of another version."""
-    document = renamed(document)
+    document = rename_fields(document)
     found = RESULTS[kind_of(document)]
     try:
         return msgspec.convert(document, found)
     except msgspec.ValidationError as unlike:
-        raise UnreadableError(_placed(str(unlike))) from unlike
+        raise UnreadableError(_place_first(str(unlike))) from unlike
 
 
-def renamed(document: Any) -> Any:
+def rename_fields(document: Any) -> Any:
     """A document as it is written today, where only names were others: in audit/1, delta of a belief was failure."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or schema not in _RENAMED:
@@ -83,7 +83,7 @@ def kind_of(document: Any, kinds: Collection[str] = RESULTS) -> str:
     return kind
 
 
-def _placed(text: str) -> str:
+def _place_first(text: str) -> str:
     """What msgspec found, with the place first: `measured.trials must be int, got str`."""
     what, _, rest = text.partition(" - at `$")
     place = rest.rstrip("`").lstrip(".")
@@ -92,10 +92,10 @@ def _placed(text: str) -> str:
         return f"{place}.{missing[1]} is missing".lstrip(".")
     if not what.startswith("Expected"):
         return f"{place or 'the document'}: {what[0].lower()}{what[1:]}"
-    return f"{place or 'the document'} must be {_expected(what)}"
+    return f"{place or 'the document'} must be {_expected_words(what)}"
 
 
-def _expected(what: str) -> str:
+def _expected_words(what: str) -> str:
     """Types as people call them."""
     plain = what.removeprefix("Expected ").replace("`", "")
     for name, words in _WORDS.items():

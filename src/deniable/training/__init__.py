@@ -45,7 +45,7 @@ from deniable.training.models import MODELS
 from deniable.training.reference import reference_network, reference_settings
 from deniable.training.release import train
 from deniable.training.settings import Neighbours, TrainingSettings
-from deniable.training.targets import Fitted, TargetSettings, calibrated, fit, quality
+from deniable.training.targets import Fitted, TargetSettings, calibrate_settings, fit, quality
 
 __all__ = [
     "MODELS",
@@ -55,7 +55,7 @@ __all__ = [
     "Observation",
     "TargetSettings",
     "TrainingSettings",
-    "calibrated",
+    "calibrate_settings",
     "fit",
     "quality",
     "reference_network",

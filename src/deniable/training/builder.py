@@ -56,7 +56,7 @@ class _Builder:
         return taken
 
     @property
-    def _started(self) -> bool:
+    def _is_started(self) -> bool:
         return any(isinstance(layer, Weighted) for layer in self.layers)
 
     def add(self, module: nn.Module) -> bool:
@@ -72,7 +72,7 @@ class _Builder:
 
     def _add_activation(self, layer: Layer) -> bool:
         # activations work in place, so the layer before must not read its own outputs again
-        if not self.layers or not isinstance(self.layers[-1], Weighted | MaxPool) or not self._started:
+        if not self.layers or not isinstance(self.layers[-1], Weighted | MaxPool) or not self._is_started:
             return False
         if isinstance(layer, ReLU) and isinstance(self.layers[-1], CompiledConvolution | Dense):
             self.layers[-1].relu = True
@@ -83,16 +83,16 @@ class _Builder:
     def _add_dense(self, module: nn.Module) -> bool:
         if type(module) is not nn.Linear:
             return False
-        kind = Dense if self._started or not self._shared else SharedDense
+        kind = Dense if self._is_started or not self._shared else SharedDense
         self.layers.append(kind(self._take(module)))
         return True
 
     def _add_image_layer(self, module: nn.Module) -> bool:
         if type(module) is nn.Conv2d and Convolution.knows(module):
             self._add_convolution(module)
-        elif type(module) is nn.GroupNorm and module.affine and self._started:
+        elif type(module) is nn.GroupNorm and module.affine and self._is_started:
             self.layers.append(GroupNorm(self._take(module), module))
-        elif type(module) is nn.MaxPool2d and MaxPool.knows(module) and self._started:
+        elif type(module) is nn.MaxPool2d and MaxPool.knows(module) and self._is_started:
             self._add_pool(module)
         else:
             return False

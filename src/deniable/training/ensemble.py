@@ -64,7 +64,7 @@ class Ensemble:
 
         Returns which of them were drawn; `batch` (trials, records) says it of all.
         """
-        self.batch = self._drawn()
+        self.batch = self._draw_members()
         common = self.batch.shape[1] - self._differing
         present = self.batch[:, common:].mul_(members)
         if self._shared:
@@ -73,7 +73,7 @@ class Ensemble:
             self._gather(self.batch[:, :common], present)
         return present
 
-    def _drawn(self) -> Tensor:
+    def _draw_members(self) -> Tensor:
         shape = len(self.weights[0]), len(self._records)
         if self._settings.rate == 1:
             return self._everybody.clone()

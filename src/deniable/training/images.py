@@ -30,7 +30,7 @@ def _trials(images: Tensor, shape: torch.Size) -> Tensor:
     return images.movedim(1, -1).reshape(shape[0], shape[1], *images.shape[2:], images.shape[1]).movedim(-1, 2)
 
 
-def _stacked(images: list[Tensor]) -> Tensor:
+def _stack_trials(images: list[Tensor]) -> Tensor:
     """Trials joined in memory order channels-last; one trial is not copied."""
     if len(images) == 1:
         return images[0].unsqueeze(0)
@@ -107,7 +107,7 @@ class Convolution(Materialised):
     def forward(self, inputs: Tensor) -> Tensor:
         """One convolution a trial."""
         self._inputs = channels_last(inputs)
-        return _stacked([self._convolve(trial) for trial in range(len(self._now[0]))])
+        return _stack_trials([self._convolve(trial) for trial in range(len(self._now[0]))])
 
     def _convolve(self, trial: int) -> Tensor:
         images = self._inputs[trial if len(self._inputs) > 1 else 0].permute(0, 3, 1, 2)
@@ -122,7 +122,7 @@ class Convolution(Materialised):
         self._delta = channels_last(delta)
         if last:
             return delta
-        return _stacked([self._back(trial) for trial in range(len(delta))])
+        return _stack_trials([self._back(trial) for trial in range(len(delta))])
 
     def _back(self, trial: int) -> Tensor:
         delta, images = (values[trial].permute(0, 3, 1, 2) for values in (self._delta, self._inputs))

@@ -10,7 +10,7 @@ from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.noise import SeededSource, SystemSource
 from deniable.training.settings import Columns, TrainingSettings, as_records
 
-__all__ = ["filled", "train", "unpredictable"]
+__all__ = ["fill_model", "train", "unpredictable"]
 
 
 def train(
@@ -39,7 +39,7 @@ def train(
             ensemble.sum_gradients()
             ensemble.add_noise(sigma)
             ensemble.apply()
-    return filled(model, ensemble)
+    return fill_model(model, ensemble)
 
 
 def unpredictable() -> torch.Generator:
@@ -49,7 +49,7 @@ def unpredictable() -> torch.Generator:
     return generator
 
 
-def filled(model: nn.Module, ensemble: Ensemble) -> nn.Module:
+def fill_model(model: nn.Module, ensemble: Ensemble) -> nn.Module:
     """The model with the ensemble's first weights; refused if the training diverged."""
     trained = ensemble.state(0)
     if not all(bool(torch.isfinite(value).all()) for value in trained.values()):

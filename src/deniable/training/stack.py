@@ -24,7 +24,7 @@ IMAGE_WAVE = 2**24
 """The same for images, whose layers go through the wave trial by trial: larger, for fewer calls."""
 
 
-def _padded(values: Tensor, width: int) -> Tensor:
+def _pad(values: Tensor, width: int) -> Tensor:
     """Zeros behind the examples (dimension 1)."""
     missing = width - values.shape[1]
     if not missing:
@@ -51,7 +51,7 @@ class StackGradients(ExampleGradients):
         self._examples = records.shape[1]
         self._width = -(-self._examples // PADDED_TO) * PADDED_TO if self._dense else self._examples
         self._records = self._flat(records) if self._dense else records
-        self._output_gradient.load(_padded(labels, self._width), self._weighted[-1].weights[0].shape[1])
+        self._output_gradient.load(_pad(labels, self._width), self._weighted[-1].weights[0].shape[1])
         self._wave = max(1, (WAVE if self._dense else IMAGE_WAVE) // (self._activations * self._width))
 
     def _flat(self, records: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class StackGradients(ExampleGradients):
     def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
-        include = _padded(include, shape[1])
+        include = _pad(include, shape[1])
         for layer in self._weighted:
             layer.begin()
         for start in range(0, len(include), self._wave):

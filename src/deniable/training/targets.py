@@ -21,10 +21,10 @@ from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.models import check_fit
 from deniable.training.noise import RandomSource, SeededSource, SystemSource
-from deniable.training.release import filled, unpredictable
+from deniable.training.release import fill_model, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
 
-__all__ = ["Fitted", "Quality", "TargetSettings", "calibrated", "fit", "quality"]
+__all__ = ["Fitted", "Quality", "TargetSettings", "calibrate_settings", "fit", "quality"]
 
 LARGEST_BATCH = 4096
 """Records that pass through a trained model at once."""
@@ -76,7 +76,7 @@ class TargetSettings:
         return Training(self.noise, self.rate(records), taken, Adjacency.ADD_REMOVE, self.clip).mechanism
 
 
-def calibrated(settings: TargetSettings, promise: Promise, records: int) -> TargetSettings:
+def calibrate_settings(settings: TargetSettings, promise: Promise, records: int) -> TargetSettings:
     """The settings with the least noise that keeps the promise over all planned epochs (`dn.calibrate`).
 
     Early stopping then spends less, never more.
@@ -122,7 +122,7 @@ class Fitted:
         return _loss(self.settings.mechanism(self.records, self.steps))
 
     @cached_property
-    def planned(self) -> PrivacyLoss | None:
+    def planned_loss(self) -> PrivacyLoss | None:
         """The exact privacy loss of all planned epochs, promised whenever the training stops."""
         return _loss(self.settings.mechanism(self.records))
 
@@ -204,7 +204,7 @@ class _Run:
 
     def model(self) -> nn.Module:
         """The model as trained so far."""
-        return filled(self._model, self._ensemble)
+        return fill_model(self._model, self._ensemble)
 
 
 def _stagnant(history: list[Quality], patience: int | None) -> bool:

@@ -65,18 +65,18 @@ class Answers:
     async def ask(self, kind: str, text: str) -> Answer:
         """The answer to a request, whose values are a JSON object."""
         try:
-            return await self._asked((kind, text))
+            return await self._find_answer((kind, text))
         except TooCostlyError as refused:
             return 422, refusal(None, None, str(refused))
 
-    async def _asked(self, key: Key) -> Answer:
+    async def _find_answer(self, key: Key) -> Answer:
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
         if key not in self._pending:
             if len(self._pending) >= _MOST_WAITING:
                 return 503, refusal(None, None, f"{_MOST_WAITING} requests are waiting already: ask again in a second")
-            self._pending[key] = _Pending(asyncio.create_task(self._computed(key)))
+            self._pending[key] = _Pending(asyncio.create_task(self._compute(key)))
         pending = self._pending[key]
         pending.askers += 1
         try:
@@ -93,7 +93,7 @@ class Answers:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    async def _computed(self, key: Key) -> Answer:
+    async def _compute(self, key: Key) -> Answer:
         try:
             found = await asyncio.wait_for(self._from_workers(*key), _PATIENCE)
         except BrokenProcessPool:
@@ -115,9 +115,9 @@ class Answers:
     async def _from_workers(self, kind: str, text: str) -> Answer:
         """From one worker, or from several where the parts of the answer do not need each other."""
         if kind not in PARTS:
-            async with self._turns.taken(_LATER.get(kind, 0.0)):
+            async with self._turns.take(_LATER.get(kind, 0.0)):
                 return await self._submit(kind, text)
-        parts = await asyncio.gather(*(self._asked((part, text)) for part in PARTS[kind]))
+        parts = await asyncio.gather(*(self._find_answer((part, text)) for part in PARTS[kind]))
         refused = [part for part in parts if part[0] != 200]
         return refused[0] if refused else (200, put_together(kind, text, [content for _, content in parts]))
 

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
@@ -17,9 +18,12 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from deniable import __version__
+from deniable.results.base import Part
+from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
 from deniable.web import models, runs
 from deniable.web.answers import Answers
 from deniable.web.guard import Guard
+from deniable.web.plan import Plan
 from deniable.web.work import Answer, refusal
 
 __all__ = ["create_app"]
@@ -62,8 +66,9 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = (), answers: A
     _answer(app, answers)
     _list(app, folder)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _failed)
+    app.add_exception_handler(HTTPException, _fail)
     app.add_middleware(Guard, hosts=hosts)
+    _describe_answers(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     return app
 
@@ -75,7 +80,7 @@ def _answer(app: FastAPI, answers: Answers) -> None:
         found = await _while_connected(connection, answers.ask(kind, _text(asked)))
         return Response(status_code=499) if found is None else _json(*found)
 
-    def route(path: str, kind: str, forms: tuple[type[BaseModel], type[BaseModel]], gives: type[BaseModel]) -> None:
+    def route(path: str, kind: str, forms: tuple[type[BaseModel], type[BaseModel]], gives: type[Part]) -> None:
         query, body = forms
 
         async def get(request: Any, connection: Request) -> Response:
@@ -93,23 +98,46 @@ def _answer(app: FastAPI, answers: Answers) -> None:
                 methods=[method],
                 operation_id=f"{kind}-{method.lower()}",
                 summary=(gives.__doc__ or "").splitlines()[0],
-                responses={200: {"model": gives}, **_REFUSALS},
+                responses={200: _content(gives), **_REFUSALS},
                 response_class=Response,
             )
 
     explain = models.ExplainQuery, models.ExplainRequest
     choose = models.ChooseQuery, models.ChooseRequest
-    route("/api/explain", "explain", explain, models.ExplainDocument)
-    route("/api/choose", "choose", choose, models.ChooseDocument)
-    route("/api/curves", "curves", explain, models.CurvesDocument)
-    route("/api/plan/explain", "plan-explain", explain, models.Plan)
-    route("/api/plan/choose", "plan-choose", choose, models.Plan)
+    route("/api/explain", "explain", explain, ExplainResult)
+    route("/api/choose", "choose", choose, ChooseResult)
+    route("/api/curves", "curves", explain, CurvesResult)
+    route("/api/plan/explain", "plan-explain", explain, Plan)
+    route("/api/plan/choose", "plan-choose", choose, Plan)
+
+
+_ANSWERS = ExplainResult, ChooseResult, CurvesResult, Plan
+_REFERENCE = "#/components/schemas/{name}"
+
+
+def _content(gives: type[Part]) -> dict[str, Any]:
+    """An answer in the API's description of itself."""
+    schema = {"$ref": _REFERENCE.format(name=gives.__name__)}
+    return {"description": "The answer.", "content": {"application/json": {"schema": schema}}}
+
+
+def _describe_answers(app: FastAPI) -> None:
+    """The answers' schemas are made from the fields of the results, which FastAPI does not know."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        _, schemas = msgspec.json.schema_components(_ANSWERS, ref_template=_REFERENCE)
+        document["components"]["schemas"] |= schemas
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 async def _while_connected(connection: Request, work: Coroutine[Any, Any, Answer]) -> Answer | None:
     """The outcome of `work`; None, and the work cancelled, where the client goes away before it."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(connection))
+    leaving = asyncio.ensure_future(_wait_until_left(connection))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
@@ -118,7 +146,7 @@ async def _while_connected(connection: Request, work: Coroutine[Any, Any, Answer
             task.cancel()
 
 
-async def _left(connection: Request) -> None:
+async def _wait_until_left(connection: Request) -> None:
     """Return when the client has gone."""
     while (await connection.receive())["type"] != "http.disconnect":
         pass
@@ -130,10 +158,10 @@ def _list(app: FastAPI, folder: Path | None) -> None:
         """What the page's form is made of."""
         return models.page_fields()
 
-    @app.get("/api/runs", response_model=models.Runs)
+    @app.get("/api/runs", response_model=models.RunList)
     def list_runs() -> Any:
         """The audits and comparisons in the folder that the server was given."""
-        return {"folder": None if folder is None else folder.name, "runs": runs.list_runs(folder)}
+        return models.RunList(folder=None if folder is None else folder.name, runs=runs.list_runs(folder))
 
     @app.get("/runs/report", response_class=Response, responses={404: {"model": models.Refusal}})
     def open_own_report() -> Response:
@@ -167,7 +195,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     path = [str(part) for part in first["loc"][1:]]
     field, value = path[0] if path else None, first.get("input")
     shown = value if isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value)) else None
-    what = models.expected(field, "choose" in request.url.path)
+    what = models.expected_text(field, "choose" in request.url.path)
     message = f"{field or 'the request'} must be {what}, got {_short(value)}" if what else f"{field}: {first['msg']}"
     return _json(422, refusal(field, shown, message))
 
@@ -177,6 +205,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _fail(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _json(error.status_code, refusal(None, None, str(error.detail)))

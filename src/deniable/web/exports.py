@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deniable.answers.explain import Document
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS, promise_in
+from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
 
 __all__ = ["command", "python"]
 
@@ -24,76 +24,70 @@ def command(what: str, values: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def python(what: str, document: Document) -> str:
-    """Lines that end with `scores`, the same numbers as in the document (and with `noise`, for `choose`)."""
-    given, adjacency = document["input"], document["input"]["adjacency"]
-    if what == "explain":
-        found = [f'loss = dn.privacy_loss({_mechanism(given)}, "{adjacency}")']
-    else:
+def python(result: ExplainResult) -> str:
+    """Lines that end with `scores`, the same numbers as in the result (and with `noise`, for `choose`)."""
+    given = result.input
+    if isinstance(result, ChooseResult):
         found = [
             "plan = dn.calibrate(",
             f"    lambda noise: {_unknown(given)},",
             f"    {_promise(given)},",
-            f'    "{adjacency}",',
+            f'    "{given.adjacency}",',
             ")",
             "noise, loss = plan.value, plan.loss",
         ]
-    scores = document["scores"]
-    bare = what == "explain" and bool({"epsilon", "gdp", "tvd"} & given.keys()) and scores["belief_delta"] > 0
+    else:
+        found = [f'loss = dn.privacy_loss({_mechanism(given)}, "{given.adjacency}")']
+    belief_delta = result.scores.belief_delta
+    bare = not isinstance(result, ChooseResult) and given.is_bare and belief_delta > 0
     imports = ["import deniable as dn", *(["from deniable.bounds import any_release_belief"] if bare else [])]
-    return "\n".join([*imports, "", *found, *_scores(given, scores["belief_delta"], bare)])
+    return "\n".join([*imports, "", *found, *_scores(given, belief_delta, bare)])
 
 
-def _scores(given: Document, belief_delta: float, bare: bool) -> Iterator[str]:
+def _scores(given: AnswerInput, belief_delta: float, bare: bool) -> Iterator[str]:
     yield "scores = {"
     for name, score in sorted(SCORES.items(), key=lambda item: item[0] != "epsilon"):  # asked first, as by `explain`
-        at = {parameter: given.get(parameter, []) for parameter in score.parameter_names()}
+        at = {parameter: getattr(given, parameter) for parameter in score.parameter_names()}
         listed = score.list_parameter()
         call = f"loss.{name}({', '.join(one if one == listed else repr(at[one]) for one in at)})"
         if name == "belief" and bare:
-            call = f"any_release_belief(loss.epsilon, {belief_delta!r}, {given['prior']!r})"
+            call = f"any_release_belief(loss.epsilon, {belief_delta!r}, {given.prior!r})"
         if listed is not None:
-            call = f"[{call} for {listed} in {at[listed]!r}]"
+            call = f"[{call} for {listed} in {list(at[listed])!r}]"
         if listed is None or at[listed]:
             yield f'    "{name}": {call},'
     yield "}"
 
 
-def _mechanism(given: Document) -> str:
-    if "noise" in given:
-        return _training(given, repr(given["noise"]))
-    if "randomized_response" in given:
-        return _answers(given, repr(given["randomized_response"]))
-    builders: dict[str, Callable[[float], str]] = {
-        "epsilon": lambda value: f"dn.ApproximateDP({value!r}, {given['delta']!r})",
-        "tvd": lambda value: f"dn.TotalVariation({value!r})",
-        "gdp": lambda value: f"dn.GaussianDP({value!r})",
-        "laplace": lambda value: f"dn.Laplace({value!r})",
-    }
-    return next(build(given[name]) for name, build in builders.items() if name in given)
+def _mechanism(given: AnswerInput) -> str:
+    if given.noise is not None:
+        return _training(given, repr(given.noise))
+    if given.randomized_response is not None:
+        return _answers(given, repr(given.randomized_response))
+    if given.epsilon is not None:
+        return f"dn.ApproximateDP({given.epsilon!r}, {given.delta!r})"
+    builders = {"dn.TotalVariation": given.tvd, "dn.GaussianDP": given.gdp, "dn.Laplace": given.laplace}
+    return next(f"{name}({value!r})" for name, value in builders.items() if value is not None)
 
 
-def _unknown(given: Document) -> str:
+def _unknown(given: AnswerInput) -> str:
     """The release as an expression of its `noise`."""
-    match given.get("mechanism"):
-        case "laplace":
-            return "dn.Laplace(noise)"
-        case "randomized-response":
-            return _answers(given, "1 / noise")
-    return _training(given, "noise")
+    if given.is_laplace:
+        return "dn.Laplace(noise)"
+    return _answers(given, "1 / noise") if given.is_response else _training(given, "noise")
 
 
-def _training(given: Document, noise: str) -> str:
-    sampled = f".subsampled({given['rate']!r})" if given["rate"] < 1 else ""
-    composed = f".composed({given['steps']})" if given["steps"] > 1 else ""
+def _training(given: AnswerInput, noise: str) -> str:
+    sampled = f".subsampled({given.rate!r})" if given.rate is not None and given.rate < 1 else ""
+    composed = f".composed({given.steps})" if given.steps is not None and given.steps > 1 else ""
     return f"dn.Gaussian({noise}){sampled}{composed}"
 
 
-def _answers(given: Document, epsilon: str) -> str:
-    return f"dn.RandomizedResponse({epsilon}, {given['categories']}).composed({given['features']})"
+def _answers(given: AnswerInput, epsilon: str) -> str:
+    return f"dn.RandomizedResponse({epsilon}, {given.categories}).composed({given.features})"
 
 
-def _promise(given: Document) -> str:
+def _promise(given: AnswerInput) -> str:
     promise = promise_in(given)
     arguments = promise.bound, *promise.parameters.values()
     return f"dn.{type(promise).__name__}({', '.join(map(repr, arguments))})"

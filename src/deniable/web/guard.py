@@ -41,7 +41,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if not self._expected(headers.get("host", "")):
+        if not self._is_expected(headers.get("host", "")):
             message = "host must be an address or localhost; this server may be named with --host"
             await _json(403, refusal("host", headers.get("host"), message))(scope, receive, _with_headers(send))
             return
@@ -57,7 +57,7 @@ class Guard:
             return
         await self._app(scope, _again(body, receive), _with_headers(send))
 
-    def _expected(self, host: str) -> bool:
+    def _is_expected(self, host: str) -> bool:
         """A name that only a DNS entry leads here is not; a bare address needs none."""
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name.lower() in self._hosts:

@@ -13,22 +13,18 @@ from pydantic import Field as Limits
 
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.fields import Field
-from deniable.promises import PARAMETERS, SCORES, SPELLINGS, Promise
+from deniable.promises import PARAMETERS, SCORES, SPELLINGS
 
 __all__ = [
-    "ChooseDocument",
     "ChooseQuery",
     "ChooseRequest",
-    "CurvesDocument",
-    "ExplainDocument",
     "ExplainQuery",
     "ExplainRequest",
-    "Plan",
+    "ListedRun",
     "Problem",
     "Refusal",
-    "Run",
-    "Runs",
-    "expected",
+    "RunList",
+    "expected_text",
     "page_fields",
 ]
 
@@ -105,7 +101,7 @@ def _as_shown(field: Field) -> dict[str, Any]:
     return {**shown, "stops": slider.stops, "scale": slider.scale, "whole": field.kind == "whole"}
 
 
-def expected(field: str | None, choosing: bool) -> str | None:
+def expected_text(field: str | None, choosing: bool) -> str | None:
     """What a field must be, in words; None where there is no such field."""
     if field is None:
         return "a JSON object"
@@ -137,90 +133,7 @@ class Refusal(BaseModel):
     error: Problem
 
 
-def _score(name: str, score: type[Promise]) -> tuple[Any, Any]:
-    """The form of a score in a document: a number, null where it is infinite, or a list of them with parameters."""
-    if score.list_parameter() is None:
-        return (float if score.field.kind == "share" else float | None), ...
-    numbers: dict[str, Any] = dict.fromkeys((*score.parameter_names(), name), (float, ...))
-    row = create_model(f"_{name.title()}", **numbers)
-    return list[row], []  # type: ignore[valid-type]
-
-
-_FORMS: Attributes = {name: _score(name, score) for name, score in SCORES.items()}
-_PARAMETERS: Attributes = dict.fromkeys(("delta", "prior", "belief_delta"), (float, ...))
-_Scores = create_model("_Scores", **_PARAMETERS, **_FORMS)
-
-
-class _Method(BaseModel):
-    name: str
-    noise: float | None
-    why: str | None = None
-    proved: bool | None = None
-
-
-class ExplainDocument(BaseModel):
-    """The document of `deniable explain --json`."""
-
-    model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
-
-    schema_: Annotated[str, Limits(alias="schema")]
-    input: dict[str, Any]
-    scores: _Scores  # type: ignore[valid-type]
-    errors: dict[str, float | None]
-    method: str
-    bounds: dict[str, dict[str, Any]]
-    notes: list[str]
-
-
-class ChooseDocument(ExplainDocument):
-    """The document of `deniable choose --json`."""
-
-    noise: float
-    methods: list[_Method]
-
-
-class _Roc(BaseModel):
-    fpr: list[float]
-    tpr: list[float]
-
-
-class _Beliefs(BaseModel):
-    edges: list[float]
-    inside: list[float]
-    outside: list[float]
-
-
-class CurvesDocument(BaseModel):
-    """The best attack's ROC curve, and shares of releases by the observer's belief, the person inside or outside."""
-
-    schema_: Annotated[str, Limits(alias="schema")]
-    input: dict[str, Any]
-    roc: _Roc
-    beliefs: _Beliefs
-
-
-class Plan(BaseModel):
-    """Everything the page shows of one plan."""
-
-    document: ExplainDocument | ChooseDocument
-    curves: CurvesDocument
-    headline: str
-    warning: str
-    meaning: str
-    kept: str
-    engineering: str
-    assessment: str
-    setting: str
-    figures: dict[str, str]
-    scores: list[list[str]]
-    demands: list[dict[str, str]]
-    analyses: list[dict[str, str]]
-    notes: list[str]
-    command: str
-    python: str
-
-
-class Run(BaseModel):
+class ListedRun(BaseModel):
     """An audit or a comparison in the folder."""
 
     name: str
@@ -230,8 +143,8 @@ class Run(BaseModel):
     report: str | None
 
 
-class Runs(BaseModel):
+class RunList(BaseModel):
     """The folder's audits and comparisons."""
 
     folder: str | None
-    runs: list[Run]
+    runs: list[ListedRun]

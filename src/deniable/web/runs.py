@@ -7,14 +7,14 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from urllib.parse import quote
 
 from deniable.campaigns.look import look
 from deniable.engines.planned import PLAN
-from deniable.report.runs import DOCUMENTS, PAGE, Found, listed, places
+from deniable.report.runs import DOCUMENTS, PAGE, Found, list_run, places
 from deniable.report.under_way import sentences
 from deniable.store import FILE
+from deniable.web.models import ListedRun
 
 __all__ = ["list_runs", "report"]
 
@@ -25,7 +25,7 @@ _LARGEST = 4 * 2**20  # bytes that a document may have to be read for a list: ab
 _PATIENCE = 0.5  # seconds of reading in one request
 
 
-def list_runs(folder: Path | None) -> list[dict[str, Any]]:
+def list_runs(folder: Path | None) -> list[ListedRun]:
     """The runs in the folder, with the addresses of their reports.
 
     What has been read is remembered; what there was no time to read says so, and is read when asked again.
@@ -34,8 +34,8 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
         return []
     end = monotonic() + _PATIENCE
     judged = islice(places(folder).items(), _MOST_RUNS)
-    runs = [_described(folder, _seen(name, place, end)) for name, place in judged]
-    return [*(_described(folder, run) for run in _under_way(folder, end)), *runs]
+    runs = [_list_entry(folder, _seen(name, place, end)) for name, place in judged]
+    return [*(_list_entry(folder, run) for run in _under_way(folder, end)), *runs]
 
 
 def _under_way(folder: Path, end: float) -> Iterator[Found]:
@@ -73,26 +73,26 @@ def _seen(name: str, place: Path, end: float) -> Found:
         return Found(name, "unknown", place.name, "too large to be listed: run deniable report", False)
     if monotonic() > end:
         return Found(name, "unknown", place.name, "not read yet: load the page again", False)
-    return _remembered(name, place, tuple((state.st_mtime_ns, state.st_size) for state in states))
+    return _remembered_run(name, place, tuple((state.st_mtime_ns, state.st_size) for state in states))
 
 
 @lru_cache(maxsize=2 * _MOST_RUNS)
-def _remembered(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> Found:
+def _remembered_run(name: str, place: Path, states: tuple[tuple[int, int], ...]) -> Found:
     """Read once for each state of the files."""
-    return listed(place, name)
+    return list_run(place, name)
 
 
-def _described(folder: Path, run: Found) -> dict[str, Any]:
+def _list_entry(folder: Path, run: Found) -> ListedRun:
     name = run.name.encode("utf-8", "replace").decode()  # bytes that are no text cannot be told in JSON, nor asked for
     address = f"/runs/{quote(name, safe='')}/report" if name != HERE else "/runs/report"
     there = name == run.name and _is_inside(folder / run.name / PAGE, folder)
-    return {
-        "name": folder.name if name == HERE else name,
-        "kind": run.kind,
-        "title": run.title.encode("utf-8", "replace").decode(),
-        "verdict": run.verdict,
-        "report": address if there else None,
-    }
+    return ListedRun(
+        name=folder.name if name == HERE else name,
+        kind=run.kind,
+        title=run.title.encode("utf-8", "replace").decode(),
+        verdict=run.verdict,
+        report=address if there else None,
+    )
 
 
 def _is_inside(file: Path, folder: Path) -> bool:

@@ -23,7 +23,7 @@ class Turns:
         self._numbers = count()
 
     @asynccontextmanager
-    async def taken(self, later: float = 0.0) -> AsyncIterator[None]:
+    async def take(self, later: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn and have it."""
         await self._turn(later)
         try:

@@ -18,14 +18,20 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
-from deniable.answers import parse, rows
+import msgspec
+
+from deniable.answers import rows, sentences
+from deniable.answers.choose import find_demands, find_noise, join_demands
 from deniable.answers.curves import curves
-from deniable.answers.explain import Document, demands, explain, found, joined
-from deniable.answers.sentences import assessment, engineering, guessed, observed, promise_kept, setting, warning
+from deniable.answers.explain import explain_input
+from deniable.answers.parse import parse_choice, parse_release
 from deniable.checks import RefusedError
 from deniable.mechanisms import Mechanism
-from deniable.promises import Promise, Question, resolve_spellings
+from deniable.promises import Promise, resolve_spellings
+from deniable.results.base import encode
+from deniable.results.explain_result import AnswerInput, ChooseResult, CurvesResult, Demand, ExplainResult
 from deniable.web import exports
+from deniable.web.plan import Plan
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
@@ -87,7 +93,7 @@ def answer(kind: str, text: str, slot: int = 0) -> Answer:
     values = json.loads(text)
     _current.slot, _current.ticks = slot, 0
     try:
-        return 200, _encoded(_within_budget(_KINDS[kind], values))
+        return 200, encode(_within_budget(_KINDS[kind], values))
     except RefusedError as refused:
         return 422, refusal(refused.field, values.get(refused.field or ""), str(refused))
     except ValueError as refused:
@@ -106,11 +112,7 @@ def _within_budget(work: Callable[[Values], Any], values: Values) -> Any:
 
 def refusal(field: str | None, value: Any, message: str) -> bytes:
     """Why there is no answer, as JSON."""
-    return _encoded({"error": {"field": field, "value": value, "message": message}})
-
-
-def _encoded(document: Any) -> bytes:
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    return encode({"error": {"field": field, "value": value, "message": message}})
 
 
 def _too_costly(kind: str, values: Values) -> str:
@@ -119,90 +121,93 @@ def _too_costly(kind: str, values: Values) -> str:
     return f"this corner costs more than {BUDGET:g} s of computing: take more noise or more steps, or run: {command}"
 
 
-def _explained(values: Values) -> Document:
-    return explain(*_release(values))
+class _Drawn(msgspec.Struct, frozen=True):
+    """A choice without weaker analyses, and its curves."""
+
+    document: ChooseResult
+    curves: CurvesResult
 
 
-def _found(values: Values) -> Document:
-    promise, training, question, given = _promise(values)
-    return found(training, promise, question, given)
+def _explain(values: Values) -> ExplainResult:
+    return explain_input(*_release(values))
 
 
-def _found_and_drawn(values: Values) -> Document:
-    promise, training, question, given = _promise(values)
-    document = found(training, promise, question, given)
-    return {"document": document, "curves": curves(training(document["noise"]), question, given)}
-
-
-def _demands(values: Values) -> list[Document]:
-    promise, training, question, _ = _promise(values)
-    return demands(training, promise, question)
-
-
-def _promise(values: Values) -> tuple[Promise, Callable[[float], Mechanism], Question, dict[str, Any]]:
-    asked, question = _asked(values)
-    promise = parse.promised(asked, question)
-    training, given = parse.trained(asked, question, values.get("mechanism"))
-    return promise, training, question, given
-
-
-def _curves(values: Values) -> Document:
+def _curves(values: Values) -> CurvesResult:
     return curves(*_release(values))
 
 
-def _explained_plan(values: Values) -> Document:
-    mechanism, question, given = _release(values)
-    return _plan("explain", values, explain(mechanism, question, given), curves(mechanism, question, given))
+def _plan_explain(values: Values) -> Plan:
+    mechanism, given = _release(values)
+    return _plan(values, explain_input(mechanism, given), curves(mechanism, given))
 
 
-def _plan(what: str, values: Values, document: Document, drawn: Document) -> Document:
-    return {
-        "document": document,
-        "curves": drawn,
-        "headline": observed(document),
-        "warning": warning(document),
-        "meaning": guessed(document),
-        "kept": promise_kept(document) if what == "choose" else "",
-        "engineering": engineering(document) if what == "choose" else "",
-        "assessment": assessment(document),
-        "setting": setting(document),
-        "figures": rows.figures(document),
-        "scores": [list(row) for row in rows.score_rows(document)],
-        "demands": list(rows.demand_rows(document)) if what == "choose" else [],
-        "analyses": list(rows.analysis_rows(document)) if what == "explain" and rows.is_mechanism(document) else [],
-        "notes": [*document["notes"], *rows.reasons(document)],
-        "command": exports.command(what, values),
-        "python": exports.python(what, document),
-    }
+def _find_noise(values: Values) -> ChooseResult:
+    return find_noise(*_choice(values))
+
+
+def _find_and_draw(values: Values) -> _Drawn:
+    family, promise, given = _choice(values)
+    found = find_noise(family, promise, given)
+    return _Drawn(found, curves(family(found.noise), given))
+
+
+def _find_demands(values: Values) -> tuple[Demand, ...]:
+    return find_demands(*_choice(values))
+
+
+def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Plan:
+    choice = result if isinstance(result, ChooseResult) else None
+    return Plan(
+        document=result,
+        curves=drawn,
+        headline=sentences.belief_sentence(result),
+        warning=sentences.warning(result),
+        meaning=sentences.guess_sentence(result),
+        kept=sentences.promise_kept(choice) if choice else "",
+        engineering=sentences.engineering(choice) if choice else "",
+        assessment=sentences.assessment(result),
+        setting=sentences.setting(result),
+        figures=rows.figures(result),
+        scores=tuple(rows.score_rows(result)),
+        demands=tuple(rows.demand_rows(choice)) if choice else (),
+        analyses=tuple(rows.analysis_rows(result)) if not choice and rows.is_mechanism(result) else (),
+        notes=(*result.notes, *rows.reasons(result)),
+        command=exports.command(result.kind, values),
+        python=exports.python(result),
+    )
 
 
 def put_together(kind: str, text: str, parts: Sequence[bytes]) -> bytes:
     """The answer whose parts two workers computed at the same time."""
-    exact, weaker = (json.loads(part) for part in parts)
+    exact, weaker = parts
+    demands = msgspec.json.decode(weaker, type=tuple[Demand, ...])
     if kind == "choose":
-        return _encoded(joined(exact, weaker))
-    return _encoded(_plan("choose", json.loads(text), joined(exact["document"], weaker), exact["curves"]))
+        return encode(join_demands(msgspec.json.decode(exact, type=ChooseResult), demands))
+    found = msgspec.json.decode(exact, type=_Drawn)
+    return encode(_plan(json.loads(text), join_demands(found.document, demands), found.curves))
 
 
-def _release(values: Values) -> tuple[Mechanism, Question, dict[str, Any]]:
-    asked, question = _asked(values)
-    mechanism, given = parse.described(asked, question)
-    return mechanism, question, given
+def _release(values: Values) -> tuple[Mechanism, AnswerInput]:
+    return parse_release(_resolve(values), values.get("adjacency"))
 
 
-def _asked(values: Values) -> tuple[dict[str, Any], Question]:
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    asked = resolve_spellings(given)
-    return asked, parse.question(asked, values.get("adjacency"))
+def _choice(values: Values) -> tuple[Callable[[float], Mechanism], Promise, AnswerInput]:
+    return parse_choice(_resolve(values), values.get("adjacency"), values.get("mechanism"))
+
+
+def _resolve(values: Values) -> dict[str, Any]:
+    return resolve_spellings(
+        {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    )
 
 
 PARTS = {"choose": ("found", "demands"), "plan-choose": ("found-and-drawn", "demands")}
 """Kinds of requests whose parts do not need each other."""
 _KINDS: dict[str, Callable[[Values], Any]] = {
-    "explain": _explained,
+    "explain": _explain,
     "curves": _curves,
-    "plan-explain": _explained_plan,
-    "found": _found,
-    "found-and-drawn": _found_and_drawn,
-    "demands": _demands,
+    "plan-explain": _plan_explain,
+    "found": _find_noise,
+    "found-and-drawn": _find_and_draw,
+    "demands": _find_demands,
 }

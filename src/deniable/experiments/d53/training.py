@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered, Within
 from deniable.experiments.distributions import bands, boxes, violins
 from deniable.experiments.drawing import BLUE, GREEN, legend, panels, table
-from deniable.experiments.games import CASES, MNIST, believed, binomial_error
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.games import CASES, MNIST, binomial_error, exact_belief
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import CASE_NAMES, COLOURS, TRAINED_BOTH, WORK, four_ways
 from deniable.experiments.vldb.sensitivities import FIGURE_5_3
 
@@ -25,7 +25,7 @@ PRINTED = {"advantage": ("0.239", "0.228", "0.194", "0.273"), "violations": ("0.
 """In the order of `CASES`: local bounded, local unbounded, global bounded, global unbounded."""
 
 
-def _table(run: Run) -> Values:
+def _table(run: ItemRun) -> Values:
     rows = four_ways(run, MNIST)
     found: Values = {
         key: [one[key] for one in rows] for key in ("advantage", "advantage_error", "expected_advantage", "violations")
@@ -106,10 +106,10 @@ TABLE_5_1 = Item(
 )
 
 
-def _sensitivity_and_belief(run: Run) -> Values:
+def _sensitivity_and_belief(run: ItemRun) -> Values:
     rows = four_ways(run, MNIST)
     steps = {"bounded": rows[0]["sensitivity"]["steps"], "unbounded": rows[1]["sensitivity"]["steps"]}
-    exact = believed(rows[0])
+    exact = exact_belief(rows[0])
     return {
         "beliefs": [one["beliefs"] for one in rows],
         "medians": [one["belief"]["quantiles"][2] for one in rows],
@@ -190,7 +190,7 @@ COMMONEST, TESTED = 0.1135, 2000
 """The share of MNIST's commonest digit among its test records, and how many of them the accuracy is measured on."""
 
 
-def _accuracies(run: Run) -> Values:
+def _accuracies(run: ItemRun) -> Values:
     records = run.size(60, 400, 10_000)
     trainings = run.size(1, 2, 20, hours=5)
     found: dict[str, list[float]] = {}

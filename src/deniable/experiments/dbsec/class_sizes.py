@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from deniable.experiments.compare import Claim
 from deniable.experiments.drawing import BLUE, panels
 from deniable.experiments.games import available
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = ["FIGURE_6", "FIGURE_7"]
 
@@ -25,11 +25,11 @@ def _sizes(data: str, classes: int | None) -> Values:
     return {"data": dataset.name, "classes": dataset.classes, "counts": counts, "records": len(dataset)}
 
 
-def _purchases(run: Run) -> Values:
+def _purchases(run: ItemRun) -> Values:
     return {"panels": [_sizes("purchase100", None) if available("purchase100") else _sizes("location30", None)]}
 
 
-def _texas(run: Run) -> Values:
+def _texas(run: ItemRun) -> Values:
     real = available("texas100")
     variants = [(f"texas{classes}", None) for classes in (100, 150, 200, 300)]
     return {"panels": [_sizes(*one) for one in (variants if real else [("location30", n) for n in (10, 15, 20, 30)])]}

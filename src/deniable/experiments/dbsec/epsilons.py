@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from deniable.bounds import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
 from deniable.experiments.compare import Close, Known, Ordered, Printed
 from deniable.experiments.drawing import beside, table
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Adjacency, Gaussian, RandomizedResponse
 
 __all__ = ["NOISES", "TABLE_1", "TABLE_2"]
@@ -30,7 +30,7 @@ def _retention(epsilon: float) -> float:
     return expm1(epsilon) / (expm1(epsilon) + 2)
 
 
-def _local(run: Run) -> Values:
+def _local(run: ItemRun) -> Values:
     values = {data: PIXELS if data == "LFW" else BITS for data in FEATURES}
     return {
         "composed": {data: [FEATURES[data] * epsilon for epsilon in values[data]] for data in FEATURES},
@@ -108,7 +108,7 @@ CENTRAL: dict[str, dict[str, tuple[str, ...]]] = {
 ORDERS = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5, *map(float, range(5, 64)), 128.0, 256.0, 512.0)
 
 
-def _accounted(data: str, noise: float) -> tuple[float, float]:
+def _rdp_epsilons(data: str, noise: float) -> tuple[float, float]:
     """RDP epsilon of the longest training at delta 1/n: the least and the most that an accountant of its day says.
 
     Least: the improved conversion at the best order. Most: the classic conversion at the orders that TensorFlow
@@ -121,8 +121,8 @@ def _accounted(data: str, noise: float) -> tuple[float, float]:
     return rdp_epsilon(mechanism, 1 / records, Adjacency.ADD_REMOVE, conversion=improved_conversion), most
 
 
-def _central(run: Run) -> Values:
-    most = {data: [list(_accounted(data, noise)) for noise in NOISES] for data in SIZES}
+def _central(run: ItemRun) -> Values:
+    most = {data: [list(_rdp_epsilons(data, noise)) for noise in NOISES] for data in SIZES}
     early = [data for data in SIZES if data != "Purchases"]
     return {
         "most": most,

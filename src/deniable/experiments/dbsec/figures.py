@@ -51,7 +51,7 @@ def _binomial_error(variant: Values) -> float:
     return sqrt(2 * share * (1 - share) / (variant["records"] * variant["repeats"]))
 
 
-def _shifted(values: Values) -> bool:
+def _shift_is_found(values: Values) -> bool:
     shown = values["variants"][values["shown"]]
     return (
         all(level["precision"]["mean"] >= 0.9 for level in (shown["original"], *shown["central"]))
@@ -80,7 +80,7 @@ KEEPS_ACCURACY = _claim("local privacy keeps more accuracy than central (mean ov
 SHIFTED = _claim(
     "at 10 classes the attack keeps an AP of at least 0.9 whatever the central noise, and so does a blind attack: both "
     "find the shift between training and test data",
-    _shifted,
+    _shift_is_found,
 )
 SETTINGS = (
     "Networks, learning rates, batches, clipping norms and early stopping are Table 2's; Adam. Central epsilons are "

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Comparison
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, legend, panels
 from deniable.experiments.games import available
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.results.compare_result import CompareResult, LevelResult
 from deniable.results.shared import Spread
 
@@ -51,7 +51,7 @@ class Source:
         return self.real if not self.stand_in or available(self.real[0][0]) else self.stand_in
 
 
-def _settings(run: Run, source: Source, real: bool) -> Values:
+def _settings(run: ItemRun, source: Source, real: bool) -> Values:
     tiny = {"central": (16.0,), "local": None, "epochs": 2, "attack": "threshold"}
     small = {"central": (0.5, 16.0), "local": None, "epochs": 30}
     sizes: Values = run.size(
@@ -63,7 +63,7 @@ def _settings(run: Run, source: Source, real: bool) -> Values:
     return sizes
 
 
-def _compared(run: Run, source: Source, data: str, classes: int | None) -> Values:
+def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | None) -> Values:
     """Every level of one variant, as the panels need it."""
     settings = _settings(run, source, (data, classes) in source.real)
     levels = run.size(2, 2, None) if "central" in settings else None
@@ -80,7 +80,7 @@ def _compared(run: Run, source: Source, data: str, classes: int | None) -> Value
         plan = Plan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
         with Store(place, resume=True) as store:
-            return _kept(compare(plan, store, engine=run.engine or Local(_cores(run))))
+            return _level_values(compare(plan, store, engine=run.engine or Local(_cores(run))))
 
     return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
 
@@ -90,11 +90,11 @@ def _ends(data: str) -> tuple[float, float]:
     return (10_000.0, 1.0) if data.startswith("lfw") else (3.0, 0.1)
 
 
-def _cores(run: Run) -> int:
+def _cores(run: ItemRun) -> int:
     return run.size(1, os.cpu_count() or 1, os.cpu_count() or 1)
 
 
-def _kept(result: CompareResult) -> Values:
+def _level_values(result: CompareResult) -> Values:
     levels = [_level(row) for row in result.levels]
     given = result.input
     return {
@@ -130,14 +130,14 @@ def _figures(spread: Spread) -> Values:
     return {"mean": spread.mean, "deviation": spread.deviation}
 
 
-def _compute(source: Source) -> Callable[[Run], Values]:
-    def compute(run: Run) -> Values:
+def _compute(source: Source) -> Callable[[ItemRun], Values]:
+    def compute(run: ItemRun) -> Values:
         variants = source.variants()
         one: tuple[int, ...] = (source.shown,)
         chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
         found = []
         for done, place in enumerate(chosen, start=1):
-            found.append(_compared(run, source, *variants[place]))
+            found.append(_compare_variant(run, source, *variants[place]))
             run.tell(done / len(chosen))
         return {"variants": found, "shown": chosen.index(source.shown)}
 

@@ -16,14 +16,14 @@ import numpy as np
 from scipy.optimize import brentq
 
 from deniable.experiments.erlingsson.noise import ANALYSES, DELTA, NEIGHBOURS, NOISES, RATE, training
-from deniable.experiments.item import Run, Scale, Values
+from deniable.experiments.item import ItemRun, Scale, Values
 from deniable.scores import privacy_loss
 
 if TYPE_CHECKING:
     from deniable.adversaries import Scored
     from deniable.data import Dataset
 
-__all__ = ["EPSILONS", "FPR", "STAND_IN", "TABLES", "WORK", "all_noises", "attacked", "demanded"]
+__all__ = ["EPSILONS", "FPR", "STAND_IN", "TABLES", "WORK", "all_noises", "attack_trainings", "demanded_noises"]
 
 EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
@@ -37,7 +37,7 @@ WORK = {name: {Scale.SMOKE: 8.0, Scale.FULL: 300.0} for name in (TABLES, OTHERS)
 """What the items share, and how long it takes."""
 
 
-def demanded() -> dict[str, list[float]]:
+def demanded_noises() -> dict[str, list[float]]:
     """The noise that each analysis asks for epsilon 1, 10 and 100; RDP's is Table 1's."""
     found = {name: [_least(name, epsilon) for epsilon in EPSILONS] for name in ("naive", "advanced")}
     return {**found, "rdp": list(NOISES[2:])}
@@ -52,22 +52,22 @@ def _least(name: str, epsilon: float) -> float:
 
 def all_noises() -> list[float]:
     """Every noise of Section 4's two tables, from little to much."""
-    return sorted({*NOISES, *(noise for row in demanded().values() for noise in row)})
+    return sorted({*NOISES, *(noise for row in demanded_noises().values() for noise in row)})
 
 
-def attacked(run: Run, noises: list[float]) -> dict[float, Values]:
+def attack_trainings(run: ItemRun, noises: list[float]) -> dict[float, Values]:
     """What training and attack give at each noise (0: the baseline), over all repeats; measured once for all items."""
     repeats, wanted = run.size(1, 1, 5), [0.0, *noises]
     found: dict[float, list[Values]] = {noise: [] for noise in wanted}
     for repeat in range(repeats):
         for place, noise in enumerate(wanted):
-            found[noise].append(_kept(run, noise, repeat))
+            found[noise].append(_kept_repeat(run, noise, repeat))
             run.tell((repeat + (place + 1) / len(wanted)) / repeats)
     baseline = float(np.mean([one["train_accuracy"] for one in found[0.0]]))
     return {noise: _summary(found[noise], noise, baseline) for noise in noises}
 
 
-def _kept(run: Run, noise: float, repeat: int) -> Values:
+def _kept_repeat(run: ItemRun, noise: float, repeat: int) -> Values:
     data, epochs = run.size(("purchases", 2), (_present(), 10), (_present(), 100))
     settings = {"data": data, "epochs": epochs, "noise": noise, "repeat": repeat, "seed": run.seed}
     return run.once("erlingsson", settings, partial(_train_and_attack, settings))
@@ -83,7 +83,7 @@ def _present() -> str:
     return "purchase100"
 
 
-def _divided(settings: Values) -> tuple[Dataset, Dataset]:
+def _divide_records(settings: Values) -> tuple[Dataset, Dataset]:
     """Members and as many others."""
     from deniable.data import load, purchases
 
@@ -98,7 +98,7 @@ def _train_and_attack(settings: Values) -> Values:
     from deniable.training import TargetSettings, fit
     from deniable.training.models import dense
 
-    members, others = _divided(settings)
+    members, others = _divide_records(settings)
     course = TargetSettings(
         partial(dense, members.inputs[0].size, members.classes),
         noise=settings["noise"],
@@ -121,7 +121,7 @@ def _train_and_attack(settings: Values) -> Values:
 def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
     from deniable.comparison.results import advantages, lower_bound, rates_at
 
-    scored = [_scored(one) for one in repeats]
+    scored = [_scored_repeat(one) for one in repeats]
     tpr, tested = rates_at(scored)[f"{FPR:g}"], sum(len(one.members) for one in scored)
     loss = privacy_loss(training(noise), NEIGHBOURS)
     return {
@@ -137,7 +137,7 @@ def _summary(repeats: list[Values], noise: float, baseline: float) -> Values:
     }
 
 
-def _scored(kept: Values) -> Scored:
+def _scored_repeat(kept: Values) -> Scored:
     from deniable.adversaries import Scored
 
     return Scored(np.array(kept["members"]), np.array(kept["non_members"]), kept["threshold"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from deniable.bounds import advanced_epsilon, classic_conversion, naive_epsilon, rdp_epsilon
 from deniable.bounds.gaussian import classic_epsilon
 from deniable.experiments.compare import Known
-from deniable.experiments.item import Run, Values
+from deniable.experiments.item import ItemRun, Values
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.scores import privacy_loss
 
@@ -40,7 +40,7 @@ ANALYSES: dict[str, Callable[[Mechanism], float]] = {
 }
 
 
-def upper_bounds(run: Run) -> Values:
+def upper_bounds(run: ItemRun) -> Values:
     """Each analysis over the rounding of the printed noise, and the exact epsilon of the printed noise itself."""
     rounded = {
         name: [[epsilon(training(noise + 0.005)), epsilon(training(noise - 0.005))] for noise in NOISES]

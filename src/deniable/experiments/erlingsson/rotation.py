@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 
 from deniable.experiments.compare import Claim, Ordered, Printed
 from deniable.experiments.drawing import table
-from deniable.experiments.erlingsson.attacked import EPSILONS, STAND_IN, WORK, attacked, demanded
+from deniable.experiments.erlingsson.attacked import EPSILONS, STAND_IN, WORK, attack_trainings, demanded_noises
 from deniable.experiments.erlingsson.noise import upper_bounds
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = ["SECTION_3", "SECTION_4"]
 
@@ -28,7 +28,7 @@ NEAR = 0.035
 """Losses this close to a row's count as that row's: 0.47 to 0.53 is "about 0.50"."""
 
 
-def _rotate(run: Run) -> Values:
+def _rotate(run: ItemRun) -> Values:
     """Each analysis's cell whose loss is about the row's: what it says of a training that is equally good."""
     rows: Values = {}
     for loss in ROTATED:
@@ -111,9 +111,9 @@ PAPER_CELLS = {
 }
 
 
-def _by_epsilon(run: Run) -> Values:
-    noises = demanded()
-    found = attacked(run, sorted({noise for row in noises.values() for noise in row}))
+def _by_epsilon(run: ItemRun) -> Values:
+    noises = demanded_noises()
+    found = attack_trainings(run, sorted({noise for row in noises.values() for noise in row}))
     keys = ("relative_accuracy", "tpr", "tpr_error", "most_tpr")
     return {
         "epsilon": list(EPSILONS),

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from deniable.bounds.advantage import least_epsilon_erlingsson
 from deniable.experiments.compare import Claim, Known, Ordered, Printed
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, beside, legend, panels, table
-from deniable.experiments.erlingsson.attacked import FPR, STAND_IN, TABLES, WORK, all_noises, attacked
+from deniable.experiments.erlingsson.attacked import FPR, STAND_IN, TABLES, WORK, all_noises, attack_trainings
 from deniable.experiments.erlingsson.noise import DELTA, MISPRINT, NOISES, PRINTED, training, upper_bounds
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = ["FIGURE_1", "FIGURE_2", "TABLE_1", "TABLE_2"]
 
@@ -37,8 +37,8 @@ UPPER = (
 )
 
 
-def _table_1(run: Run) -> Values:
-    found = attacked(run, list(NOISES))
+def _table_1(run: ItemRun) -> Values:
+    found = attack_trainings(run, list(NOISES))
     rows = [found[noise] for noise in NOISES]
     keys = ("relative_accuracy", "tpr", "tpr_error", "most_tpr", "advantage")
     return {
@@ -103,7 +103,7 @@ TABLE_1 = Item(
 )
 
 
-def _table_2(run: Run) -> Values:
+def _table_2(run: ItemRun) -> Values:
     lower = [least_epsilon_erlingsson(float(text) / 100 - FPR, DELTA) for text in TPRS]
     return {**upper_bounds(run), "lower": lower}
 
@@ -167,11 +167,11 @@ FIGURE_1 = replace(
 )
 
 
-def _region(run: Run) -> Values:
+def _region(run: ItemRun) -> Values:
     from deniable.campaigns.region import region
 
     noises = all_noises()
-    found = attacked(run, noises)
+    found = attack_trainings(run, noises)
     rows = [found[noise] for noise in noises]
     limits = region(((noise, training(noise), found[noise]["least_epsilon"]) for noise in noises), DELTA)
     keys = ("advantage", "advantage_error", "most_advantage", "least_epsilon")

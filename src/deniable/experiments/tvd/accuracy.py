@@ -9,8 +9,8 @@ from deniable.bounds import kl_tvd, rdp_epsilon
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
-from deniable.experiments.tvd.training import DELTA, NEIGHBOURS, sampled
+from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.tvd.training import DELTA, NEIGHBOURS, sampled_training
 from deniable.scores import privacy_loss
 
 __all__ = ["FIGURE_3"]
@@ -18,9 +18,9 @@ __all__ = ["FIGURE_3"]
 PAIRS = ((300, 6000), (300, 20_000), (600, 6000), (600, 20_000))
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     noises = np.linspace(0.6, 10, run.size(4, 12, 36)).tolist()
-    releases = [[sampled(noise, batch, steps) for noise in noises] for batch, steps in PAIRS]
+    releases = [[sampled_training(noise, batch, steps) for noise in noises] for batch, steps in PAIRS]
     return {
         "noise": noises,
         "batch_and_steps": [list(pair) for pair in PAIRS],

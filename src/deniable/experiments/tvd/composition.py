@@ -11,7 +11,7 @@ from scipy.special import erfinv
 from deniable.bounds.variation import best_composition_tvd, worst_composition_tvd
 from deniable.experiments.compare import Claim, Close, Ordered
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, RED, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse
 from deniable.scores import privacy_loss
 
@@ -42,7 +42,7 @@ def _fnr(mechanism: Mechanism, fpr: list[float]) -> list[float]:
     return [1 - float(loss.tpr(rate)) for rate in fpr]
 
 
-def _alone(run: Run) -> Values:
+def _alone(run: ItemRun) -> Values:
     fpr = np.linspace(0, 1, run.size(11, 51, 101)).tolist()
     return {
         "alpha": list(ALPHAS),
@@ -57,7 +57,7 @@ def _alone(run: Run) -> Values:
     }
 
 
-def _composed(run: Run) -> Values:
+def _compose_bounds(run: ItemRun) -> Values:
     points = run.size(9, 21, 51)
     fpr = sorted({*np.linspace(0, 1, points).tolist(), *np.geomspace(1e-3, 0.1, points // 4).tolist()})
     makers = {"laplace": _laplace(ALPHA), "gaussian": _gaussian(ALPHA), "optimal": _optimal(ALPHA)}
@@ -125,7 +125,7 @@ FIGURE_10 = Item(
     name="figure-10",
     title="composition of Laplace, Gaussian and optimal mechanism",
     caption="Figure 10: privacy regions of 1, 10, 50 and 100 releases of TVD 0.1 each, exactly composed.",
-    compute=_composed,
+    compute=_compose_bounds,
     draw=_draw_composed,
     comparisons=(
         Ordered("the Gaussian's region contains the Laplace's", "gaussian", "laplace", slack=1e-9),

@@ -13,7 +13,7 @@ from deniable.bounds.advantage import least_fnr
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.compare import Claim, Close, Ordered
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, RED, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian
 from deniable.scores import privacy_loss
 
@@ -23,7 +23,7 @@ DELTA = 1e-5
 QUICK = {Scale.SMOKE: 1.0, Scale.FULL: 1.0}
 
 
-def _densities(run: Run) -> Values:
+def _densities(run: ItemRun) -> Values:
     x = np.linspace(-4, 5, 181)
     fine = np.linspace(-12, 13, 20001)
     gap = np.abs(_normal(fine) - _normal(fine - 1)) / 2
@@ -68,7 +68,7 @@ FIGURE_1 = Item(
 )
 
 
-def _test_curves(run: Run) -> Values:
+def _test_curves(run: ItemRun) -> Values:
     loss, alpha = privacy_loss(Gaussian(1.0)), gaussian_tvd(1.0)
     epsilon = float(loss.epsilon(DELTA))
     fpr = sorted({0.0, *np.geomspace(1e-4, 0.02, 40).tolist(), *np.linspace(0.02, 1, 99).tolist()})
@@ -126,7 +126,7 @@ FIGURE_2 = Item(
 )
 
 
-def _ratio(run: Run) -> Values:
+def _ratio(run: ItemRun) -> Values:
     x = np.linspace(-3, 4, 141)
     return {"x": x.tolist(), "log_ratio": (np.abs(x - 1) - np.abs(x)).tolist(), "epsilon": 1.0}
 

@@ -12,7 +12,7 @@ from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.bounds.variation import gaussian_tvd, laplace_tvd
 from deniable.experiments.compare import Claim, Close, Known, Printed
 from deniable.experiments.drawing import beside, table
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian, Laplace
 from deniable.scores import privacy_loss
 
@@ -26,7 +26,7 @@ PRINTED = {
 }
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     noise = sqrt(2)
     epsilon = {"Laplace": 1.0, "Gaussian": classic_epsilon(noise, DELTA)}
     deltas = {"Laplace": 0.0, "Gaussian": DELTA}
@@ -44,7 +44,7 @@ def _compute(run: Run) -> Values:
     }
 
 
-def _reversed(found: Values) -> bool:
+def _order_reversed(found: Values) -> bool:
     by_epsilon = found["epsilon"]["Laplace"] < found["epsilon"]["Gaussian"]
     return bool(by_epsilon and found["accuracy"]["Laplace"] > found["accuracy"]["Gaussian"])
 
@@ -82,7 +82,7 @@ SECTION_3 = Item(
         Printed("epsilon"),
         Printed("bound"),
         Close("Theorems 11 and 12 are the exact accuracies", "exact", "accuracy", 1e-12),
-        Claim("DP prefers the Laplace mechanism, the attack the Gaussian", _reversed),
+        Claim("DP prefers the Laplace mechanism, the attack the Gaussian", _order_reversed),
         Claim("DP asks for sigma > 7 where 2 in variance is enough", lambda found: found["noise"]["from_dp"] > 7),
     ),
     seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},

@@ -13,7 +13,7 @@ from deniable.bounds.predictive import ppv_from_dp, ppv_from_tvd
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Gaussian
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -28,7 +28,7 @@ UNSTATED = "The paper states no delta; 1e-5 and the exact epsilon of the Gaussia
 Rows = Mapping[str, list[list[float]]]
 
 
-def _rates(run: Run) -> list[float]:
+def _rates(run: ItemRun) -> list[float]:
     points = run.size(11, 25, 33)
     found = {
         *np.geomspace(1e-4, 0.02, points // 3),
@@ -46,13 +46,13 @@ class _Release:
         self.epsilon, self.alpha = float(self.loss.epsilon(DELTA)), gaussian_tvd(noise)
 
 
-def _over_rates(run: Run, curves: Mapping[str, Callable[[_Release, float], float]]) -> Values:
+def _over_rates(run: ItemRun, curves: Mapping[str, Callable[[_Release, float], float]]) -> Values:
     rates, releases = _rates(run), [_Release(noise) for noise in NOISES]
     found = {name: [[curve(one, rate) for rate in rates] for one in releases] for name, curve in curves.items()}
     return {"fpr": rates, "noise": list(NOISES), "epsilon": [one.epsilon for one in releases], **found}
 
 
-def _advantage(run: Run) -> Values:
+def _advantage(run: ItemRun) -> Values:
     return _over_rates(
         run,
         {
@@ -63,7 +63,7 @@ def _advantage(run: Run) -> Values:
     )
 
 
-def _roc(run: Run) -> Values:
+def _roc(run: ItemRun) -> Values:
     return _over_rates(
         run,
         {
@@ -74,7 +74,7 @@ def _roc(run: Run) -> Values:
     )
 
 
-def _ppv(run: Run) -> Values:
+def _ppv(run: ItemRun) -> Values:
     found = {}
     for prior in PRIORS:
         curves: dict[str, Callable[[_Release, float], float]] = {
@@ -140,8 +140,7 @@ def _draw_ppv(found: Values) -> Figure:
             _lines(part, found["fpr"], {name: found[name][share] for name in LINES}, place)
             part.annotate(f"{float(share):.0%}", (0.995, exact[place][-3] + 0.015), ha="right", fontsize=7)
         part.set_ylim(0, 1.02)
-        handles, labels = part.get_legend_handles_labels()
-        legend(part, handles=handles[:3], labels=labels[:3], loc="upper right")
+        legend(part, loc="upper right", first=3)
     return figure
 
 

@@ -17,11 +17,11 @@ from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.calibration import calibrate
 from deniable.experiments.compare import Claim, Known, Ordered, Printed
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.promises import Accuracy
 
-__all__ = ["DELTA", "FIGURE_4", "sampled"]
+__all__ = ["DELTA", "FIGURE_4", "sampled_training"]
 
 RECORDS, BATCH, STEPS, DELTA = 60_000, 300, 6000, 1e-5
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)
@@ -38,13 +38,13 @@ WAYS = {
 NEIGHBOURS = Adjacency.ADD_REMOVE
 
 
-def sampled(noise: float, batch: int = BATCH, steps: int = STEPS) -> Mechanism:
+def sampled_training(noise: float, batch: int = BATCH, steps: int = STEPS) -> Mechanism:
     """DP-SGD on MNIST's 60,000 records."""
     return Gaussian(noise).subsampled(batch / RECORDS).composed(steps)
 
 
 def _least_noise(accuracy_of: Callable[[Mechanism], float], target: float) -> float:
-    found: float = brentq(lambda noise: accuracy_of(sampled(noise)) - target, 0.4, 30, xtol=1e-7)
+    found: float = brentq(lambda noise: accuracy_of(sampled_training(noise)) - target, 0.4, 30, xtol=1e-7)
     return found
 
 
@@ -59,16 +59,19 @@ def _noises() -> dict[str, list[float]]:
         "tvd": lambda release: accuracy_from_tvd(kl_tvd(release, NEIGHBOURS)),
     }
     found = {name: [_least_noise(bound, target) for target in ACCURACIES] for name, bound in bounds.items()}
-    return {**found, "exact": [calibrate(sampled, Accuracy(target), NEIGHBOURS).value for target in ACCURACIES]}
+    return {
+        **found,
+        "exact": [calibrate(sampled_training, Accuracy(target), NEIGHBOURS).value for target in ACCURACIES],
+    }
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     noises = _noises()
     rounded = {name: [_up(noise) for noise in row] for name, row in noises.items()}
     wanted = sorted({noise for row in rounded.values() for noise in row}, reverse=True)
     courses = {}
     for place, noise in enumerate(wanted):
-        courses[noise] = _trained(run, noise)
+        courses[noise] = _train_network(run, noise)
         run.tell((place + 1) / len(wanted))
     histories = {name: [courses[noise] for noise in row] for name, row in rounded.items()}
     final = {name: [course["final"] for course in row] for name, row in histories.items()}
@@ -77,7 +80,7 @@ def _compute(run: Run) -> Values:
         "least_noise": noises,
         "noise": rounded,
         "printed_noise_keeps": [
-            accuracy_from_tvd(kl_tvd(sampled(float(text)), NEIGHBOURS)) for text in PRINTED["noise"]["tvd"]
+            accuracy_from_tvd(kl_tvd(sampled_training(float(text)), NEIGHBOURS)) for text in PRINTED["noise"]["tvd"]
         ],
         "training": _settings(run, 0.0),
         "course": {name: [course["train_accuracy"] for course in row] for name, row in histories.items()},
@@ -86,7 +89,7 @@ def _compute(run: Run) -> Values:
     }
 
 
-def _settings(run: Run, noise: float) -> Values:
+def _settings(run: ItemRun, noise: float) -> Values:
     """What is trained: at full scale the paper's CNN, else a dense network of as many weights."""
     data, records, epochs = run.size(("digits", 1797, 2), ("mnist", 12_000, 6), ("mnist", RECORDS, 30))
     return {
@@ -102,7 +105,7 @@ def _settings(run: Run, noise: float) -> Values:
     }
 
 
-def _trained(run: Run, noise: float) -> Values:
+def _train_network(run: ItemRun, noise: float) -> Values:
     settings = _settings(run, noise)
     return run.once("tvd-figure-4", settings, partial(_train, settings))
 

@@ -19,13 +19,13 @@ from deniable.experiments.games import (
     SMOKE_BELIEFS,
     STAND_IN,
     binomial_error,
-    measured,
-    shared,
-    sized,
+    game_of_size,
+    measure_games,
+    shared_work,
     three_sets,
-    titled,
+    title_of,
 )
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import STAND_IN_NOTE, TRAINED_BOTH
 
 __all__ = ["FIGURE_7", "FIGURE_8", "FIGURE_9"]
@@ -38,11 +38,11 @@ BELIEFS = {MNIST: (0.52, 0.75, 0.9, 0.99), STAND_IN: (0.53, 0.75, 0.9, 0.99), AD
 """Table 3's targets; Adult has MNIST's least, too."""
 
 
-def _audited(name: str, run: Run) -> Values:
+def _audit_data(name: str, run: ItemRun) -> Values:
     data = three_sets()[name]
     beliefs = run.size((0.9,), SMOKE_BELIEFS, BELIEFS.get(data, BELIEFS[STAND_IN]))
-    games = [sized(run, data, belief, case) for case in (LOCAL, GLOBAL) for belief in beliefs]
-    rows = measured(run, games)
+    games = [game_of_size(run, data, belief, case) for case in (LOCAL, GLOBAL) for belief in beliefs]
+    rows = measure_games(run, games)
     local, other = rows[: len(beliefs)], rows[len(beliefs) :]
     epsilons, delta = [one["epsilon"] for one in local], local[0]["delta"]
     theorem_3 = [epsilon_to_advantage(epsilon, delta) for epsilon in epsilons]
@@ -51,7 +51,7 @@ def _audited(name: str, run: Run) -> Values:
         for kind, part in (("local", local), ("global", other))
     }
     return {
-        "data": titled(name, data),
+        "data": title_of(name, data),
         "records": local[0]["records"],
         "trials": local[0]["trials"],
         "delta": delta,
@@ -163,7 +163,7 @@ def _draw_observers(axes: Axes, found: Values) -> None:
         label="A_MI, ±3 standard errors",
     )
     axes.set(ylabel="advantage", ylim=(-0.1, 1.05))
-    legend(axes, loc="upper right", bbox_to_anchor=(1, 0.97), fontsize="x-small", labelspacing=0.2)
+    legend(axes, loc="upper right", anchor=(1, 0.97), fontsize="x-small")
 
 
 COMPARISONS: tuple[Comparison, ...] = (
@@ -222,13 +222,13 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 
 def _figure(number: int, name: str, *notes: str) -> Item:
-    compute: Callable[[Run], Values] = partial(_audited, name)
+    compute: Callable[[ItemRun], Values] = partial(_audit_data, name)
     shown = "Location-30 in place of Purchase-100" if name == "Purchase-100" else name
     data = STAND_IN if name == "Purchase-100" else name.lower()
     return Item(
         name=f"figure-{number}",
         needs=(data,),
-        title=f"epsilon audited on {titled(name, data)}; A_DI against A_MI",
+        title=f"epsilon audited on {title_of(name, data)}; A_DI against A_MI",
         caption=(
             f"Figure {number}: epsilon estimated from local sensitivity (a), largest belief (b) and advantage "
             "(c), for noise scaled to local and to global sensitivity; advantages of A_DI and A_MI with their "
@@ -238,7 +238,7 @@ def _figure(number: int, name: str, *notes: str) -> Item:
         draw=_draw,
         comparisons=COMPARISONS,
         seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
-        shared=shared(data, BELIEFS[data], (LOCAL, GLOBAL)),
+        shared=shared_work(data, BELIEFS[data], (LOCAL, GLOBAL)),
         printed={},
         notes=(*notes, *NOTES),
     )

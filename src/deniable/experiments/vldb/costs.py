@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from deniable.experiments.compare import Close
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = ["TABLE_1"]
 
@@ -75,7 +75,7 @@ def _advantage(steps: int) -> float:
     return _seconds(decide) / repeats
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     searched: tuple[int, ...] = run.size((200, 400), (1000, 2000, 4000), (2000, 4000, 8000, 16_000))
     trained: tuple[int, ...] = run.size((200, 400), (500, 1000, 2000), (1000, 2000, 4000, 8000))
     steps: tuple[int, ...] = run.size((2, 4), (10, 20, 40), (10, 20, 40, 80))

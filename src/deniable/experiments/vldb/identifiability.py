@@ -15,15 +15,15 @@ from deniable.experiments.games import (
     CASES,
     MNIST,
     STAND_IN,
-    believed,
     binomial_error,
-    measured,
-    shared,
-    sized,
+    exact_belief,
+    game_of_size,
+    measure_games,
+    shared_work,
     three_sets,
-    titled,
+    title_of,
 )
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = [
     "ALL_WORK",
@@ -58,17 +58,17 @@ TRAINED_BOTH = (
     "The paper trains on D only; here b is drawn and D or D' is trained on (erratum 10). Group norm stands where the "
     "MNIST network has batch norm (erratum 9). The learning rate 0.005, 30 steps and clipping norm 3 are the paper's."
 )
-WORK = {data: shared(data, (BELIEF,)) for data in (MNIST, STAND_IN, ADULT)}
+WORK = {data: shared_work(data, (BELIEF,)) for data in (MNIST, STAND_IN, ADULT)}
 """The campaigns of the four ways, by data set."""
 ALL_WORK = {name: taken for campaigns in WORK.values() for name, taken in campaigns.items()}
 
 
-def four_ways(run: Run, data: str) -> list[Values]:
+def four_ways(run: ItemRun, data: str) -> list[Values]:
     """What the campaigns of the four ways to scale noise show for one data set."""
-    return measured(run, (sized(run, data, BELIEF, case) for case in CASES))
+    return measure_games(run, (game_of_size(run, data, BELIEF, case) for case in CASES))
 
 
-def _table(run: Run) -> Values:
+def _table(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     local, bounded = slice(LOCAL_CASES), (0, 2)
@@ -78,7 +78,7 @@ def _table(run: Run) -> Values:
 
     expected = column("expected_advantage")
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "records": {name: row[0]["records"] for name, row in rows.items()},
         "trials": rows["MNIST"][0]["trials"],
         "advantage": column("advantage"),
@@ -208,7 +208,7 @@ TABLE_2 = Item(
 EXACT = ("mean", "mean_error", "high", "high_error")
 
 
-def _beliefs(run: Run) -> Values:
+def _beliefs(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     kept = {
@@ -216,10 +216,10 @@ def _beliefs(run: Run) -> Values:
         for name, row in rows.items()
     }
     middle = {name: [one["belief"]["mean"] for one in row] for name, row in rows.items()}
-    exact = {name: believed(row[0]) for name, row in rows.items()}
+    exact = {name: exact_belief(row[0]) for name, row in rows.items()}
     high = {name: [one["belief"]["quantiles"][-1] for one in row] for name, row in rows.items()}
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "panels": kept,
         "mean_belief": middle,
         "local": {

@@ -10,8 +10,18 @@ from matplotlib.figure import Figure
 from deniable.experiments.compare import Claim, Ordered
 from deniable.experiments.distributions import bands, boxes
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
-from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, Game, measured, sized, three_sets, titled
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.games import (
+    ADULT,
+    CASES,
+    MNIST,
+    STAND_IN,
+    Game,
+    game_of_size,
+    measure_games,
+    three_sets,
+    title_of,
+)
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 from deniable.experiments.vldb.identifiability import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
 
 __all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3", "extremes"]
@@ -28,14 +38,14 @@ def _work(data: str, ranks: Iterable[int]) -> dict[str, dict[Scale, float]]:
     return {f"{data} {RANKS[rank]}": taken for rank in ranks}
 
 
-def extremes(run: Run, data: str, ranks: tuple[int, ...]) -> Values:
+def extremes(run: ItemRun, data: str, ranks: tuple[int, ...]) -> Values:
     """Local sensitivities of trainings against the neighbours of these ranks, the farthest first."""
 
     def game(rank: int) -> Game:
-        settled = sized(run, data, 0.9, CASES[0], rank)
+        settled = game_of_size(run, data, 0.9, CASES[0], rank)
         return replace(settled, trials=run.size(8, 40, 250), attacked=0)
 
-    rows = measured(run, (game(rank) for rank in ranks))
+    rows = measure_games(run, (game(rank) for rank in ranks))
     return {
         "ranks": [RANKS[rank] for rank in ranks],
         "dissimilarity": [one["dissimilarity"] for one in rows],
@@ -51,12 +61,12 @@ def _ends(found: Values) -> tuple[float, float]:
     return sum(found["mean"][:half]) / half, sum(found["mean"][half:]) / half
 
 
-def _by_neighbour(run: Run) -> Values:
+def _by_neighbour(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: extremes(run, data, tuple(RANKS) if data == MNIST else ENDS) for name, data in sets.items()}
     ends = {name: _ends(found) for name, found in rows.items()}
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "panels": rows,
         "farther": {name: high for name, (high, _) in ends.items()},
         "nearer": {name: low for name, (_, low) in ends.items()},
@@ -105,7 +115,7 @@ FIGURE_4 = Item(
 )
 
 
-def _gradient_distance(run: Run) -> Values:
+def _gradient_distance(run: ItemRun) -> Values:
     found = extremes(run, MNIST, tuple(RANKS))
     farther, nearer = _ends(found)
     return {**found, "farther": farther, "nearer": nearer}
@@ -138,7 +148,7 @@ FIGURE_5_3 = Item(
 )
 
 
-def _over_steps(run: Run) -> Values:
+def _over_steps(run: ItemRun) -> Values:
     sets = three_sets()
     rows = {name: four_ways(run, data) for name, data in sets.items()}
     steps = {
@@ -147,7 +157,7 @@ def _over_steps(run: Run) -> Values:
     }
     largest = {name: {kind: max(one["quantiles"][-1]) for kind, one in kinds.items()} for name, kinds in steps.items()}
     return {
-        "data": {name: titled(name, data) for name, data in sets.items()},
+        "data": {name: title_of(name, data) for name, data in sets.items()},
         "steps": steps,
         "bounded": {name: one["bounded"] for name, one in largest.items()},
         "unbounded": {name: one["unbounded"] for name, one in largest.items()},
@@ -167,7 +177,7 @@ def _draw_over_steps(found: Values) -> Figure:
         part.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
         part.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
         part.set_ylim(0, 2.2 * CLIP)
-    legend(axes[2], loc="upper right", bbox_to_anchor=(1, 0.88), fontsize="x-small")
+    legend(axes[2], loc="upper right", anchor=(1, 0.88), fontsize="x-small")
     return figure
 
 

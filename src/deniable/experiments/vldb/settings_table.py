@@ -9,7 +9,7 @@ from deniable.bounds.gaussian import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.compare import Printed
 from deniable.experiments.drawing import beside, table
-from deniable.experiments.item import Item, Run, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values
 
 __all__ = ["BELIEFS", "DELTAS", "TABLE_3"]
 
@@ -31,7 +31,7 @@ PRINTED: dict[str, dict[str, tuple[str | None, ...]]] = {
 }
 
 
-def _compute(run: Run) -> Values:
+def _compute(run: ItemRun) -> Values:
     epsilon = {data: [belief_to_epsilon(belief) for belief in beliefs] for data, beliefs in BELIEFS.items()}
     return {
         "belief": {data: list(beliefs) for data, beliefs in BELIEFS.items()},

@@ -21,7 +21,7 @@ from math import exp, expm1, inf, log, sqrt
 
 import numpy as np
 
-from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limited, still_affordable
+from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limit_effort, still_affordable
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.grid import Grid
@@ -131,7 +131,7 @@ class Contour(ComposedPair):
 
     def _on_grid(self, k: float, functional: Functional) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
-        with limited(QUESTION, anew=True), np.errstate(all="ignore"):
+        with limit_effort(QUESTION, anew=True), np.errstate(all="ignore"):
             try:
                 return functional.at(self._grid, k)
             except (ArithmeticError, ValueError):  # losses beyond what a grid can hold

@@ -39,7 +39,7 @@ class Blend(Step):
         return np.asarray(sum(share * step.null_tails(t) for share, step in self.parts))
 
     def log_null_tails(self, t: Floats) -> Floats:
-        return np.logaddexp.reduce([np.log(share) + step.log_null_tails(t) for share, step in self.parts])
+        return np.asarray(np.logaddexp.reduce([np.log(share) + step.log_null_tails(t) for share, step in self.parts]))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mean(self.parts).cumulant(s)
@@ -48,7 +48,8 @@ class Blend(Step):
         return _Mean(self.parts).tilted(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
-        return np.logaddexp.reduce([np.log(own) + step.envelope(c, omega, share) for own, step in self.parts])
+        logs = [np.log(own) + step.envelope(c, omega, share) for own, step in self.parts]
+        return np.asarray(np.logaddexp.reduce(logs))
 
     def damped(self, decay: float) -> Step:
         return Blend(tuple((share, step.damped(decay)) for share, step in self.parts))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from math import expm1, lgamma, log, log1p
-
-import numpy as np
 from scipy.special import betainc
 
 from deniable.checks import RefusedError
@@ -30,7 +27,6 @@ from deniable.mechanisms import (
 __all__ = ["sampled_runs"]
 
 _MOST_SHIFT = 12.0  # in units of the noise's deviation, from which on allocation hides next to nothing
-_RAREST = 1e-40  # chance of being drawn more often, which counts as giving the person away
 
 
 def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency) -> tuple[Step, int]:
@@ -43,7 +39,7 @@ def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency)
     match sampling:
         case RandomAllocation(steps, times):
             return _allocated(mu, steps // times, adjacency), times
-        case FixedSize(batch, records, replacement):
+        case FixedSize():
             return _fixed_size(mu, sampling, adjacency), 1
         case TruncatedPoisson():
             return _truncated(mu, sampling, adjacency), 1
@@ -55,7 +51,8 @@ def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency)
 
 
 def _unproved(what: str, adjacency: Adjacency, expected: str, why: str) -> RefusedError:
-    return RefusedError(f"{{adjacency}} {adjacency} is not proved for {what}", "adjacency", adjacency, expected, why)
+    hint = f"{why}; name {expected}"
+    return RefusedError(f"{{adjacency}} {adjacency} is not proved for {what}", "adjacency", adjacency, expected, hint)
 
 
 def _allocated(mu: float, steps: int, adjacency: Adjacency) -> Step:
@@ -72,34 +69,8 @@ def _fixed_size(mu: float, sampling: FixedSize, adjacency: Adjacency) -> Step:
         why = "with a record more or less, batches of a fixed size are drawn from other records"
         raise _unproved("batches of a fixed size", adjacency, "replace or zero-out", why)
     mu = 2 * mu if adjacency is Adjacency.ZERO_OUT else mu
-    if sampling.replacement:
-        return _with_replacement(mu, sampling.batch, sampling.records)
-    return _on_sample(mu, sampling.batch / sampling.records)
-
-
-def _on_sample(mu: float, rate: float) -> Step:
+    rate = sampling.batch / sampling.records
     return GaussianStep(mu) if rate == 1 else SubsampledReplace(GaussianStep(mu), rate)
-
-
-def _with_replacement(mu: float, batch: int, records: int) -> Step:
-    """Lemma A4: how often the record is drawn may be told; drawn j times it moves the sum j times as far."""
-    if records == 1:
-        return GaussianStep(batch * mu)
-    present = -expm1(batch * log1p(-1 / records))
-    parts: list[tuple[float, Step]] = []
-    times, left = 1, present
-    while times <= batch and left > _RAREST * present:
-        share = np.exp(_log_choices(batch, times) - times * log(records) + (batch - times) * log1p(-1 / records))
-        parts.append((float(share) / present, SubsampledReplace(GaussianStep(times * mu), present)))
-        left = float(betainc(times + 1, batch - times, 1 / records)) if times < batch else 0.0
-        times += 1
-    if left > 0:
-        parts.append((left / present, AtomStep.of_guarantee(0.0, present)))
-    return Blend(tuple(parts))
-
-
-def _log_choices(n: int, k: int) -> float:
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def _truncated(mu: float, sampling: TruncatedPoisson, adjacency: Adjacency) -> Step:

@@ -10,9 +10,10 @@ from itertools import groupby
 from string import ascii_uppercase
 from typing import Any
 
-__all__ = ["outcome", "results"]
+from deniable.results.reproduce_result import ItemResult, Statement
 
-Document = dict[str, Any]
+__all__ = ["outcome", "results_page"]
+
 OFTEN = 3
 """A note of so many items is told once, above them."""
 HINDSIGHT = " *Settled with data in sight.*"
@@ -52,32 +53,32 @@ SHORT = {
 FAVOURABLE = 1.0
 
 
-def results(documents: list[Document]) -> str:
+def results_page(records: Sequence[ItemResult]) -> str:
     """The page, from the items' own records."""
-    often = Counter(note for document in documents for note in document["notes"])
+    often = Counter(note for record in records for note in record.notes)
     common = dict(zip((note for note, times in often.items() if times >= OFTEN), ascii_uppercase, strict=False))
-    return "\n".join((*_glance(documents), *_common(common), *_sections(documents, common))) + "\n"
+    return "\n".join((*_glance(records), *_common(common), *_sections(records, common))) + "\n"
 
 
-def _stands_in(document: Document) -> bool:
-    return any(STAND_IN.search(text) for text in (document["caption"], *document["notes"]))
+def _stands_in(record: ItemResult) -> bool:
+    return any(STAND_IN.search(text) for text in (record.caption, *record.notes))
 
 
-def outcome(document: Document) -> str:
+def outcome(record: ItemResult) -> str:
     """In one phrase: as the paper has it, as stated but for known reasons, or missed."""
-    missed = [one for one in document["comparisons"] if not one["passed"]]
+    missed = [one for one in record.comparisons if not one.passed]
     if missed:
-        return "misses: " + "; ".join(f"{one['what']}: {one['words']}" for one in missed)
-    return "holds, differs for a known reason" if _reasons(document) else "holds"
+        return "misses: " + "; ".join(f"{one.what}: {one.words}" for one in missed)
+    return "holds, differs for a known reason" if _reasons(record) else "holds"
 
 
-def _glance(documents: list[Document]) -> Iterator[str]:
-    good = sum(document["passed"] for document in documents)
-    statements = [one for document in documents for one in document["comparisons"]]
-    late = sum(one["hindsight"] for one in statements)
+def _glance(records: Sequence[ItemResult]) -> Iterator[str]:
+    good = sum(record.passed for record in records)
+    statements = [one for record in records for one in record.comparisons]
+    late = sum(one.hindsight for one in statements)
     yield from ("# The papers' tables and figures, made anew", "")
     yield (
-        f"{good} of {len(documents)} items meet what is stated of them. Made by `deniable reproduce`. Of the "
+        f"{good} of {len(records)} items meet what is stated of them. Made by `deniable reproduce`. Of the "
         f"{len(statements)} statements {len(statements) - late} have a tolerance that is derived (printed digits, "
         f"binomial or standard errors, an exact bound) or need none; {late} have a limit or a wording that was "
         "settled with data in sight, and say so in their line. Every picture links to its SVG; the record beside it "
@@ -87,12 +88,12 @@ def _glance(documents: list[Document]) -> Iterator[str]:
         "misprint of the paper, numbered in [errata](../theory/errata.md)."
     )
     yield from ("", "| paper | item | what | data | scale | outcome |", "|---|---|---|---|---|---|")
-    for document in documents:
-        unbroken = _named(document).replace(" ", "\N{NO-BREAK SPACE}")
-        link = f"[{unbroken}](#{_anchor(document)})"
-        data = "**stand-in**" if _stands_in(document) else ""
-        paper = SHORT.get(document["paper"]["key"], document["paper"]["name"])
-        yield _row(paper, link, document["title"], data, document["scale"], outcome(document))
+    for record in records:
+        unbroken = _title(record).replace(" ", "\N{NO-BREAK SPACE}")
+        link = f"[{unbroken}](#{_anchor(record)})"
+        data = "**stand-in**" if _stands_in(record) else ""
+        paper = SHORT.get(record.paper.key, record.paper.name)
+        yield _row(paper, link, record.title, data, record.scale, outcome(record))
 
 
 def _common(common: Mapping[str, str]) -> Iterator[str]:
@@ -102,45 +103,45 @@ def _common(common: Mapping[str, str]) -> Iterator[str]:
     yield from (f"- **{letter}.** {note}" for note, letter in common.items())
 
 
-def _sections(documents: list[Document], common: Mapping[str, str]) -> Iterator[str]:
-    for _, group in groupby(documents, key=lambda document: document["paper"]["key"]):
+def _sections(records: Sequence[ItemResult], common: Mapping[str, str]) -> Iterator[str]:
+    for _, group in groupby(records, key=lambda record: record.paper.key):
         items = list(group)
-        paper = items[0]["paper"]
-        authors, title, where = SOURCES.get(paper["key"], ("", paper["title"], ""))
-        yield from ("", f"## {SHORT.get(paper['key'], paper['name'])}", "")
-        yield ". ".join(filter(None, (authors, title, where))) + f". (`deniable reproduce {paper['name']}`)"
-        for document in items:
-            yield from _section(document, common)
+        paper = items[0].paper
+        authors, title, where = SOURCES.get(paper.key, ("", paper.title, ""))
+        yield from ("", f"## {SHORT.get(paper.key, paper.name)}", "")
+        yield ". ".join(filter(None, (authors, title, where))) + f". (`deniable reproduce {paper.name}`)"
+        for record in items:
+            yield from _section(record, common)
 
 
-def _section(document: Document, common: Mapping[str, str]) -> Iterator[str]:
-    place = f"{document['paper']['name']}/{document['item']}"
+def _section(record: ItemResult, common: Mapping[str, str]) -> Iterator[str]:
+    place = f"{record.paper.name}/{record.item}"
     yield from (
         "",
-        f'<a id="{_anchor(document)}"></a>',
+        f'<a id="{_anchor(record)}"></a>',
         "",
-        f"### {_named(document)}: {document['title']}{' (stand-in data)' * _stands_in(document)}",
+        f"### {_title(record)}: {record.title}{' (stand-in data)' * _stands_in(record)}",
         "",
     )
-    yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_named(document)}" width="720"></a>'
-    yield from ("", f"{document['caption']} Scale {document['scale']}; [record]({place}.json).", "")
-    yield from (_statement(one) for one in document["comparisons"])
-    yield from (f"- not judged at this scale: {one}" for one in document["not_judged"])
-    yield from _majority(document)
-    yield from _beside(document)
-    yield from _why(document, common)
+    yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_title(record)}" width="720"></a>'
+    yield from ("", f"{record.caption} Scale {record.scale}; [record]({place}.json).", "")
+    yield from (_statement(one) for one in record.comparisons)
+    yield from (f"- not judged at this scale: {one}" for one in record.not_judged)
+    yield from _majority(record)
+    yield from _beside(record)
+    yield from _why(record, common)
 
 
-def _statement(one: Document) -> str:
-    mark = "holds" if one["passed"] else "**misses**"
-    if one["passed"] and one["reasons"]:
-        return f"- differs where explained below: {one['what']} ({one['words']}; the others differ for known reasons)."
-    said = "" if one["stated"] == "holds" else f" ({one['stated']}; {one['words']})"
-    return f"- {mark}: {one['what']}{said}.{HINDSIGHT if one['hindsight'] else ''}"
+def _statement(one: Statement) -> str:
+    mark = "holds" if one.passed else "**misses**"
+    if one.passed and one.reasons:
+        return f"- differs where explained below: {one.what} ({one.words}; the others differ for known reasons)."
+    said = "" if one.stated == "holds" else f" ({one.stated}; {one.words})"
+    return f"- {mark}: {one.what}{said}.{HINDSIGHT if one.hindsight else ''}"
 
 
-def _beside(document: Document) -> Iterator[str]:
-    rows = list(_pairs(document["printed"], document["values"], ()))
+def _beside(record: ItemResult) -> Iterator[str]:
+    rows = list(_pairs(record.printed, record.values, ()))
     if not rows:
         return
     columns = max(len(paper) for _, paper, _ in rows)
@@ -149,16 +150,16 @@ def _beside(document: Document) -> Iterator[str]:
     for name, paper, ours in rows:
         for whose, values in (("the paper", paper), ("ours", ours)):
             yield _row(name, whose, *values, *[""] * (columns - len(values)))
-    if document["order"]:
-        yield from ("", f"Columns: {document['order']}.")
+    if record.order:
+        yield from ("", f"Columns: {record.order}.")
 
 
-def _majority(document: Document) -> Iterator[str]:
+def _majority(record: ItemResult) -> Iterator[str]:
     """Levels whose phi praises a model that has lost half of its accuracy or more."""
     praised = [
         f"{variant['classes']} classes, {kind} {row['value']:g} (phi {row['phi']:.2f}, accuracy "
         f"{row['accuracy']['mean']:.2f} of {variant['original']['accuracy']['mean']:.2f})"
-        for variant in document["values"].get("variants", ())
+        for variant in record.values.get("variants", ())
         for kind in ("central", "local")
         for row in variant[kind]
         if (row["phi"] or 0) > FAVOURABLE and row["accuracy"]["mean"] <= variant["original"]["accuracy"]["mean"] / 2
@@ -196,28 +197,28 @@ def _like(ours: Any, text: str) -> str:
     return f"{ours:.3g}" if exponent > 0 else f"{ours:.{1 - exponent}f}"
 
 
-def _why(document: Document, common: Mapping[str, str]) -> Iterator[str]:
-    own = [note for note in document["notes"] if note not in common]
-    letters = sorted(common[note] for note in document["notes"] if note in common)
+def _why(record: ItemResult, common: Mapping[str, str]) -> Iterator[str]:
+    own = [note for note in record.notes if note not in common]
+    letters = sorted(common[note] for note in record.notes if note in common)
     above = [f"See note{'s' * (len(letters) > 1)} {', '.join(letters)} above."] if letters else []
-    said = [*_reasons(document), *own, *above]
+    said = [*_reasons(record), *own, *above]
     if said:
         yield from ("", "Where ours differs, or the paper leaves something open:", "")
         yield from (f"- {one}" for one in said)
 
 
-def _reasons(document: Document) -> list[str]:
-    return [reason for one in document["comparisons"] for reason in one["reasons"]]
+def _reasons(record: ItemResult) -> list[str]:
+    return [reason for one in record.comparisons for reason in one.reasons]
 
 
-def _named(document: Document) -> str:
+def _title(record: ItemResult) -> str:
     """As the paper writes it: Figure 5.1."""
-    kind, _, number = document["item"].partition("-")
+    kind, _, number = record.item.partition("-")
     return f"{kind.capitalize()} {number}"
 
 
-def _anchor(document: Document) -> str:
-    return f"{document['paper']['name']}-{document['item']}"
+def _anchor(record: ItemResult) -> str:
+    return f"{record.paper.name}-{record.item}"
 
 
 def _row(*cells: str) -> str:

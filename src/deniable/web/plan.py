@@ -1,0 +1,29 @@
+"""Everything that the planner's page shows of one plan."""
+
+from __future__ import annotations
+
+from deniable.results.base import Part
+from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
+
+__all__ = ["Plan"]
+
+
+class Plan(Part, frozen=True, kw_only=True):
+    """Everything the page shows of one plan."""
+
+    document: ExplainResult | ChooseResult
+    curves: CurvesResult
+    headline: str
+    warning: str
+    meaning: str
+    kept: str
+    engineering: str
+    assessment: str
+    setting: str
+    figures: dict[str, str]
+    scores: tuple[tuple[str, str], ...]
+    demands: tuple[dict[str, str], ...]
+    analyses: tuple[dict[str, str], ...]
+    notes: tuple[str, ...]
+    command: str
+    python: str

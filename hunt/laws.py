@@ -20,6 +20,7 @@ __all__ = ["Description", "Law", "describe", "laws_of"]
 
 Floats = NDArray[np.float64]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+_LEAST_RATE = 1e-290  # products below underflow
 _DENSE_SIGMAS, _FAR_SIGMAS = 9.0, 37.5
 
 
@@ -71,7 +72,8 @@ def _sampled_base(mechanism: dn.Mechanism) -> tuple[Base, float]:
     """A sample of a sample is one, at the product of their rates."""
     rate = 1.0
     while isinstance(mechanism, dn.Subsampled):
-        rate, mechanism = rate * mechanism.rate, mechanism.mechanism
+        rate = max(rate * mechanism.rate, _LEAST_RATE) if rate > 0 < mechanism.rate else 0.0
+        mechanism = mechanism.mechanism
     return _base(mechanism), rate
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit, ndtr
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.estimators import Region
 from deniable.evidence.intervals import (
@@ -34,9 +35,9 @@ from deniable.evidence.likelihood import (
 )
 from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.score_audit import Asked
-from deniable.evidence.scores import Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
 from deniable.evidence.verdict import Rows, judge_bound
+from deniable.evidence.watched_rows import claimed_loss, watch_rows
 from deniable.promises import Epsilon
 from hunt.find import Find
 
@@ -47,6 +48,8 @@ SIGNIFICANCE, SLACK, SECONDS = 1e-6, 1.2, 1.0
 BINS = 24_001
 ROUNDING = 1e-5
 """How far the truths of finely divided distributions are trusted, absolutely."""
+WATCHED_ROWS, WATCHED_ROUNDS = 300, 40
+"""Of either kind in a file that is watched, and files: each is looked at after every row."""
 RULES: tuple[Rule, ...] = (Fixed(0.25), Bonferroni(), Split(), MultiSplit(3))
 
 
@@ -194,14 +197,16 @@ def look(seed: int) -> Find | None:
     trials = int(10 ** generator.uniform(2, 4))
     members = max(2, round(trials * float(generator.choice([0.05, 0.5, 0.95]))))
     others = trials - members
-    kind = generator.choice(["epsilon", "epsilon", "achieved", "achieved", "scores", "one-run", "verdict"])
+    kind = generator.choice(["epsilon", "epsilon", "achieved", "achieved", "scores", "one-run", "verdict", "watch"])
     rounds = int(SECONDS / (4e-4 + 4e-7 * trials))
     if kind in ("scores", "one-run"):
         statement, draw = (_of_scores if kind == "scores" else _of_canaries)(members, others, confidence, generator)
         rounds = min(rounds, 400) if kind == "one-run" else rounds
     else:
         attack = draw_attack(generator)
-        make = {"epsilon": _of_epsilon, "achieved": _of_achieved, "verdict": _of_verdict}[str(kind)]
+        if kind == "watch":
+            members, others, rounds = min(members, WATCHED_ROWS), min(others, WATCHED_ROWS), WATCHED_ROUNDS
+        make = {"epsilon": _of_epsilon, "achieved": _of_achieved, "verdict": _of_verdict, "watch": _of_watch}[str(kind)]
         statement = make(attack, members, others, confidence, generator)
         rounds //= 1 + 2 * (MultiSplit.name in statement.name) + (kind == "verdict")
 
@@ -307,3 +312,15 @@ def _of_verdict(
         return float(judge_bound(bound, claim, Rows(len(scores))).name == "violated"), inf
 
     return Statement(f"violated, {asked.thresholds.name}, {attack.name}", ends, 0.5, 0.5, 1 - confidence)
+
+
+def _of_watch(
+    attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
+) -> Statement:
+    """A claim that is exactly true of this attack is ever refuted by a watch no more often than is stated."""
+    claim = claimed_loss(Epsilon(attack.epsilon(1e-5), 1e-5), None)
+
+    def ends(scores: Scores) -> Ends:
+        return float(watch_rows(scores, claim, 1 - confidence).refuted_after is not None), inf
+
+    return Statement(f"watched, {attack.name}", ends, 0.5, 0.5, 1 - confidence)

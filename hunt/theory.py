@@ -43,8 +43,7 @@ class Case:
     question: Question
 
     def __str__(self) -> str:
-        neighbours = "" if self.adjacency == "add-remove" else f', "{self.adjacency}"'
-        return f"PL({text(self.mechanism)}{neighbours}).{self.question}"
+        return f'PL({text(self.mechanism)}, "{self.adjacency}").{self.question}'
 
     def answer(self) -> float:
         return self.question.ask(dn.privacy_loss(self.mechanism, self.adjacency))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from math import inf, isfinite
+from math import inf, isfinite, log
 
 import numpy as np
 
@@ -163,7 +163,9 @@ class Truth:
             mass = mass * -np.expm1(t - losses[above])
         escape = self.releases[backward].escape
         value = float(mass.sum()) + escape
-        return Bracket(value * (1 - 1e-11), value * (1 + 1e-11) + 1e-320, "atoms counted")
+        runs = sum(step.runs for step in self.steps)
+        share = 1e-11 + 4e-15 * runs * log(runs + 1)  # round-off of ln n!, and of ln p taken n times
+        return Bracket(value * (1 - share), value * (1 + share) + 1e-320, "atoms counted")
 
     def _line(self, t: float, backward: bool, gain: bool) -> Bracket | None:
         if self._lines is None or self._no_line or not isfinite(t) or not self.releases[backward].finite:

@@ -250,6 +250,7 @@ class PrivacyLoss:
     @ends_in_time
     def exceedance(self, loss: float) -> Upper:
         """P(L > loss): how often the loss, and with it the belief it stands for, is exceeded."""
+        real("loss", loss)
         return self._worst(lambda pair: pair.tail(loss), loss)
 
     @ends_in_time

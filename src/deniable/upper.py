@@ -33,6 +33,11 @@ class Upper(float):
         """The truth lies in [least, value]; an infinite value that is certain has no error."""
         return cls(value, 0.0 if least == value else value - min(least, value))
 
+    def meet(self, other: Upper) -> Upper:
+        """What both brackets leave of each other."""
+        top, low = min(self, other), max(self - self.error, other - other.error)
+        return Upper(top, max(0.0, top - low))
+
     def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
         return float(self), self.error
 

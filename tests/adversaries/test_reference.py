@@ -15,9 +15,9 @@ from torch import nn
 from deniable.adversaries import Identifiability, LossThreshold, WhiteBox
 from deniable.comparison.results import lower_bound
 from deniable.data import Dataset, purchases
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import Advantage, GaussianCurve, Region, estimate
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.scores import Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split
 from deniable.training.settings import Neighbours, TrainingSettings
 

@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 from deniable.campaigns.audit import planned
 from deniable.campaigns.campaign import Plan, play
 from deniable.engines import Local
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 
 BELIEF, DELTA = 0.9, 0.01
 

@@ -18,7 +18,7 @@ import deniable as dn
 from deniable.campaigns.audit import judge, planned
 from deniable.campaigns.campaign import play
 from deniable.engines import Local
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.promises import Belief, Epsilon, audited_promise, claimed_scores
 from deniable.results.base import plain
 from deniable.results.reading import schema_name

@@ -13,11 +13,19 @@ from scipy.special import ndtri
 
 from deniable import Adjacency, Gaussian, GaussianDP, RandomizedResponse, privacy_loss
 from deniable.bounds.advantage import least_epsilon_erlingsson, least_epsilon_from_rates
+from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.credible import credible, epsilon_at_most
-from deniable.evidence.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate, read
+from deniable.evidence.credible import credible_bound, epsilon_at_most
+from deniable.evidence.estimators import (
+    Advantage,
+    Estimator,
+    GaussianCurve,
+    MechanismCurve,
+    Region,
+    estimate,
+    read_bound,
+)
 from deniable.evidence.limits import joint_tails, upper_limit
-from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
 
 DELTA = 1e-5
@@ -85,7 +93,7 @@ def test_fixed_threshold_by_hand() -> None:
 # Erlingsson 2019, Table 2 and erratum 15: the rate form is much tighter on the same counts
 def test_the_seeds_own_attack() -> None:
     errors = Errors(500, 10000, 9400, 10000)
-    weak, strong = (read(reading(1e-5), Limits.of(errors, 0.95)).value for reading in (Advantage, Region))
+    weak, strong = (read_bound(reading(1e-5), Limits.of(errors, 0.95)).value for reading in (Advantage, Region))
     assert 0 < weak < log(1 / 0.99)
     assert strong > 3 * weak
 
@@ -283,7 +291,7 @@ def test_credible_against_drawn_posteriors() -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         ways = [np.log((1 - DELTA - x) / y) for a, b in pairs for x, y in ((a, b), (b, a))]
     epsilon = np.nanmax([np.zeros_like(fpr), *ways], axis=0)
-    found = credible(errors, DELTA, 0.9)
+    found = credible_bound(errors, DELTA, 0.9)
     assert np.quantile(epsilon, [0.05, 0.95]) == pytest.approx([found.value, found.upper], abs=0.02)
     assert np.mean(epsilon <= 1.0) == pytest.approx(epsilon_at_most(1.0, errors, DELTA), abs=0.005)
 
@@ -293,7 +301,7 @@ def test_credible_without_any_error() -> None:
     generator, n = np.random.default_rng(9), 1000
     fpr, fnr = generator.beta(0.5, n + 0.5, (2, 400_000))
     epsilon = np.maximum(np.log((1 - fnr) / fpr), np.log((1 - fpr) / fnr))
-    found = credible(Errors(0, n, 0, n), 0.0)
+    found = credible_bound(Errors(0, n, 0, n), 0.0)
     assert found.value == pytest.approx(np.quantile(epsilon, 0.025), abs=0.02)
     assert found.upper == pytest.approx(np.quantile(epsilon, 0.975), abs=0.1)
     assert isinstance(found.upper, float)
@@ -301,7 +309,7 @@ def test_credible_without_any_error() -> None:
 
 def test_credible_decides_nothing_and_says_why() -> None:
     """At epsilon 0 its lower end is positive by construction."""
-    found = [credible(Errors(k, 100, 100 - k, 100), DELTA) for k in range(40, 61)]
+    found = [credible_bound(Errors(k, 100, 100 - k, 100), DELTA) for k in range(40, 61)]
     assert all(bound.value > 0 for bound in found)
     assert not any(bound.decides for bound in found)
     assert found[0].result().credible == 0.95

@@ -11,8 +11,11 @@ import torch
 from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
+from deniable.evidence.watch import Watch
 from deniable.examination import AppliedStep
 from deniable.examination.claim import RecipeTraining
+from deniable.mechanisms import Gaussian
+from deniable.scores import privacy_loss
 from deniable.store import StoreError
 from deniable.training import Neighbours
 
@@ -174,6 +177,33 @@ def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> No
     whole = examined(Broken("half", steps=STEPS), trials=12)
     assert heard == [(n, 12) for n in range(7, 13)]
     assert again.replace(**dict.fromkeys(times)) == whole.replace(**dict.fromkeys(times))
+
+
+def test_trials_end_when_the_watch_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch over a claim of far more noise, beside diagnostics that find nothing wrong."""
+    strict = privacy_loss(Gaussian(100.0))
+    watches = lambda game, claimed, confidence: lambda: Watch(strict, game.trials, 0.02)  # noqa: E731
+    monkeypatch.setattr("deniable.examination.examine._watches", watches)
+    asked: dict[str, Any] = {"adjacency": "replace", "data": crafted(), "trials": 100}
+    document = examined(Broken(steps=STEPS), **asked)
+    watched = document.watched
+    assert watched is not None
+    assert document.verdict == "violated"
+    assert 10 <= document.measured.trials == watched.trials == watched.refuted_after < 100
+    assert "was refuted" in document.verdict_text
+    assert f"ended after {watched.trials} of 100" in " ".join(document.notes)
+
+
+def test_nothing_ends_the_trials_where_all_are_asked_for() -> None:
+    every = examined(Broken("half", steps=STEPS), stop="never")
+    early = examined(Broken("half", steps=STEPS))
+    assert every.verdict == early.verdict == "violated"
+    assert (every.measured.trials, every.watched) == (40, None)
+    assert early.measured.trials == 10
+    assert early.watched is not None
+    assert "stop='never'" in every.provenance.call
+    with pytest.raises(ValueError, match="stop must be"):
+        examined(Broken(steps=STEPS), stop="soon")
 
 
 def test_what_cannot_be_examined_is_refused() -> None:

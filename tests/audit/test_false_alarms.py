@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate
 from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.scores import Floats, Scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
 
 AUDITS, CONFIDENCE, BAR, DELTA = 2000, 0.95, 0.065, 1e-5

@@ -7,9 +7,9 @@ from math import comb
 import numpy as np
 import pytest
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.limits import interval, joint_tails, lower_limit, lower_limits, upper_limit, upper_limits
 from deniable.evidence.measured import Errors, advantage_interval, epsilon_lower_bound
-from deniable.evidence.scores import Scores
 
 ROUNDS = 2000
 

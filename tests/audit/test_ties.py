@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import MechanismCurve, Region, estimate
 from deniable.evidence.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
 from deniable.evidence.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
 from deniable.evidence.limits import Interval
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
 from deniable.evidence.score_audit import METHODS, ONE_RUN, Asked, judge_scores
-from deniable.evidence.scores import Scores
-from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, shift, untied
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, break_ties, shift
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from hunt import statistics
@@ -116,7 +116,7 @@ def test_upper_ends_where_the_classes_look_reversed(largest: Callable[[Moments, 
 
 def test_untied_keeps_the_order_and_leaves_no_tie() -> None:
     scores = Scores(np.array([1.0, 0.0, 1.0]), np.array([1.0, 0.0]))
-    places = untied(scores, np.random.default_rng(0))
+    places = break_ties(scores, np.random.default_rng(0))
     assert places.values.size == 5
     assert max(places.members[1], places.others[1]) < min(places.members[0], places.members[2], places.others[0])
 

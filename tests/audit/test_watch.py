@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtrc, ndtr
 
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.sequential import (
     SIDES,
     SLOPES,
@@ -22,7 +23,6 @@ from deniable.evidence.sequential import (
     largest_refuted,
     log_wealth,
 )
-from deniable.evidence.trials import Trials
 from deniable.evidence.watch import Evidence, Watch, expected_trials, looks, observer_tally
 from deniable.mechanisms import (
     Adjacency,

@@ -14,7 +14,7 @@ from deniable.campaigns import audit as campaign_audit
 from deniable.campaigns.audit import judge, planned, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.watch import WATCH_SHARE, Watch, limits_confidence, looks
 from deniable.mechanisms import Training
 from deniable.results import read_result

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtrc
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Scores
 from deniable.evidence.watched_rows import (
     claimed_loss,
     log_odds_from_earlier,

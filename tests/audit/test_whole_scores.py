@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.intervals import auc_interval, average_precision_interval, tpr_interval
 from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
@@ -20,7 +21,6 @@ from deniable.evidence.one_run import (
     right_guesses,
     right_guesses_p,
 )
-from deniable.evidence.scores import Scores
 
 DELTA = 1e-5
 

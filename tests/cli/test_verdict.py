@@ -13,7 +13,7 @@ import pytest
 
 from deniable.data.scores_file import read_scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.row_origin import settled
+from deniable.evidence.row_origin import settle_origin
 from deniable.evidence.score_audit import Asked
 from deniable.promises import Epsilon
 
@@ -237,12 +237,17 @@ def test_the_row_of_a_training_is_drawn_whatever_its_score() -> None:
     generator = np.random.default_rng(3)
     score = np.sort(generator.normal(size=(400, 50)), axis=1)[:, ::-1].ravel()
     member, trainings = generator.random(score.size) < 0.5, np.repeat(np.arange(400), 50)
-    found = settled(score, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores
+    found = settle_origin(score, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores
     drawn = np.concatenate([found.members, found.others])
     assert drawn.size == 400
     assert abs(drawn.mean()) < 4 / np.sqrt(400)
     assert (
-        len({settled(score + i, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores.members.size for i in range(5)})
+        len(
+            {
+                settle_origin(score + i, member, trainings, Asked(Epsilon(1.0, 1e-5))).scores.members.size
+                for i in range(5)
+            }
+        )
         > 1
     )
 

@@ -15,9 +15,9 @@ from deniable.campaigns.campaign import Plan
 from deniable.comparison.results import Spread, advantages, spread_of
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load
+from deniable.evidence.attack_scores import Errors
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.limits import Interval
-from deniable.evidence.scores import Errors
 from deniable.scores import privacy_loss
 from deniable.training import run_block
 

@@ -139,10 +139,10 @@ def test_the_region_of_privacy_is_ordered() -> None:
 
 
 def test_spread_has_students_limits() -> None:
-    """Mean 2, deviation 1, t quantile 4.302653 with 2 degrees of freedom."""
+    """Of 1, 2, 3 and 5: mean 2.75, variance 35/12, t quantile 4.176535 with 3 degrees of freedom at 1.25 %."""
     found = spread_of([1.0, 2.0, 3.0])
     assert (found.mean, found.deviation) == (2, 1)
-    assert found.high - 2 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+    assert found.high == pytest.approx(2.75 + 4.176535 * (35 / 12 / 4) ** 0.5, rel=1e-6)
     assert spread_of([0.3]).low is None
 
 
@@ -160,6 +160,14 @@ def test_limits_of_a_mean_hold_as_often_as_they_say(repeats: int, accuracy: floa
     stated = [(one.low, one.high) for one in found if one.low is not None and one.high is not None]
     assert len(stated) > 980
     assert np.mean([not low <= accuracy + 1e-12 or not high >= accuracy - 1e-12 for low, high in stated]) < 0.07
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+def test_limits_of_a_mean_hold_for_few_uniform_values(repeats: int) -> None:
+    """Student's limits alone miss in 8 %."""
+    drawn = np.random.default_rng(repeats).uniform(0.4, 0.8, (2000, repeats))
+    found = [spread_of(values.tolist()) for values in drawn]
+    assert np.mean([not one.low <= 0.6 <= one.high for one in found]) < 0.06  # type: ignore[operator]
 
 
 def test_location_leaks_and_noise_cures_it(real_data: Path) -> None:

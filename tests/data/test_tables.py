@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.data import load, tables
+from deniable.data import load, table_reader
 from deniable.data import scores_file as file
 from deniable.data.scores_file import read_rows, read_scores
 
@@ -135,7 +135,7 @@ def test_a_cell_that_goes_on_after_its_quotation_mark_is_refused(tmp_path: Path)
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LONGEST_LINE_BYTES", 1000)
+    monkeypatch.setattr(table_reader, "LONGEST_LINE_BYTES", 1000)
     for text in ("score,member\n1,1\n" + "x" * 3000, "x" * 3000):
         (tmp_path / "a.csv").write_text(text)
         with pytest.raises(ValueError, match="has a line of more than 1,000 bytes"):

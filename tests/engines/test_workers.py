@@ -15,10 +15,12 @@ from chaos import start_worker
 from work import refuse_three, square, squares
 
 from deniable.cli import main
+from deniable.cli.planning import plan_again
 from deniable.engines import Campaign, Local, play_missing
 from deniable.engines import claims as claiming
 from deniable.engines.claims import Claims
 from deniable.engines.merge import merge_stores
+from deniable.engines.planned import Planned
 from deniable.engines.status import read_status
 from deniable.engines.worker import CERTAIN, work_in
 from deniable.store import SharedBlocks, Store, StoreError, settings_digest
@@ -168,6 +170,17 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
         for name in ("seconds", "trials_per_second", "finished"):
             one.pop(name)
     assert found == alone
+
+
+@pytest.mark.parametrize("stop", ["certain", "never"])
+def test_workers_watch_where_the_plan_says_so(tmp_path: Path, stop: str) -> None:
+    with pytest.raises(SystemExit):
+        main(shlex.split(f"audit digits {TINY} --stop {stop} --out {tmp_path / stop} --plan"))
+    campaign, certain = plan_again(Planned.read(tmp_path / stop))
+    assert (certain is None) == (stop == "never")
+    assert campaign.blocks == 1
+    if certain is not None:
+        assert not certain(campaign.work(0))
 
 
 def test_a_plan_that_means_something_else_here_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def test_a_find_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = dn.compose(dn.RandomizedResponse(1.2345, 3).subsampled(0.1234).composed(5), dn.ApproximateDP(0.123, 0.1))
     case = Case(mixed, "zero-out", Question("advantage"))
     small = shrunk(case, theory._simpler, lambda other: check(other) is not None)
-    assert str(small) == "PL(dn.ApproximateDP(1.0, 1.0)).advantage()"
+    assert str(small) == 'PL(dn.ApproximateDP(1.0, 1.0), "add-remove").advantage()'
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -49,12 +49,12 @@ def test_where_nothing_is_sampled_there_are_no_bands():
     assert not bands(dn.privacy_loss(phases, adjacency="add-remove").pair.composition)
 
 
-@pytest.mark.parametrize(("k", "weight"), [(0.0, STICK), (0.02, STICK), (0.2, STICK), (0.2, TAIL)])
-def test_one_line_and_many_bands_agree(k, weight):
+@pytest.mark.parametrize(("k", "functional"), [(0.0, STICK), (0.02, STICK), (0.2, STICK), (0.2, TAIL)])
+def test_one_line_and_many_bands_agree(k, functional):
     """Where both serve, neither leaves what the other allows."""
     both = pair(0.5722, 2.094e-4, 6560, "add-remove").reversed() if k == 0 else pair(0.7, 0.002, 3000, "add-remove")
-    one, one_error = both._at_once(k, weight)
-    many, many_error = both._by_bands(k, weight)
+    one, one_error = both._at_once(functional, k)
+    many, many_error = both._by_bands(functional, k)
     assert abs(one - many) <= one_error + many_error + 1e-15 * one
     assert many_error <= 1e-7 * many
 
@@ -70,12 +70,12 @@ steps_of = st.builds(
 @settings(max_examples=60)
 @given(steps_of, st.floats(0.7, 5.2), st.sampled_from([STICK, TAIL, NULL_TAIL]), st.floats(-3.0, 7.0))
 @example(removed(1.3966, 0.017182), 5.1675, TAIL, 0.2)  # nearly all the mass: its round-off is that of all steps
-def test_one_line_and_many_bands_agree_wherever_both_serve(step, log_steps, weight, widths):
+def test_one_line_and_many_bands_agree_wherever_both_serve(step, log_steps, functional, widths):
     both = Contour(Composition([(step, int(10**log_steps))]))
     k = widths * both.scale
-    assume(both.least < k < both.largest_finite and not (weight is STICK and k < 0))
+    assume(both.least < k < both.largest_finite and not (functional is STICK and k < 0))
     try:
-        (one, one_error), (many, many_error) = both._at_once(k, weight), both._by_bands(k, weight)
+        (one, one_error), (many, many_error) = both._at_once(functional, k), both._by_bands(functional, k)
     except UnresolvedError:
         reject()
     assert abs(one - many) <= one_error + many_error + 1e-15 * abs(one)

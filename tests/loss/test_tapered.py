@@ -7,7 +7,7 @@ import pytest
 
 import deniable as dn
 from deniable.effort import UnresolvedError, limit_effort, share_of, spend, still_affordable
-from deniable.loss.compose import line_integral
+from deniable.loss.compose import inversion
 from deniable.loss.compose.grid import Grid
 from deniable.loss.functionals import STICK
 from twins import gridded_stick, one_step_stick
@@ -25,7 +25,7 @@ def loss_of(noise: float, rate: float, steps: int, adjacency: str = "add-remove"
 def test_tapered_lines_agree_with_bands(training, k, adjacency, monkeypatch):
     """Bands take the law apart by its largest jump and need no taper; both state an interval, and these overlap."""
     tapered = loss_of(*training, adjacency).delta(k)
-    monkeypatch.setattr(line_integral, "_MANY_POINTS", 1e300)
+    monkeypatch.setattr(inversion, "_MANY_POINTS", 1e300)
     apart = loss_of(*training, adjacency).delta(k)
     assert tapered.least <= apart * (1 + 1e-14)
     assert apart.least <= tapered * (1 + 1e-14)
@@ -34,8 +34,8 @@ def test_tapered_lines_agree_with_bands(training, k, adjacency, monkeypatch):
 def test_a_taper_that_is_too_narrow_is_seen(monkeypatch):
     """The error is the distance to a taper of half the width: a line cut too early says so."""
     law = loss_of(*TRAININGS[0]).pair._whole
-    monkeypatch.setattr(line_integral, "_TAPER_RADIANS", 4.0)
-    _, error = law.value(1.0, STICK)
+    monkeypatch.setattr(inversion, "_TAPER_RADIANS", 4.0)
+    _, error = law.value(STICK, 1.0)
     assert error > 1e-7
 
 
@@ -70,8 +70,8 @@ def test_rate_of_no_sampling_to_speak_of():
 @pytest.mark.parametrize("k", [0.0, 0.3])
 def test_what_lines_cannot_resolve_is_bracketed_by_the_grid(k, monkeypatch):
     """With no effort to spend the answer is the grid's; the truth of one step lies inside."""
-    monkeypatch.setattr(line_integral, "_MOST_POINTS", 0)
-    monkeypatch.setattr(line_integral, "_MANY_POINTS", 1e300)
+    monkeypatch.setattr(inversion, "_MOST_POINTS", 0)
+    monkeypatch.setattr(inversion, "_MANY_POINTS", 1e300)
     pair = loss_of(1.0, 0.2, 2).pair
     with limit_effort(0):
         found = pair.hockey_stick(k)

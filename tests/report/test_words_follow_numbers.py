@@ -27,9 +27,9 @@ from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
 from deniable.cli import trials as text_of_audit
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Scores
-from deniable.evidence.trials import Trials
 from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise
@@ -232,6 +232,21 @@ def test_an_attack_that_proves_an_epsilon_is_not_called_guessing() -> None:
     assert attacked(0.49, 0.0) == "nothing shown"
     assert attacked(0.51, 0.0) == "gives members away"
     assert attacked(0.9, 2.0, differs=True) == "cannot be told"
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.67])
+def test_an_attack_that_may_be_chance_is_not_said_to_be(epsilon: float) -> None:
+    """ "No better than guessing" was said of an average precision of 1 on 8 records."""
+    figures = Some(
+        blind=Some(differs=False),
+        average_precision=Some(mean=0.99),
+        average_precision_interval=Some(low=0.115, high=1.0),
+        epsilon_lower_bound=Some(value=epsilon),
+    )
+    said = given_away.meaning(figures)  # type: ignore[arg-type]
+    assert "0.990, limits 0.115 to 1.000; guessing has 0.5" in said
+    assert "no better" not in said
+    assert ("epsilon of at least 1.67" in said) == (epsilon > 0)
 
 
 @pytest.mark.usefixtures("undrawn_chapters")

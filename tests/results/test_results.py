@@ -11,8 +11,8 @@ import pytest
 
 import deniable as dn
 from deniable.answers import sentences
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.score_audit import Asked, judge_scores
-from deniable.evidence.scores import Scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result

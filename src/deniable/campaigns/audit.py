@@ -208,7 +208,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: Eviden
         verdict=found.name,
         closeness=found.closeness,
         verdict_text=found.text,
-        notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched, len(trials), plan.trials)),
+        notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched), *_ended(len(trials), plan.trials)),
         watched=watched,
         course=course(trials),
         provenance=Provenance(
@@ -219,15 +219,17 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: Eviden
     )
 
 
-def watch_notes(watched: Watched | None, played: int, planned: int) -> Iterator[str]:
+def watch_notes(watched: Watched | None) -> Iterator[str]:
     """What a watch found, where the verdict does not say it, and what it cost."""
-    if watched is None:
-        return
-    if watched.refuted_after is None:
-        yield watched.text
+    if watched is not None:
+        if watched.refuted_after is None:
+            yield watched.text
+        yield f"Of the risk of a wrong verdict, {watched.risk:.3g} is the watch's; limits have the rest."
+
+
+def _ended(played: int, planned: int) -> Iterator[str]:
     if played < planned:
         yield f"The campaign ended after {played:,} of {planned:,} trials, when the answer was certain."
-    yield f"Of the risk of a wrong verdict, {watched.risk:.3g} is the watch's; limits have the rest."
 
 
 def as_measured(shown: Measured) -> results.Measured:

@@ -13,10 +13,10 @@ from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
 from deniable.data import Dataset, most_dissimilar
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour
-from deniable.data.sampled import likely_dissimilar, too_many_pairs
+from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
 from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.engines.campaign import Certain, arrays_of
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
 from deniable.store import Store
@@ -97,7 +97,7 @@ def play(
     """
     watch = None if certain is None else _Watch(plan, certain)
     ordered = play_missing(campaign_of(plan), engine or Local(), store, tell=_teller(plan, progress), certain=watch)
-    return Trials.joined(map(arrays_of, ordered), plan.trials)
+    return Trials.join_blocks(map(arrays_of, ordered), plan.trials)
 
 
 def campaign_of(plan: Plan) -> Campaign[Trials]:
@@ -119,7 +119,7 @@ class _Watch:
         self._left, self._certain = plan.trials, certain
 
     def __call__(self, block: Trials) -> bool:
-        shown = Trials.joined([arrays_of(block)], self._left)
+        shown = Trials.join_blocks([arrays_of(block)], self._left)
         self._left -= len(shown)
         return self._certain(shown)
 

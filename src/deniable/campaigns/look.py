@@ -11,7 +11,7 @@ from msgspec import ValidationError, convert
 
 from deniable.engines.planned import PLAN, Planned
 from deniable.engines.status import read_status
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.watch import Watch
 from deniable.mechanisms import Training
 from deniable.results.audit_result import AuditInput
@@ -62,7 +62,7 @@ def _evidence(place: Path) -> EvidenceSoFar | None:
     watch = Watch(privacy_loss(training.mechanism, training.adjacency), asked.trials, RISK)
     right = trials = 0
     for arrays in _blocks(place):
-        block = Trials.joined([arrays], asked.trials - trials)
+        block = Trials.join_blocks([arrays], asked.trials - trials)
         watch.add(block)
         trials += len(block)
         right += int(np.sum((block.log_likelihood_ratio[:, -1] > 0) == block.trained_on_d))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.results.audit_result import Band, BeliefCourse, Course, FinalBeliefs, Roc
 from deniable.scores import beliefs
 from deniable.tradeoff import rates

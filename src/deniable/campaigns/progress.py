@@ -13,7 +13,7 @@ __all__ = ["bar", "watched"]
 
 @contextmanager
 def watched(
-    progress: Callable[[int, int], None] | None, before: str, during: str, unit: str = ""
+    progress: Callable[[int, int], None] | None, before: str, during: str | Callable[[], str], unit: str = ""
 ) -> Iterator[Callable[[int, int], None] | None]:
     """The caller's own `progress`; where there is none and a person is watching, a bar."""
     if progress is not None or not sys.stderr.isatty():
@@ -24,8 +24,11 @@ def watched(
 
 
 @contextmanager
-def bar(before: str, during: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, and with the speed where it has a unit, on standard error; none without a terminal."""
+def bar(before: str, during: str | Callable[[], str], unit: str = "") -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, and with the speed where it has a unit, on standard error; none without a terminal.
+
+    `before` and `during` are its words until, and since, the first call; words that change are a function.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -37,8 +40,9 @@ def bar(before: str, during: str, unit: str = "") -> Iterator[Callable[[int, int
 
         def tell(done: int, total: int) -> None:
             if shown.tasks[0].total is None:  # what a resumed run brings does not count for the speed
-                shown.reset(task, total=total, completed=done, description=during)
-            shown.update(task, completed=done, count=f"{done:,} of {total:,}")
+                shown.reset(task, total=total, completed=done)
+            words = during() if callable(during) else during
+            shown.update(task, completed=done, count=f"{done:,} of {total:,}", description=words)
             rate = shown.tasks[0].speed
             shown.update(task, speed=f"{rate:.3g} {unit}" if rate and unit else "")
 

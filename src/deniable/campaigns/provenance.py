@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.data.tables import SUFFIXES
+from deniable.data.table_reader import SUFFIXES
 from deniable.promises import AUDITED
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from deniable.campaigns.provenance import verdict_command, versions
 from deniable.data.scores_file import read_rows
-from deniable.evidence.row_origin import settled
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.row_origin import settle_origin
 from deniable.evidence.score_audit import Asked, judge_scores, rule_named
-from deniable.evidence.scores import Scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results.base import plain
@@ -41,7 +41,8 @@ def verdict(
     Settle everything before you see the scores: a verdict that was chosen among several is worth nothing.
 
     Args:
-        scores: A table (.csv, .csv.gz or .parquet) with columns score and member, or `deniable.evidence.scores.Scores`.
+        scores: A table (.csv, .csv.gz or .parquet) with columns score and member, or
+            `deniable.evidence.attack_scores.Scores`.
         claimed_epsilon: The claim: (claimed_epsilon, delta)-DP.
         delta: Of the claim.
         noise: Claimed standard deviation / sensitivity, if it is known; then with `rate` and `steps`.
@@ -64,7 +65,7 @@ def verdict(
 def judge_file(path: Path | str, asked: Asked) -> VerdictResult:
     """The verdict on a file's scores, with what the file says of its rows and how to get the verdict again."""
     rows = read_rows(path)
-    found = settled(rows.score, rows.member, rows.run, asked)
+    found = settle_origin(rows.score, rows.member, rows.run, asked)
     result = judge_scores(found.scores, found.asked)
     given = structs.replace(result.input, scores=str(path))
     return result.replace(

@@ -16,7 +16,7 @@ from deniable.calibration import calibrate
 from deniable.campaigns.provenance import data_source
 from deniable.checks import RefusedError, one_of, refuse, whole
 from deniable.data import Dataset, load, split
-from deniable.data.own import run_own
+from deniable.data.own_data import run_own
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
 from deniable.training import MODELS, TrainingSettings

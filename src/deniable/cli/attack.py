@@ -99,11 +99,11 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.given_away import OUTCOMES, attack_sentence, outcome, rows
+    from deniable.report.given_away import attack_sentence, meaning, rows
 
     if document.warning:
         yield Words(document.warning + "\n", style="bold red")
-    yield Words(OUTCOMES[outcome(document)] + "\n", style="bold")
+    yield Words(meaning(document) + "\n", style="bold")
     yield Words(attack_sentence(document) + "\n")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()

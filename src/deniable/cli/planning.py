@@ -9,16 +9,24 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from deniable.engines import Campaign
+    from deniable.engines.campaign import Certain
     from deniable.engines.planned import Planned
 
-__all__ = ["keep_plan", "plan_again"]
+__all__ = ["Replanned", "keep_plan", "plan_again"]
 
 _OF_THE_RUN = {"out", "processes", "engine", "address", "task_memory", "task_gpus"}
 """Options that say where blocks are played and kept: they are no part of the plan."""
+
+
+class Replanned(NamedTuple):
+    """A campaign, and what says when its answer is certain, if it is to end then."""
+
+    campaign: Campaign[Any]
+    certain: Certain[Any] | None = None
 
 
 def keep_plan(command: str, texts: Mapping[str, Any], campaign: Campaign[Any], out: str) -> None:
@@ -41,25 +49,29 @@ def _words(options: Mapping[str, str]) -> list[str]:
     return [*data, *named]
 
 
-def plan_again(planned: Planned) -> Campaign[Any]:
+def plan_again(planned: Planned) -> Replanned:
     """The campaign that a plan asks for, planned on this machine; refused where it comes to other settings."""
-    planners: dict[str, Callable[[Mapping[str, Any]], Campaign[Any]]] = {"audit": _audit, "compare": _compare}
+    planners: dict[str, Callable[[Mapping[str, Any]], Replanned]] = {"audit": _audit, "compare": _compare}
     if planned.command not in planners:
         raise ValueError(f"a campaign of {planned.command!r} cannot be played by workers: only audit and compare")
-    campaign = planners[planned.command](defaultdict(lambda: None, planned.options))
-    planned.check(campaign)
-    return campaign
+    found = planners[planned.command](defaultdict(lambda: None, planned.options))
+    planned.check(found.campaign)
+    return found
 
 
-def _audit(texts: Mapping[str, Any]) -> Campaign[Any]:
+def _audit(texts: Mapping[str, Any]) -> Replanned:
+    from deniable.campaigns.audit import watch_over
     from deniable.campaigns.campaign import campaign_of
     from deniable.cli.audit import plan_audit
+    from deniable.cli.options import read
 
-    return campaign_of(plan_audit(texts)[1])
+    plan = plan_audit(texts)[1]
+    watched = texts["stop"] == "certain"
+    return Replanned(campaign_of(plan), watch_over(plan, read(texts).get("confidence", 0.95)).add if watched else None)
 
 
-def _compare(texts: Mapping[str, Any]) -> Campaign[Any]:
+def _compare(texts: Mapping[str, Any]) -> Replanned:
     from deniable.cli.compare import plan_comparison
     from deniable.comparison.play import campaign_of
 
-    return campaign_of(plan_comparison(texts))
+    return Replanned(campaign_of(plan_comparison(texts)))

@@ -40,7 +40,8 @@ def worker(
         planned = Planned.read(place)
         if Path(planned.directory).is_dir():
             os.chdir(planned.directory)
-        played = work_in(place, plan_again(planned), lease_seconds=seconds)
+        campaign, certain = plan_again(planned)
+        played = work_in(place, campaign, lease_seconds=seconds, certain=certain)
     print(f"{count_of(played, 'block')} played in {directory}", file=sys.stderr)
 
 

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
 from deniable.checks import probability, whole
 from deniable.comparison.results import advantages, curve, lower_bound, precisions, rates_at, shift, void
-from deniable.data import Dataset, from_arrays, imported, load
+from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
-from deniable.data.tables import first_row
+from deniable.data.table_reader import first_row
 from deniable.engines import Campaign, Engine, choose_engine, play_missing
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import average_precision_interval
-from deniable.evidence.scores import Scores
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
 from deniable.store import opened
@@ -42,7 +42,7 @@ def read_model(reference: str, weights: Path | str | None = None) -> nn.Module:
     Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
     that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
     """
-    model = imported(reference)()
+    model = import_function(reference)()
     if not isinstance(model, nn.Module):
         raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
     if weights is not None:

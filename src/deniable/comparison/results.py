@@ -11,9 +11,9 @@ from msgspec import structs
 from scipy.special import stdtrit
 
 from deniable.adversaries import Scored
+from deniable.evidence.attack_scores import Errors
 from deniable.evidence.bound import Bound
-from deniable.evidence.estimators import Region, read
-from deniable.evidence.scores import Errors
+from deniable.evidence.estimators import Region, read_bound
 from deniable.evidence.thresholds import Limits
 from deniable.results.shared import Curve, EpsilonBound, Spread
 from deniable.tradeoff import advantage, average_precision, chance_level, precision_recall, tpr_at
@@ -36,6 +36,7 @@ FPRS = (0.001, 0.01, 0.05)
 CURVE_POINTS = 200
 SURE = 0.99
 """How sure it must be that guessing stays below the blind attack, to say that the two groups differ."""
+_STUDENTS_RISK_SHARE = 0.5
 
 
 def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
@@ -43,23 +44,27 @@ def spread_of(values: Sequence[float], confidence: float = 0.95) -> Spread:
 
     Where all repeats are equal, or there is one, too little is known of the spread: the limits are None.
 
-    Student's limits miss too often where values are skewed, as accuracies near 1 are (in 13 % of simulations at worst).
-    So either end is the farther one of those with and without its farthest value once more.
+    Student's limits miss too often where few values are skewed or flat, as accuracies near 1 are (in 13 % of
+    simulations). So half of the risk is spent, and either end is the farther one of those with and without one more
+    value, as far beyond its farthest as the values are apart. Validated: misses in at most 6 % of simulations of 2 to
+    30 normal, uniform, exponential, binomial and beta values; of values that are nearly 0 or 1 in up to 12 %.
     """
     mean, each = float(np.mean(values)), tuple(float(value) for value in values)
     if len(each) == 1:
         return Spread(mean=mean, low=None, high=None, deviation=None, values=each)
     if min(each) == max(each):
         return Spread(mean=mean, low=None, high=None, deviation=0.0, values=each)
-    low = min(_students(each, confidence, -1), _students([*each, min(each)], confidence, -1))
-    high = max(_students(each, confidence, 1), _students([*each, max(each)], confidence, 1))
+    least, most, apart = min(each), max(each), max(each) - min(each)
+    low = min(_students_limit(part, confidence, -1) for part in (each, (*each, least - apart)))
+    high = max(_students_limit(part, confidence, 1) for part in (each, (*each, most + apart)))
     return Spread(mean=mean, low=low, high=high, deviation=float(np.std(each, ddof=1)), values=each)
 
 
-def _students(values: Sequence[float], confidence: float, sign: int) -> float:
+def _students_limit(values: Sequence[float], confidence: float, sign: int) -> float:
     """Student's limit of the mean, below it or above."""
-    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * float(np.std(values, ddof=1)) / sqrt(len(values))
-    return float(np.mean(values)) + sign * reach
+    risk = _STUDENTS_RISK_SHARE * (1 - confidence)
+    quantile = float(stdtrit(len(values) - 1, 1 - risk / 2))
+    return float(np.mean(values)) + sign * quantile * float(np.std(values, ddof=1)) / sqrt(len(values))
 
 
 def precisions(scored: Sequence[Scored], confidence: float = 0.95) -> Spread:
@@ -94,7 +99,7 @@ def lower_bound(scored: Sequence[Scored], delta: float, confidence: float) -> Bo
     The tested records had no part in the thresholds, so the best of many is never taken. Every tested record counts as
     a trial of its own. At epsilon 0 that is exact; above, records of one model share its noise, which is not covered.
     """
-    return read(Region(delta), Limits.of(errors(scored), confidence), "known half")
+    return read_bound(Region(delta), Limits.of(errors(scored), confidence), "known half")
 
 
 def curve(scored: Sequence[Scored]) -> Curve:

@@ -6,7 +6,7 @@ from deniable.data.dataset import Dataset, Kind, split
 from deniable.data.dissimilarity import MEASURES, dissimilarity
 from deniable.data.generated import LEAKING_RECORDS, digits, purchases, skewed_purchases
 from deniable.data.neighbours import Neighbour, Progress, least_dissimilar, most_dissimilar
-from deniable.data.own import from_arrays, imported
+from deniable.data.own_data import from_arrays, import_function
 from deniable.data.registry import NAMES, Part, load
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "digits",
     "dissimilarity",
     "from_arrays",
-    "imported",
+    "import_function",
     "least_dissimilar",
     "load",
     "most_dissimilar",

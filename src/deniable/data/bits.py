@@ -43,12 +43,12 @@ def location30() -> Dataset:
 def read_location30(path: Path) -> Dataset:
     """Location-30 from any of its files."""
     if path.suffix != ".npz":
-        return _labelled("location30", path, "bangkok", 30)
+        return _read_labelled("location30", path, "bangkok", 30)
     arrays = read_npz(path)
     if not {"X_packed", "n_features", "y"} <= set(arrays):
         raise ValueError(f"{path} lacks X_packed, n_features or y; it holds {', '.join(arrays) or 'nothing'}")
     bits = np.unpackbits(arrays["X_packed"], axis=1)[:, : int(arrays["n_features"])]
-    return _checked("location30", path, bits, arrays["y"], 30)
+    return _check_bits("location30", path, bits, arrays["y"], 30)
 
 
 def purchase(classes: int = PURCHASE_CLASSES) -> Dataset:
@@ -63,7 +63,7 @@ def purchase(classes: int = PURCHASE_CLASSES) -> Dataset:
 
 def read_purchase(path: Path) -> Dataset:
     """Purchase-100 from any of its files."""
-    return _labelled("purchase100", path, "dataset_purchase", PURCHASE_CLASSES)
+    return _read_labelled("purchase100", path, "dataset_purchase", PURCHASE_CLASSES)
 
 
 def texas(classes: int = 100) -> Dataset:
@@ -81,11 +81,11 @@ def read_texas(path: Path, classes: int = 100) -> Dataset:
     name = f"texas{classes}"
     if path.name == "feats":
         labels = read_table(path.with_name("labels"), np.uint16)
-        return _checked(name, path, read_table(path), _from_one(labels), classes)
+        return _check_bits(name, path, read_table(path), _from_one(labels), classes)
     if path.suffix != ".tgz":
-        return _labelled(name, path, "", classes)
+        return _read_labelled(name, path, "", classes)
     labels = read_tar_table(path, f"texas/{classes}/labels", np.uint16)
-    return _checked(name, path, read_tar_table(path, f"texas/{classes}/feats"), _from_one(labels), classes)
+    return _check_bits(name, path, read_tar_table(path, f"texas/{classes}/feats"), _from_one(labels), classes)
 
 
 def _files(name: str, archive: str, unpacked: str) -> tuple[PublishedFile, ...]:
@@ -98,15 +98,15 @@ def _files(name: str, archive: str, unpacked: str) -> tuple[PublishedFile, ...]:
     )
 
 
-def _labelled(name: str, path: Path, member: str, classes: int) -> Dataset:
+def _read_labelled(name: str, path: Path, member: str, classes: int) -> Dataset:
     """Bits and labels in one file."""
     if path.suffix == ".npz":
         return _from_npz(name, path, classes)
     if path.suffix == ".txt":
         table = read_table(path, np.uint16, semicolons=True)
-        return _checked(name, path, table[:, :-1], table[:, -1], classes)
+        return _check_bits(name, path, table[:, :-1], table[:, -1], classes)
     table = read_tar_table(path, member, np.uint16) if path.suffix == ".tgz" else read_table(path, np.uint16)
-    return _checked(name, path, table[:, 1:], _from_one(table[:, 0]), classes)
+    return _check_bits(name, path, table[:, 1:], _from_one(table[:, 0]), classes)
 
 
 def _from_npz(name: str, path: Path, classes: int) -> Dataset:
@@ -115,7 +115,7 @@ def _from_npz(name: str, path: Path, classes: int) -> Dataset:
         if features in arrays and labels in arrays:
             numbers = arrays[labels]
             one_hot = numbers.ndim == 2 and numbers.shape[1] > 1
-            return _checked(name, path, arrays[features], numbers.argmax(axis=1) if one_hot else numbers, classes)
+            return _check_bits(name, path, arrays[features], numbers.argmax(axis=1) if one_hot else numbers, classes)
     raise ValueError(f"{path} lacks features and labels (or X and y); it holds {', '.join(arrays) or 'nothing'}")
 
 
@@ -125,7 +125,7 @@ def _from_one(labels: NDArray[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def _checked(name: str, path: Path, bits: NDArray[Any], labels: NDArray[Any], classes: int) -> Dataset:
+def _check_bits(name: str, path: Path, bits: NDArray[Any], labels: NDArray[Any], classes: int) -> Dataset:
     numbers = labels.reshape(-1).astype(np.int64)
     if bits.ndim != 2 or bits.size == 0 or not _zeros_and_ones(bits):
         raise ValueError(f"{path} is not {name}: its features must be zeros and ones, a row a record")

@@ -52,10 +52,10 @@ def dissimilarity(measure: str, x: Array, y: Array) -> NDArray[np.float64]:
     `ssim`: negative structural similarity of images with pixels from 0 to 1. `euclidean`, `manhattan` and `cosine`
     (one minus the cosine of the angle) as usual, `hamming` the number of features that differ; images are flattened.
     """
-    return named(measure).paired(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    return find_measure(measure).paired(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
 
-def named(measure: str) -> Measure:
+def find_measure(measure: str) -> Measure:
     if measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
     return MEASURES[measure]

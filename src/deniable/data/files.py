@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "PublishedFile",
+    "damage_error",
     "damage_named",
-    "damaged",
     "extra",
     "locate",
     "open_bytes",
@@ -118,12 +118,12 @@ def damage_named(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is truncated or damaged, or it is not a text file ({_short(error)})") from error
     except (EOFError, BadZipFile, zlib.error, tarfile.ReadError, gzip.BadGzipFile) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     except csv.Error as error:
         raise ValueError(f"{path} is not a table of numbers: {_short(error)}") from error
 
 
-def damaged(path: Path, error: Exception) -> ValueError:
+def damage_error(path: Path, error: Exception) -> ValueError:
     """The refusal of a file that cannot be read to its end."""
     return ValueError(f"{path} is truncated or damaged ({_short(error)}); fetch or write it again")
 

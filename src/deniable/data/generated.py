@@ -34,7 +34,7 @@ def purchases(classes: int = 50, records: int = 20_000, seed: int = 0) -> Datase
     by heart by Bernau 2021b's 600-128-50 network (accuracy 1.00 in training, about 0.74 in test), and noise cures it.
     With 10 or 20 classes everything is learned, with 100 almost nothing that lasts.
     """
-    labels = _balanced(classes, records)
+    labels = _balanced_labels(classes, records)
     features = _carts(labels, classes, NOISE_TRAIN, np.random.default_rng(seed))
     return Dataset("purchases", features, labels, classes, "binary")
 
@@ -47,8 +47,8 @@ def skewed_purchases(classes: int = 100, records: int = 200_000, seed: int = 0) 
     class c owns the c-th run of 600 / classes positions.
     """
     generator = np.random.default_rng(seed)
-    training = _balanced(classes, (whole("records", records, low=2) + 1) // 2)
-    test = _balanced(classes, records // 2)
+    training = _balanced_labels(classes, (whole("records", records, low=2) + 1) // 2)
+    test = _balanced_labels(classes, records // 2)
     train_features = _carts(training, classes, NOISE_TRAIN, generator)
     test_features = _carts(test, classes, NOISE_TEST, generator)
     return (
@@ -57,7 +57,7 @@ def skewed_purchases(classes: int = 100, records: int = 200_000, seed: int = 0) 
     )
 
 
-def _balanced(classes: int, records: int) -> NDArray[np.int64]:
+def _balanced_labels(classes: int, records: int) -> NDArray[np.int64]:
     if BITS % whole("classes", classes, low=2):
         raise ValueError(f"classes must divide {BITS} so that every class has as many indicator bits, got {classes}")
     return np.arange(whole("records", records), dtype=np.int64) % classes

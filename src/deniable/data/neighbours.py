@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 from deniable.data.dataset import Dataset, Kind
-from deniable.data.dissimilarity import Array, Kernel, Measure, named
+from deniable.data.dissimilarity import Array, Kernel, Measure, find_measure
 from deniable.data.files import extra
 from deniable.mechanisms import Adjacency
 
@@ -99,7 +99,7 @@ def _search(
         raise ValueError("outside must be the records of U \\ D for adjacency 'replace', got None")
     others = outside if replace and outside is not None else inside
     _check_sizes(inside, others, whole("count", count), replace)
-    chosen = named(measure or USUAL_MEASURE[inside.kind])
+    chosen = find_measure(measure or USUAL_MEASURE[inside.kind])
     sweep = Sweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
     return extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
 

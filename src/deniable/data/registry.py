@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deniable.data import bits, faces, generated, own, published
+from deniable.data import bits, faces, generated, own_data, published
 from deniable.data.dataset import Dataset
-from deniable.data.tables import is_table
+from deniable.data.table_reader import is_table
 
 __all__ = ["NAMES", "Part", "load"]
 
@@ -59,18 +59,18 @@ def load(
 
 def _find(source: str | Path | Callable[[], Any], label: str | None) -> Found:
     if callable(source):
-        return own.from_function(source, getattr(source, "__qualname__", repr(source)))
+        return own_data.from_function(source, getattr(source, "__qualname__", repr(source)))
     if isinstance(source, str) and source in COLLECTED:
         return COLLECTED[source]()
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(source)):
-        return own.from_function(own.imported(str(source)), str(source))
+        return own_data.from_function(own_data.import_function(str(source)), str(source))
     path = Path(source)
     if path.suffix != ".npz" and not is_table(path):
         files = "an .npz or .csv file (.csv.gz, .parquet)"
         raise ValueError(f"data must be one of {', '.join(NAMES)}, {files} or module:function, got {source}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    return own.from_npz(path) if path.suffix == ".npz" else own.from_table(path, label)
+    return own_data.from_npz(path) if path.suffix == ".npz" else own_data.from_table(path, label)
 
 
 def _part(name: str, found: Found, part: Part) -> Dataset:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.data.tables import Kind, first_row, read_columns, rows, words
-from deniable.evidence.scores import Floats, Scores
+from deniable.data.table_reader import Kind, first_row, read_columns, rows, words
+from deniable.evidence.attack_scores import Floats, Scores
 
 __all__ = ["Rows", "read_rows", "read_scores"]
 

@@ -23,7 +23,7 @@ C2 = 0.03**2
 def negative_ssim(x: Array, y: Array) -> NDArray[np.float64]:
     """Minus the structural similarity of the images x[i] and y[i]: -1 for the same image, above 0 for opposites."""
     p, q = (
-        sliding_window_view(_checked(images), (WINDOW, WINDOW), axis=(-2, -1)).reshape(len(images), -1, PIXELS)
+        sliding_window_view(_check_images(images), (WINDOW, WINDOW), axis=(-2, -1)).reshape(len(images), -1, PIXELS)
         for images in (x, y)
     )
     mean_p, mean_q = p.mean(axis=-1), q.mean(axis=-1)
@@ -35,7 +35,7 @@ def negative_ssim(x: Array, y: Array) -> NDArray[np.float64]:
     return -similarity
 
 
-def _checked(images: Array) -> Array:
+def _check_images(images: Array) -> Array:
     if images.ndim not in (3, 4) or min(images.shape[-2:]) < WINDOW:
         raise ValueError(
             f"ssim needs images of at least {WINDOW} x {WINDOW} pixels, height and width last, got shape {images.shape}"
@@ -57,8 +57,8 @@ class StructuralKernel:
     """
 
     def __init__(self, left: Array, right: Array) -> None:
-        shape = _checked(left).shape
-        _checked(right)
+        shape = _check_images(left).shape
+        _check_images(right)
         self.windows = int(np.prod(shape[1:-2])) * (shape[-2] - WINDOW + 1) * (shape[-1] - WINDOW + 1)
         # Relative rounding (u = eps / 2): means 50 u each in four places, variances 52 u, covariances 52 u of the
         # variances, products 10 u; the running sum adds windows * u. Together below (windows + 200) eps.
@@ -66,19 +66,19 @@ class StructuralKernel:
         self.record_bytes = 4 * self.windows * (PIXELS + 1 + 2 + 4)
 
     def left(self, images: Array) -> tuple[Array, Array, Array]:
-        p, mean, variance = self._centred(images)
+        p, mean, variance = self._centre(images)
         p[:, :PIXELS] *= 2 / (PIXELS - 1)
         p[:, PIXELS] = C2
         one, b, d = np.ones_like(mean), mean**2 + np.float32(C1), variance + np.float32(C2)
         return p, np.stack([2 * mean, C1 * one], axis=1), np.stack([b * d, b, d, one], axis=1)
 
     def right(self, images: Array) -> tuple[Array, Array, Array]:
-        q, mean, variance = self._centred(images)
+        q, mean, variance = self._centre(images)
         q[:, PIXELS] = 1
         one, b = np.ones_like(mean), mean**2
         return q, np.stack([mean, one], axis=1), np.stack([one, variance, b, b * variance], axis=1)
 
-    def _centred(self, images: Array) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    def _centre(self, images: Array) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """(windows, 50, images) with a free last row, means and variances; images last, so that all loops are long."""
         pixels = np.ascontiguousarray(np.moveaxis(images, 0, -1), dtype=np.float32)
         view = sliding_window_view(pixels, (WINDOW, WINDOW), axis=(-3, -2))

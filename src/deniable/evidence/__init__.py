@@ -1,6 +1,6 @@
 """Evidence: scores of any attack -> limits -> lower bounds on epsilon -> a verdict. NumPy and SciPy alone.
 
-scores, trials (what was measured) | row_origin (how the rows of a file arose) | limits, thresholds,
+attack_scores, played_trials (what was measured) | row_origin (how the rows of a file arose) | limits, thresholds,
 quantile, intervals, roc_band (rates and their limits) | bound, estimators, credible, likelihood, one_run (epsilon) |
 measured, sensitivity (what an audit's trials show) | sequential, watch (evidence that holds after every
 trial) | verdict (violated, consistent, cannot judge) | score_audit (`deniable verdict`).

@@ -9,17 +9,17 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import betainc, betaincinv
 
 from deniable.checks import probability
+from deniable.evidence.attack_scores import Errors, Floats
 from deniable.evidence.bound import Bound
-from deniable.evidence.scores import Errors, Floats
 from deniable.search import crossing
 
-__all__ = ["credible", "epsilon_at_most"]
+__all__ = ["credible_bound", "epsilon_at_most"]
 
 _NODES, _WEIGHTS = leggauss(400)
 _FARTHEST = 700.0
 
 
-def credible(errors: Errors, delta: float, level: float = 0.95) -> Bound:
+def credible_bound(errors: Errors, delta: float, level: float = 0.95) -> Bound:
     """The equal-tailed interval of credibility `level` for epsilon (Zanella-Beguelin et al. 2023, Section 4).
 
     Both error rates have independent Beta(1/2, 1/2) priors (Jeffreys); epsilon is that of the smallest (epsilon,

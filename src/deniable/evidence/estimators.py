@@ -29,14 +29,14 @@ from typing import Protocol
 import numpy as np
 
 from deniable.checks import positive, probability, refuse, whole
+from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
-from deniable.evidence.scores import Floats, Scores
 from deniable.evidence.thresholds import Limits, Rule, beats, shift
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.search import crossing
 
-__all__ = ["Advantage", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read"]
+__all__ = ["Advantage", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read_bound"]
 
 
 class Estimator(Protocol):
@@ -56,10 +56,10 @@ class Estimator(Protocol):
 def estimate(estimator: Estimator, scores: Scores, rule: Rule, confidence: float = 0.95) -> Bound:
     """The bound on epsilon that `estimator` finds with the thresholds of `rule`."""
     limits = rule.limits(scores, estimator.strength, confidence)
-    return read(estimator, limits, rule.name)
+    return read_bound(estimator, limits, rule.name)
 
 
-def read(estimator: Estimator, limits: Limits, rule: str = "fixed") -> Bound:
+def read_bound(estimator: Estimator, limits: Limits, rule: str = "fixed") -> Bound:
     """The bound on epsilon that `estimator` reads off limits that are known already."""
     return replace(estimator.bound(limits), rule=rule)
 
@@ -198,7 +198,7 @@ class MechanismCurve:
         least = shift(limits.fpr, limits.fnr).min(axis=2)
         decisive = np.unravel_index(np.abs(np.minimum(least, _MOST) - min(mu, _MOST)).argmin(), least.shape)
         guess = self._most_of_corners(limits.fpr[decisive], limits.fnr[decisive])
-        return guess if self._is_least(limits, guess) else self._searched(limits)
+        return guess if self._is_least(limits, guess) else self._search_noise(limits)
 
     def _is_least(self, limits: Limits, guess: float) -> bool:
         """Whether the point that decides for Gaussian curves does so for these, too; it nearly always does."""
@@ -209,7 +209,7 @@ class MechanismCurve:
         less = guess / (1 + _PRECISION)
         return limits.refutes(self.loss(guess).tpr) and not limits.refutes(self.loss(less).tpr)
 
-    def _searched(self, limits: Limits) -> float:
+    def _search_noise(self, limits: Limits) -> float:
         rows = [self._least_of_thresholds(*row) for row in zip(limits.fpr, limits.fnr, strict=True)]
         return sorted(rows)[limits.agreeing - 1]
 

@@ -20,9 +20,9 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, expit, logit, stdtrit
 
 from deniable.checks import probability
+from deniable.evidence.attack_scores import Errors, Floats, Places, Scores
 from deniable.evidence.limits import Interval, lower_limit, upper_limit
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
-from deniable.evidence.scores import Errors, Floats, Places, Scores
 from deniable.evidence.thresholds import Rule
 
 __all__ = [
@@ -155,7 +155,7 @@ def _delong(beaten: Floats, beating: Floats, z: float) -> Iterator[float]:
     """
     for changed, kept in ((beaten, beating), (beating, beaten)):
         with_one = np.append(np.delete(changed, changed.argmax() if z < 0 else changed.argmin()), float(z > 0))
-        yield _moved(float(with_one.mean()), _variance_of_mean(with_one) + _variance_of_mean(kept), z)
+        yield _move_on_logit_scale(float(with_one.mean()), _variance_of_mean(with_one) + _variance_of_mean(kept), z)
 
 
 def _variance_of_mean(values: Floats) -> float:
@@ -206,7 +206,7 @@ def average_precision_interval(scores: Scores, confidence: float = 0.95) -> Inte
     fewer = np.maximum(np.append(wrongly, 0) - 1, 0)
     high = _average_precision(np.append(accused + 1, 1), fewer, [np.append(reached[0], top + 1), reached[1][:-1]])
     low = _average_precision(accused - 1, wrongly + 1, [reached[0], np.append(reached[1], top)])
-    return Interval(value, min(_moved(*low, -z), value), max(_moved(*high, z), value))
+    return Interval(value, min(_move_on_logit_scale(*low, -z), value), max(_move_on_logit_scale(*high, z), value))
 
 
 def _average_precision(accused: Floats, wrongly: Floats, reached: list[Places]) -> tuple[float, float]:
@@ -218,19 +218,19 @@ def _average_precision(accused: Floats, wrongly: Floats, reached: list[Places]) 
     both = accused + wrongly
     precision = accused / both
     value = float(precision.mean())
-    own = precision - value + _pulled(reached[0], wrongly * members / both**2, accused / members)
-    other = _pulled(reached[1], -accused * others / both**2, wrongly / others)
+    own = precision - value + _influence_through_rates(reached[0], wrongly * members / both**2, accused / members)
+    other = _influence_through_rates(reached[1], -accused * others / both**2, wrongly / others)
     return value, sum(float(part.var(ddof=part.size > 1)) / part.size for part in (own, other))
 
 
-def _moved(value: float, variance: float, z: float) -> float:
+def _move_on_logit_scale(value: float, variance: float, z: float) -> float:
     """z standard deviations from `value` on the logit scale."""
     if not 0 < value < 1:
         return value
     return float(expit(logit(value) + z * sqrt(variance) / (value * (1 - value))))
 
 
-def _pulled(reached: Places, slope: Floats, rate: Floats) -> Floats:
+def _influence_through_rates(reached: Places, slope: Floats, rate: Floats) -> Floats:
     """What one more score at each point does to the mean precision, through the rate at every member's score."""
     sums = np.concatenate([[0.0], np.cumsum(slope)])
     return np.asarray((sums[reached] - float(slope @ rate)) / slope.size)

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.special import fdtr, nctdtr, ndtr, stdtr
 
 from deniable.checks import probability
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu, one_sided_z
-from deniable.evidence.scores import Scores
 from deniable.search import falls_to
 
 __all__ = [
@@ -86,7 +86,9 @@ def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     scores = _of_moderate_size(scores)
     found = Moments.of(scores)
     limits = separation_mu(found, confidence), largest_separation_mu(found, confidence)
-    return _bound("separation", limits, delta, confidence, _tested(scores, [_normal(scores), _equal_spread(scores)]))
+    return _bound(
+        "separation", limits, delta, confidence, _test_assumptions(scores, [_normal(scores), _equal_spread(scores)])
+    )
 
 
 def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
@@ -95,7 +97,7 @@ def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     found = Moments.of(scores)
     limits = likelihood_mu(found, confidence), largest_likelihood_mu(found, confidence)
     tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
-    return _bound("likelihood", limits, delta, confidence, _tested(scores, tests))
+    return _bound("likelihood", limits, delta, confidence, _test_assumptions(scores, tests))
 
 
 def _of_moderate_size(scores: Scores) -> Scores:
@@ -169,7 +171,7 @@ def _bound(
 Test = tuple[str, float]
 
 
-def _tested(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
+def _test_assumptions(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
     """Each at an equal part of LEVEL; with too few trials to test, nothing is assumed to hold."""
     few = min(scores.members.size, scores.others.size) < FEWEST
     taken = Assumption(f"at least {FEWEST} trials of either class, so that the assumptions can be tested", not few)

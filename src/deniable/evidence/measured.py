@@ -12,17 +12,17 @@ from scipy.special import ndtri
 
 from deniable.bounds.gaussian import advantage_to_epsilon
 from deniable.checks import probability
+from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import Assumption, Bound
-from deniable.evidence.credible import credible
-from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read
+from deniable.evidence.credible import credible_bound
+from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read_bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval, interval
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.quantile import quantile_interval
-from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.evidence.thresholds import Limits, shift
-from deniable.evidence.trials import Trials
 from deniable.mechanisms import Training
 from deniable.scores import beliefs
 
@@ -138,13 +138,13 @@ def _estimators(
     """Those at the fixed threshold share the limits on its two error rates, so that all of them are right together."""
     errors = Errors.of(trials)
     limits = Limits.of(errors, confidence)
-    yield read(Region(delta), limits)
-    yield read(Advantage(delta), limits)
+    yield read_bound(Region(delta), limits)
+    yield read_bound(Advantage(delta), limits)
     sampled = training.rate < 1
     if not scheduled:
-        yield read(MechanismCurve.of(training, delta), limits)
-    yield _unless(sampled, read(GaussianCurve(delta), limits))
-    yield credible(errors, delta, confidence)
+        yield read_bound(MechanismCurve.of(training, delta), limits)
+    yield _unless(sampled, read_bound(GaussianCurve(delta), limits))
+    yield credible_bound(errors, delta, confidence)
     final = trials.log_likelihood_ratio[:, -1]
     if errors.positives and errors.negatives and np.isfinite(final).all():
         scores = Scores.of(final, trials.trained_on_d)

@@ -20,8 +20,8 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, expit, ndtr, ndtri
 
 from deniable.checks import probability, whole
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
-from deniable.evidence.scores import Scores
 
 __all__ = [
     "epsilon_from_guesses",
@@ -53,7 +53,9 @@ def one_run(scores: Scores, delta: float, confidence: float = 0.95, shares: tupl
     probability("delta", delta)
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
     value = max(epsilon_from_guesses(m, r, v, delta, side) for r, v in _tries(scores, shares))
-    return _claimed(Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(_coins(scores),)))
+    return _withdraw_if_refuted(
+        Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(_coins(scores),))
+    )
 
 
 def one_run_gaussian(
@@ -64,10 +66,10 @@ def one_run_gaussian(
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
     mu = max(mu_from_guesses(m, r, v, side) for r, v in _tries(scores, shares))
     found = Bound("one-run-gaussian", epsilon_of_mu(mu, delta), delta, confidence, rule="abstention", mu=mu)
-    return _claimed(replace(found, assumptions=(_coins(scores), GAUSSIAN)))
+    return _withdraw_if_refuted(replace(found, assumptions=(_coins(scores), GAUSSIAN)))
 
 
-def _claimed(bound: Bound) -> Bound:
+def _withdraw_if_refuted(bound: Bound) -> Bound:
     """Nothing is claimed where the scores speak against an assumption."""
     return bound if bound.valid else replace(bound, value=0.0)
 

@@ -18,8 +18,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.limits import lower_limits, upper_limits
-from deniable.evidence.scores import Floats, Scores
 
 __all__ = ["FEW_VALUES", "RocBand"]
 

@@ -8,14 +8,14 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.score_audit import Asked
-from deniable.evidence.scores import Floats, Scores
 
-__all__ = ["Settled", "settled"]
+__all__ = ["SettledRows", "settle_origin"]
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledRows:
     """The scores to judge, how, and what the column `run` said about it; empty where there is none."""
 
     scores: Scores
@@ -23,7 +23,7 @@ class Settled:
     inferred: str = ""
 
 
-def settled(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int64] | None, asked: Asked) -> Settled:
+def settle_origin(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int64] | None, asked: Asked) -> SettledRows:
     """The scores with their origin; `run` numbers the training of each row, from 0 on.
 
     All rows of one training are its canaries. Rows of trainings of their own are independent. Otherwise rows of one
@@ -31,19 +31,19 @@ def settled(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int64] | N
     stated contradicts the file.
     """
     if run is None:
-        return Settled(Scores.of(score, member), asked)
+        return SettledRows(Scores.of(score, member), asked)
     rows, trainings = run.size, int(run.max()) + 1
     if trainings == 1:
         if asked.rows_from == "trainings":
             raise ValueError(f"--from trainings, but by column run all {rows:,} rows are of one training")
         said = f"By column run all {rows:,} rows are of one training: they are judged as its canaries (--from one-run)."
-        return Settled(Scores.of(score, member), replace(asked, rows_from="one-run"), said)
+        return SettledRows(Scores.of(score, member), replace(asked, rows_from="one-run"), said)
     if asked.of_one_run:
         raise ValueError(f"the canaries of one training are asked for, but by column run there are {trainings:,}")
     of_trainings = replace(asked, rows_from="trainings")
     if trainings == rows:
         said = f"By column run each of the {rows:,} rows is of a training of its own (--from trainings)."
-        return Settled(Scores.of(score, member), of_trainings, said)
+        return SettledRows(Scores.of(score, member), of_trainings, said)
     if asked.primary == "watch":
         raise ValueError(f"a watch takes one row a training, but by column run {rows:,} rows are of {trainings:,}")
     kept = _one_of_each(run, score)
@@ -53,7 +53,7 @@ def settled(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int64] | N
         f"By column run the {rows:,} rows are of {trainings:,} trainings. Rows of one training are not independent, so "
         f"one of each, drawn at random, is judged."
     )
-    return Settled(Scores.of(score[kept], member[kept]), of_trainings, said)
+    return SettledRows(Scores.of(score[kept], member[kept]), of_trainings, said)
 
 
 def _one_of_each(run: NDArray[np.int64], score: Floats) -> NDArray[np.int64]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
+from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import Assumption, Bound
-from deniable.evidence.credible import credible
+from deniable.evidence.credible import credible_bound
 from deniable.evidence.estimators import (
     Advantage,
     Estimator,
@@ -37,7 +38,6 @@ from deniable.evidence.intervals import (
 from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.scores import Scores
 from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
@@ -191,9 +191,9 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     evidence = asked.watch(scores) if asked.primary == "watch" else None
     bounds = list(_bounds(scores, asked, evidence))
     claim, primary = asked.claim, bounds[0]
-    achieved = _achieved(scores, asked, bounds)
+    achieved = _measure_attack(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
-    rows = Rows(len(scores), unit, lambda: _needed(asked), lambda: _provable(scores, asked))
+    rows = Rows(len(scores), unit, lambda: _rows_needed(asked), lambda: _provable(scores, asked))
     found = judge_bound(primary, claim, rows)
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
@@ -226,11 +226,11 @@ def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator
         if name != asked.primary:
             yield asked.estimator(name)(scores)
     if isinstance(asked.thresholds, Fixed):
-        bound = credible(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
+        bound = credible_bound(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
         yield _assuming(INDEPENDENT, bound)
 
 
-def _needed(asked: Asked) -> int | None:
+def _rows_needed(asked: Asked) -> int | None:
     """How many rows would let an observer as strong as the claim allows be told from guessing."""
     threshold = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
     if asked.primary == "watch":
@@ -257,7 +257,7 @@ def _provable(scores: Scores, asked: Asked) -> float:
     return asked.estimator(asked.primary)(Scores(cut + members, cut - others)).value
 
 
-def _achieved(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
+def _measure_attack(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
     """What the attack achieved; the first bound is the one on which the verdict rests."""
     rates = ((fpr, tpr_interval(scores, fpr, asked.confidence)) for fpr in FPRS)
     shown = tuple(bound.result() for bound in bounds)

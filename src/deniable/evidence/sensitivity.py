@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import LEAST_NOISE, MOST_NOISE
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
 from deniable.scores import privacy_loss
 

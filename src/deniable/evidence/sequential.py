@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from deniable.checks import probability
-from deniable.evidence.scores import Floats
+from deniable.evidence.attack_scores import Floats
 from deniable.scores import PrivacyLoss
 from deniable.search import crossing
 

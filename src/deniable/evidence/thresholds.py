@@ -24,9 +24,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from deniable.checks import probability, real, whole
+from deniable.evidence.attack_scores import Errors, Floats, Scores
 from deniable.evidence.limits import joint_tails, lower_limits, upper_limits
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
-from deniable.evidence.scores import Errors, Floats, Scores
 
 __all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength", "beats", "shift"]
 
@@ -157,10 +157,10 @@ class Bonferroni:
             return self._at_ranks(scores)
         generator = scores.generator(0)
         share = min(max(_LEARNED_SHARE, _FEWEST_LEARNED / len(scores)), _LARGEST_LEARNED_SHARE)
-        learned, measured = _parted(scores, generator, share)
+        learned, measured = _part_scores(scores, generator, share)
         thresholds = _cuts(np.concatenate(learned))
         if not thresholds.size:
-            return self._at_ranks(untied(Scores(*measured), generator))
+            return self._at_ranks(break_ties(Scores(*measured), generator))
         return [Scores(*measured).errors(threshold) for threshold in thresholds.tolist()]
 
     def _at_ranks(self, scores: Scores) -> list[Errors]:
@@ -185,7 +185,7 @@ def _cuts(learned: Floats) -> Floats:
     return (values[:-1] if values.size > 1 else values) if few else values[:0]
 
 
-def untied(scores: Scores, generator: np.random.Generator) -> Scores:
+def break_ties(scores: Scores, generator: np.random.Generator) -> Scores:
     """The places of the scores in ascending order, equal ones in random order."""
     both = np.concatenate([scores.members, scores.others])
     place = np.empty(both.size)
@@ -233,7 +233,7 @@ class MultiSplit:
         generator = scores.generator(self.seed)
         rows = []
         for _ in range(self.splits):
-            chosen, measured = _parted(scores, generator, 0.5)
+            chosen, measured = _part_scores(scores, generator, 0.5)
             rows.append([Scores(*measured).errors(_strongest(chosen, strength, 1 - risk))])
         return Limits.at_many(rows, risk, scores, confidence)
 
@@ -248,7 +248,7 @@ _QUANTILES = np.concatenate([_CANDIDATES, 1 - _CANDIDATES[-2::-1]])
 Part = tuple[Floats, Floats]
 
 
-def _parted(scores: Scores, generator: np.random.Generator, share: float) -> tuple[Part, Part]:
+def _part_scores(scores: Scores, generator: np.random.Generator, share: float) -> tuple[Part, Part]:
     """A random `share` of either class to choose on, rounded down, and the rest to measure on; never all."""
     members, others = (generator.permutation(values) for values in (scores.members, scores.others))
     m, o = (min(int(share * values.size), values.size - 1) for values in (members, others))

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import ndtri
 
+from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import Bound
 from deniable.evidence.intervals import advantage_interval
-from deniable.evidence.scores import Errors, Scores
 from deniable.evidence.watch import shift_of
 from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
 from deniable.promises import Epsilon
@@ -75,7 +75,7 @@ class Rows:
 def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
     """The verdict of one estimator."""
     if not bound.decides:
-        return Verdict("cannot judge", " ".join(_undecided(bound)))
+        return Verdict("cannot judge", " ".join(_why_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
     if bound.value > claim.bound:
         least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
@@ -88,7 +88,7 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
         text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
     nothing = f"By {bound.method}, {rows} prove no epsilon above 0 at delta {as_given(claim.delta)}"
-    return Verdict("cannot judge", f"{nothing}. {_wanted(rows.needed(), rows.number, rows.unit)}")
+    return Verdict("cannot judge", f"{nothing}. {_say_needed(rows.needed(), rows.number, rows.unit)}")
 
 
 def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: Rows) -> str:
@@ -131,7 +131,7 @@ def ideal_scores(advantage: float, each: int, threshold: float = 0.0) -> Scores:
     return Scores(threshold + even + mu * mu / 2, threshold + even - mu * mu / 2)
 
 
-def _undecided(bound: Bound) -> Iterator[str]:
+def _why_undecided(bound: Bound) -> Iterator[str]:
     if bound.kind == "credible":
         yield "A credible interval is no statement of confidence: no verdict rests on it."
     failed = [assumption.text for assumption in bound.assumptions if assumption.holds is False]
@@ -139,7 +139,7 @@ def _undecided(bound: Bound) -> Iterator[str]:
         yield f"No verdict rests on this estimator. It assumes what does not hold here: {'; and '.join(failed)}."
 
 
-def _wanted(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
+def _say_needed(needed: int | None, trials: int, unit: str = "trials", stronger: str = "a stronger attack") -> str:
     if needed is None:
         return f"No practical number of {unit} would, so small is what the claim allows."
     if needed <= trials:
@@ -163,14 +163,14 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
         return Verdict("cannot judge", _not_refutable(measured, exact))
     if measured.advantage.high < exact.advantage:
         short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
-        return Verdict("consistent", f"{_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
+        return Verdict("consistent", f"{_say_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact.advantage))
     tight = measured.advantage.low >= exact.advantage / 2
     how = "agrees with" if tight else "is too little known to be compared with"
     found = f"{_advantage(measured)} {how} the {exact.advantage:.3g} that theory predicts"
-    return Verdict("consistent", f"{_exceeded(measured, exact)} {found}.", "tight" if tight else None)
+    return Verdict("consistent", f"{_say_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
 def with_watch(found: Verdict, watched: Watched) -> Verdict:
@@ -223,7 +223,7 @@ def _not_refutable(measured: Measured, exact: ExactScores) -> str:
     )
 
 
-def _exceeded(measured: Measured, exact: ExactScores) -> str:
+def _say_exceeded(measured: Measured, exact: ExactScores) -> str:
     """How often the belief was exceeded, beside how often it may be."""
     often, allowed = (f"{100 * share:.3g} %" for share in (measured.violations.value, exact.belief_delta))
     return (
@@ -252,7 +252,7 @@ _MORE_UNLIKE = "data of which one record changes more"  # no attack is stronger 
 
 def _nothing(measured: Measured, possible: float) -> str:
     needed = trials_to_decide(measured.tells, possible)
-    wanted = _wanted(needed, measured.trials, stronger=_MORE_UNLIKE)
+    wanted = _say_needed(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
         f"{count_of(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
         f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"

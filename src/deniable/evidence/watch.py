@@ -13,14 +13,15 @@ from math import exp, inf, log
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from deniable.checks import probability, whole
+from deniable.evidence.attack_scores import Floats
 from deniable.evidence.bound import GAUSSIAN, Bound, epsilon_of_mu
 from deniable.evidence.estimators import MechanismCurve
-from deniable.evidence.scores import Floats
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
-from deniable.evidence.trials import Trials
 from deniable.formatting import at_least, count_of
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
 from deniable.results.shared import Watched
@@ -91,9 +92,12 @@ class Watch:
 
     def add(self, block: Trials) -> bool:
         """Count the next block; whether the claim is refuted by now, and the campaign may end."""
+        return self.count(block.log_likelihood_ratio[:, -1], block.trained_on_d)
+
+    def count(self, log_odds: ArrayLike, trained_on_d: ArrayLike) -> bool:
+        """The same of trials with these log-odds for D."""
         room = self._most - self._seen.trials
-        odds, on_d = block.log_likelihood_ratio[:room, -1], block.trained_on_d[:room]
-        self._seen += Tally.of(odds, on_d)
+        self._seen += Tally.of(np.asarray(log_odds)[:room], np.asarray(trained_on_d)[:room])
         if not self._looked or self._seen.trials >= min(NEXT_LOOK * self._looked[-1].trials, self._most):
             self._looked.append(self._seen)
             self._log_wealth.append(float(log_wealth([self._seen], self._deltas)[0]))

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from deniable.calibration import calibrate
+from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import Assumption
-from deniable.evidence.scores import Floats, Scores
 from deniable.evidence.sequential import Tally, hockey_sticks, log_wealth
 from deniable.evidence.watch import Evidence, looks
 from deniable.mechanisms import ApproximateDP, Mechanism, Training

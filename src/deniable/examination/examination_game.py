@@ -136,7 +136,7 @@ def twins_of(game: Examination) -> Twins:
     seeds = tuple(game.training_seed(game.trials + 2 * number + 2) for number in range(SEEDS))
     claim = game.claim
     place, small, post = game.neighbours.index, _small(game), game.post
-    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, place, small, post)
+    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, place, small, post, game.training_seed)
 
 
 def _small(game: Examination) -> bool:

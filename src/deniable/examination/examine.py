@@ -16,21 +16,24 @@ from deniable.campaigns.campaign import Progress, choose_neighbours, named_by
 from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import data_source, now, python_call, versions
 from deniable.campaigns.setup import check_records, model_source, usual_model
-from deniable.checks import probability, whole
+from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
 from deniable.engines import Engine, choose_engine
-from deniable.evidence.trials import Trials
+from deniable.evidence.played_trials import Trials
+from deniable.evidence.watch import STOPS, Stop, Watch
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination
 from deniable.examination.examine_result import judge_training
+from deniable.examination.forecast import Forecast
 from deniable.examination.recipe import Recipe
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
-from deniable.examination.trial_plan import GAME_SHARE, early_end_note, play_trials, spent_risk
+from deniable.examination.trial_plan import GAME_SHARE, early_end_note, game_confidence, play_trials
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Provenance
+from deniable.scores import privacy_loss
 from deniable.store import Store, opened
 from deniable.training import Neighbours
 from deniable.training.losses import Loss, loss_function
@@ -39,7 +42,7 @@ from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["examine"]
 
-STATISTICS = 3
+STATISTICS = 4
 """The version of what is kept of a trial; a store of another version is not resumed."""
 
 
@@ -60,6 +63,7 @@ def examine(
     measure: str | None = None,
     label: str | None = None,
     confidence: float = 0.95,
+    stop: Stop = "certain",
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
@@ -68,37 +72,36 @@ def examine(
 ) -> AuditResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
 
-    `trainer(records, seed)` trains on `Records` and yields an `AppliedStep` for each step (see
-    `deniable.examination.trainer`; `deniable.examination.adapters` has one for Opacus). `claimed` is
-    ``Gaussian(noise).subsampled(rate).composed(steps)``, its noise relative to the sensitivity: `clip`, or
-    2 x `clip` for `replace` neighbours. `data` is a name, file or function of which D is `records`, D' the most
-    dissimilar neighbour; or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out` neighbours D'
-    lacks one record of D.
-
-    `recipe` claims another kind of clipping, or augmentations (see `deniable.examination.recipe`); a noise schedule is
-    claimed as a composition of several such mechanisms.
-
-    `adjacency` is what neighbours are, `measure` how unlike they are (by default what suits the data), `label` the
-    label's column of a .csv file, `model` and `loss` what is trained (a name, "module:function" or a function),
-    `delta` that of epsilon (by default 1 / `records`), `seed` what everything random follows from, `processes` the
-    workers (by default one a core).
-
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
-    Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise.
-
-    `progress` is called with (trials done, trials in all); without it, a bar is shown where standard error is a
-    terminal. `engine` says where the trials run (`deniable.engines`). With `out`, every finished trial is kept in that
-    directory, and `resume` goes on with the trials there; the result depends on the settings alone but for `seconds`
-    and `trials_per_second`.
-
-    Twin trainings (the same seed, one record exchanged, see `twins`) are compared for public values that
-    are computed from the records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs
-    and how to claim it. *Cannot judge*: says what is missing. The trials end early where a leak is certain.
+    Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise. Twin trainings
+    (the same seed, one record exchanged, see `twins`) are compared for public values that are computed from the
+    records. *Violated*: less private than claimed. *Other recipe*: as private; says what differs and how to claim it.
+    *Cannot judge*: says what is missing. The trials are watched from the first on, and end where a leak is certain.
 
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
-    at most 1 - `confidence`, of which the diagnostics have a fifth.
+    at most 1 - `confidence`, of which the diagnostics have a fifth, and watch and limits half of the rest each.
+
+    - `data`: a name, file or function of which D is `records`, D' the most dissimilar neighbour by `measure` (`label`
+      names the column of labels); or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out`
+      neighbours D' lacks one record of D.
+    - `trainer(records, seed)`: trains on `Records` and yields an `AppliedStep` for each step (see
+      `deniable.examination.trainer`; `deniable.examination.adapters` has one for Opacus); or ``"module:function"``.
+    - `claimed`: ``Gaussian(noise).subsampled(rate).composed(steps)``, its noise relative to the sensitivity: `clip`, or
+      2 x `clip` for `replace` neighbours. A noise schedule is a composition of several such mechanisms.
+    - `clip`, `adjacency`: the clipping norm, and what neighbours differ in. `recipe`: another kind of clipping,
+      augmentations or accumulation (see `deniable.examination.recipe`).
+    - `model`, `loss`: a function that makes the `nn.Module` that is trained (the data's usual one if left out), and the
+      loss of each example.
+    - `trials`, `seed`, `delta` (1 / records if left out), `confidence`: of the game and the diagnostics together.
+    - `stop`: ``"never"`` plays all trials, also where a leak is certain.
+    - `out`, `resume`: every finished trial is kept in that directory; go on with the trials there. The result depends
+      on the settings alone but for `seconds` and `trials_per_second`.
+    - `processes`, `engine`: where the trials run (`deniable.engines`).
+    - `progress`: called with (trials done, trials in all); without it, a bar is shown where standard error is a
+      terminal. After the first trial the bar, and the logger ``deniable``, tell about how long all of it takes.
     """
     probability("confidence", confidence, open_ends=True)
+    one_of("stop", stop, STOPS)
     chosen_engine = choose_engine(engine, processes)
     with opened(out, resume) as store:
         claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
@@ -112,15 +115,18 @@ def examine(
         given = {**origin, **_claim_settings(game, claim), "delta": chance}
         if store is not None:
             store.begin(given)
-        found = _play_and_judge(game, claimed, given, confidence, store, engine=chosen_engine, progress=progress)
-        call = _call(given, source["data"], claim, confidence)
+        found = _play_and_judge(
+            game, claimed, given, confidence, store, stop=stop, engine=chosen_engine, progress=progress
+        )
+        call = _call(given, source["data"], claim, confidence, stop)
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
-def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float) -> str:
+def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float, stop: Stop) -> str:
     """The call that examines again, with the functions by their names."""
     names = ("clip", "adjacency", "model", "loss", "records", "trials", "seed", "delta")
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
+    settings |= {} if stop == "certain" else {"stop": stop}
     recipe = "" if claim.recipe == Recipe() else f", recipe={claim.recipe!r}"
     return python_call(f"{data!r}, claimed={claim.text}{recipe}", settings)
 
@@ -132,25 +138,38 @@ def _play_and_judge(
     confidence: float,
     store: Store | None,
     *,
+    stop: Stop,
     engine: Engine,
     progress: Progress | None,
 ) -> AuditResult:
-    """Play the trials that `store` lacks, and judge all."""
+    """Play the trials that `store` lacks, and judge all, or those up to a certain answer."""
     started, before = perf_counter(), 0 if store is None else len(store.finished())
     mixed = find_mixing(game.model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
-    with watched(progress, "Playing the first trial", "Trials", "trials/s") as told:
-        examined, findings = (
-            ([], refusal_report(mixed)) if mixed else play_trials(game, store, false_alarms, engine, told)
+    new_watch = None if stop == "never" else _watches(game, claimed, confidence)
+    forecast = Forecast(sum(engine.nodes().values()))
+    with watched(progress, "Training twins, then the first trial", forecast.words_of_bar, "trials/s") as told:
+        examined, findings, evidence = (
+            ([], refusal_report(mixed), None)
+            if mixed
+            else play_trials(game, store, false_alarms, engine, forecast.follow(told), new_watch=new_watch)
         )
     played = _trials(game.claim, examined) if examined else None
-    sure = 1 - GAME_SHARE * spent_risk(len(examined), game.trials) * (1 - confidence)
+    sure = game_confidence(confidence, len(examined), game.trials, stop)
     asked = convert(given, AuditInput)
-    found = judge_training(game.claim, claimed, played, findings, asked, delta=given["delta"], confidence=sure)
+    found = judge_training(
+        game.claim, claimed, played, findings, asked, evidence=evidence, delta=given["delta"], confidence=sure
+    )
     early = (early_end_note(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
     speed = max(0, len(examined) - before) / seconds
     return found.replace(notes=(*found.notes, *early), seconds=seconds, trials_per_second=speed)
+
+
+def _watches(game: Examination, claimed: Mechanism, confidence: float) -> Callable[[], Watch]:
+    """Watches over the claim, with their share of the game's risk."""
+    loss = privacy_loss(claimed, game.claim.adjacency)
+    return lambda: Watch.beside_limits(loss, game.trials, 1 - GAME_SHARE * (1 - confidence))
 
 
 def _settle_data(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.answers.explain import exact_scores
-from deniable.campaigns.audit import as_measured
+from deniable.campaigns.audit import as_measured, watch_notes
 from deniable.campaigns.plot_data import course
 from deniable.evidence.measured import measure
-from deniable.evidence.trials import Trials
-from deniable.evidence.verdict import Name, Verdict, verdict
+from deniable.evidence.played_trials import Trials
+from deniable.evidence.verdict import Name, Verdict, verdict, with_watch
+from deniable.evidence.watch import Evidence
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.mechanisms import Mechanism, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, Measured, Test
+from deniable.results.shared import Watched
 
 __all__ = ["judge_training"]
 
@@ -33,16 +35,22 @@ def judge_training(
     *,
     delta: float,
     confidence: float,
+    evidence: Evidence | None = None,
 ) -> AuditResult:
-    """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found."""
+    """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found.
+
+    With the `evidence` of a watch over the same trials, either it or the limits may find a violation.
+    """
     exact = exact_scores(claimed, Question(claim.adjacency, delta))
     promised = claimed_scores(None, delta)
     measured = Measured(trials=0)
-    game = None
+    game, watched = None, None if evidence is None else _shown_watch(evidence, claim, delta)
     if trials is not None:
         bounds = {"delta": delta, "belief_bound": exact.belief, "confidence": confidence}
         shown = measure(trials, Training.of(claim), scheduled=bool(claim.schedule), **bounds)
         measured, game = as_measured(shown), verdict(shown, promised, exact)
+    if game is not None and watched is not None:
+        game = with_watch(game, watched)
     judged = _joint_verdict(report, game)
     return AuditResult(
         input=given,
@@ -53,9 +61,18 @@ def judge_training(
         closeness=judged.closeness,
         verdict_text=judged.text,
         diagnostics=_shown_diagnostics(report),
-        notes=(NOTE,),
+        notes=(NOTE, *watch_notes(watched)),
+        watched=watched,
         course=None if trials is None else course(trials),
     )
+
+
+def _shown_watch(evidence: Evidence, claim: RecipeTraining, delta: float) -> Watched:
+    """Of a noise schedule, which noise is missing is not known: its bound assumes nothing."""
+    if claim.schedule:
+        return evidence.result(evidence.bare_bound(delta))
+    training = Training.of(claim)
+    return evidence.result(evidence.mechanism_bound(training, delta), training=training)
 
 
 def _joint_verdict(report: Report, game: Verdict | None) -> Verdict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,16 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deniable.examination.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.update_rules import (
-    ADAPTIVE,
     TOLERANCE,
     ULP,
     best_combination,
     is_adaptive,
     is_linear,
     moves_largest,
+    yielded_gradients,
 )
 
 __all__ = ["Ending", "FinalWeights", "find_ending"]
@@ -47,6 +47,8 @@ ALIKE = 1e-5
 """Weights that differ by this share of their length are the same."""
 
 
+MOST_MIXED = 3
+"""Of so many numbers one may be fitted: the others tell whether a combination is right."""
 HOLDS = 0.5
 """The cosine from which on what is left of a move is a clean gradient; far above chance from 60 weights on."""
 
@@ -80,20 +82,22 @@ def find_ending(
     clean = [found.clean[-1].double(), found.whole[-1].double(), found.everybody[-1].double()]
     clean += [_mean_gradient(recomputer, [w[-1] for w in seen.weights], members)]
     clean += [_mean_gradient(recomputer, seen.final, members)]
+    clean += [(found.clean.double() / torch.tensor(seen.divisors).double().unsqueeze(1)).sum(0)]
     cosines = [abs(float(_outside(g, weights, applied) @ left)) / max(float(left.norm()), 1e-300) for g in clean]
-    whole = len(weights) <= weights.shape[1] // 8  # else older weights may be in it, and gradients in them
+    whole = len(weights) <= weights.shape[1] // MOST_MIXED  # else older weights may be in it, and gradients in them
     return FinalWeights(Ending.CLEAN if whole and max(cosines) > HOLDS else Ending.OTHER)
 
 
 def _shares(final: Tensor, seen: WatchedTraining) -> Tensor | None:
     """The share of each move in the final weights, if these and the last step's own move make them; else None."""
     weights = flat(seen.weights).double()
-    start = max(0, len(weights) - weights.shape[1] // 8)
+    start = max(0, len(weights) - weights.shape[1] // MOST_MIXED)
     moves, before = weights[start + 1 :] - weights[start:-1], final - weights[-1]
-    layers = [s.flatten(1).double() for s in seen.applied]
-    rules: tuple[Callable[[Tensor], Tensor], ...] = (lambda gradient: gradient, *ADAPTIVE)
+    layers = yielded_gradients(seen)
+    before_steps = [w.flatten(1).double() for w in seen.weights]
+    rules: tuple[OptimizerRule, ...] = (lambda gradient, _: gradient, *RULES)
     for rule in rules if len(weights) < weights.shape[1] else ():
-        last = torch.cat([rule(gradient)[-1] for gradient in layers])
+        last = torch.cat([rule(g, w)[-1] for g, w in zip(layers, before_steps, strict=True)])
         span = torch.cat([weights[start : start + 1], moves, last.unsqueeze(0)])
         parts = best_combination(final, span.T)
         if (final - parts @ span).norm() <= TOLERANCE * before.norm() + ULP * final.norm():
@@ -105,7 +109,7 @@ def _follows_rule(seen: WatchedTraining) -> bool:
     """Whether the last move follows the rule of those before; after one step, whether it follows any."""
     longer = [torch.cat([w, f.unsqueeze(0)]) for w, f in zip(seen.weights, seen.final or [], strict=True)]
     moves = [(w[1:] - w[:-1]).flatten(1).double() for w in longer]
-    applied, weights = [s.flatten(1).double() for s in seen.applied], [w.flatten(1).double() for w in longer]
+    applied, weights = yielded_gradients(seen), [w.flatten(1).double() for w in longer]
     return (
         is_linear(moves, applied, weights)
         or is_adaptive(moves, applied, weights)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deniable.examination.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
 from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
-from deniable.examination.update_rules import ADAPTIVE, ULP, running_average
+from deniable.examination.update_rules import ULP
 
 __all__ = ["first_decay", "learning_rates", "next_weights", "rates_of_any_rule"]
 
@@ -39,18 +39,18 @@ def first_decay(seen: WatchedTraining) -> float:
     return -float(parts[1] / span[:, 1].norm().clamp(min=1e-300)) if known else float("nan")
 
 
-def learning_rates(seen: WatchedTraining, rule: Callable[[Tensor], Tensor] | None = None) -> NDArray[np.float64]:
+def learning_rates(seen: WatchedTraining, rule: OptimizerRule | None = None) -> NDArray[np.float64]:
     """Of each move, in units of the yielded gradient: weights change by -rate x gradient; nan where they do not.
 
-    `rule` makes another direction of the gradients (steps, weights). The final weights give the last move, if they were
-    shown.
+    `rule` makes another direction of the gradients (see `optimizer_rules`). The final weights give the last move, if
+    they were shown.
     """
     weights = flat(seen.weights).double()
     if seen.final is not None:
         weights = torch.cat([weights, torch.cat([f.flatten() for f in seen.final]).double().unsqueeze(0)])
     moves = weights[1:] - weights[:-1]
     gradients = flat(seen.applied).double() / torch.tensor(seen.divisors).double().unsqueeze(1)
-    gradients = (gradients if rule is None else rule(gradients))[: len(moves)]
+    gradients = (gradients if rule is None else rule(gradients, weights))[: len(moves)]
     rates = -(moves * gradients).sum(1) / gradients.square().sum(1).clamp(min=1e-300)
     left = (moves + rates.unsqueeze(1) * gradients).norm(dim=1)
     rounding = ULP * weights[:-1].norm(dim=1)
@@ -58,13 +58,13 @@ def learning_rates(seen: WatchedTraining, rule: Callable[[Tensor], Tensor] | Non
     return np.where(plain.numpy(), rates.numpy(), np.nan)
 
 
-def _velocity(gradient: Tensor, decay: float) -> Tensor:
-    return running_average(gradient, decay, corrected=False) / (1 - decay)
+def _momentum(gradients: Tensor, _: Tensor, decay: float) -> Tensor:
+    return velocity(gradients, decay)
 
 
 def rates_of_any_rule(seen: WatchedTraining) -> NDArray[np.float64]:
     """(steps,) the learning rate of each move by the rule that fits most moves; nan where it does not."""
-    momenta = [partial(_velocity, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
-    found = [learning_rates(seen, rule) for rule in (None, *ADAPTIVE, *momenta)]
+    momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
+    found = [learning_rates(seen, rule) for rule in (None, *USUAL_RULES, *momenta)]
     best = max(found, key=lambda rates: int(np.isfinite(rates).sum()))
     return np.concatenate([best, np.full(len(seen) - len(best), np.nan)])

@@ -159,8 +159,12 @@ class Recomputer:
         generic.load(records[None], labels[None])
         return generic.gradients_of(slice(0, len(records)))
 
-    def mean_scores(self, weights: list[Tensor], members: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(steps, 2) mean loss of the records that were trained on, and the share of them with the right label."""
+    def mean_scores(
+        self, weights: list[Tensor], members: NDArray[np.int64], include: Tensor | None = None
+    ) -> NDArray[np.float64]:
+        """(steps, 3) mean loss of the records that were trained on, the share of them with the right label, and the
+        mean loss of the batch if `include` (steps, columns) tells how often each record is in it.
+        """
         records, labels = self.columns.records[members], self.columns.labels[members]
         names, found = list(self.parameters), []
         with torch.no_grad():
@@ -168,7 +172,9 @@ class Recomputer:
                 values = dict(zip(names, (w[step] for w in weights), strict=True))
                 told = functional_call(self.model, values, (records,))
                 right = (told.argmax(-1) == labels).float().mean() if told.dim() == labels.dim() + 1 else torch.nan
-                found.append([float(self.loss(told, labels).mean()), float(right)])
+                losses = self.loss(told, labels)
+                drawn = torch.ones(len(members)) if include is None else include[step, members]
+                found.append([float(losses.mean()), float(right), float((drawn * losses).sum() / drawn.sum())])
         return np.array(found)
 
     def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:

@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
 ROUNDING, SMOOTHING = 2e-6, 1e-6
 """float32, relative to the batch's clipped gradients; and what many add to a norm before dividing by it."""
+FEWEST_ZEROS = 6
+"""Zeros, and other numbers, of a layer from which on chance does not part them by their clean sums."""
 NEGLIGIBLE = 1e-4
 """A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
 
@@ -93,6 +95,8 @@ class TrialStatistics:
     """(steps,) the records' mean loss at each step's weights."""
     last_loss: Array
     """The same after the last step: at the final weights, or where the rule leads; nan if neither is known."""
+    batch_losses: Array
+    """(steps,) the mean loss of each step's batch at its weights; nan for an empty one."""
     right: Array
     """(steps,) the share of the records that each step's weights label rightly."""
     last_right: Array
@@ -103,6 +107,8 @@ class TrialStatistics:
     """(steps,) the length of the noisy sum, in claimed standard deviations."""
     coarse: Array
     """The share of numbers in the noisy sums that are zero, or come again, where the clean ones are not zero."""
+    kept_by_clean: NDArray[np.bool_]
+    """Whether the numbers that are not zero are those of largest clean sum, in every layer that has zeros."""
     ending: NDArray[np.int64]
     """The `Ending` of the training, and the step whose weights are the final ones (-1: none)."""
     rates: Array
@@ -113,7 +119,8 @@ class TrialStatistics:
 
 STEPWISE = (
     *("ratio", "sensitivity", "squares", "plain", "sums", "adjacent", "totals", "sketch", "inner", "length", "batch"),
-    *("divisor", "clipped", "allowance", "fresh", "losses", "right", "clip", "length_applied", "shares", "rates"),
+    *("divisor", "clipped", "allowance", "fresh", "losses", "batch_losses", "right", "clip", "length_applied"),
+    *("shares", "rates"),
 )
 """The fields whose first axis is the steps."""
 
@@ -140,7 +147,7 @@ def examine_trial(
     noise, fresh = _exchange_directions(found.residual, directions[:3], own)
     used, rule = found.include.sum(1).double(), followed_rule(seen, found)
     final = seen.final if seen.final is not None else next_weights(seen)
-    scores = recomputer.mean_scores(seen.weights, members)
+    scores = recomputer.mean_scores(seen.weights, members, found.include)
     after = [np.nan, np.nan] if final is None else recomputer.mean_scores([f[None] for f in final], members)[0]
     kind, step, shares = find_ending(recomputer, seen, found, members)
     return TrialStatistics(
@@ -164,12 +171,14 @@ def examine_trial(
         ).numpy(),
         taken=np.array(len(seen), dtype=np.int64),
         losses=scores[:, 0],
+        batch_losses=scores[:, 2],
         last_loss=np.array(after[0]),
         right=scores[:, 1],
         last_right=np.array(after[1]),
         clip=found.clip.numpy(),
         length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
         coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
+        kept_by_clean=np.array(_kept_by_clean(seen.sums, found.clean)),
         ending=np.array([kind, step], dtype=np.int64),
         rates=rates_of_any_rule(seen),
         shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
@@ -184,6 +193,17 @@ def _sizes(recomputer: Recomputer) -> list[int]:
 def _coarse(applied: Tensor, clean: Tensor) -> float:
     numbers = applied[clean.abs() > NEGLIGIBLE * clean.abs().max()][:2000]
     return 1 - len(torch.unique(numbers.abs())) / len(numbers) if len(numbers) else 0.0
+
+
+def _kept_by_clean(sums: list[Tensor], clean: Tensor) -> bool:
+    """Of the last step: zeros of a layer, one in ten numbers at least, are where the clean sum is smallest."""
+    parts = torch.split(clean[-1].abs(), [s[0].numel() for s in sums])
+    told = []
+    for shown, size in zip([s[-1].flatten() for s in sums], parts, strict=True):
+        zero = shown == 0
+        if FEWEST_ZEROS <= int(zero.sum()) <= len(zero) - FEWEST_ZEROS and bool((size[zero] > 0).any()):
+            told.append(bool(size[zero].max() <= size[~zero].min()))
+    return bool(told) and all(told)
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:

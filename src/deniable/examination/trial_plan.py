@@ -12,6 +12,9 @@ import torch
 
 from deniable.campaigns.campaign import Progress
 from deniable.engines import Campaign, Engine, play_missing
+from deniable.evidence.watch import Evidence as WatchEvidence
+from deniable.evidence.watch import Stop, Watch, limits_confidence
+from deniable.evidence.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
 from deniable.examination.post_processing import find_post_processing
@@ -20,29 +23,22 @@ from deniable.examination.twins.twins import Twins
 from deniable.store import Store
 from deniable.training.gradients import trainable
 
-__all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "looks", "play_trials", "spent_risk"]
+__all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence", "looks", "play_trials"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
-
-
-EARLY_SHARE = 0.1
-"""Of the game's risk, so much is for trials that end early."""
 
 
 FIRST_LOOK = 10
 """Trials before the first look at the diagnostics."""
 
 
-def spent_risk(played: int, planned: int) -> float:
-    """The share of the game's risk that its limits may take, if the trials ended after so many of those planned.
-
-    Guarantee: the shares of all looks together are at most 1, so that the limits hold whenever the trials end.
-    """
-    early = len(looks(planned)) - 1
-    if not early:
-        return 1.0
-    return 1 - EARLY_SHARE if played >= planned else EARLY_SHARE / early
+def game_confidence(confidence: float, played: int, planned: int, stop: Stop) -> float:
+    """Of the game's limits: they hold whenever the trials end, within the game's share of 1 - `confidence`."""
+    sure = 1 - GAME_SHARE * (1 - confidence)
+    if stop == "never":
+        return sure
+    return limits_confidence(sure, played, sorted({*looks(planned), *watch_looks(planned, 1)}))
 
 
 def early_end_note(played: int, planned: int) -> str:
@@ -56,25 +52,52 @@ def looks(trials: int) -> list[int]:
 
 
 def play_trials(
-    game: Examination, store: Store | None, false_alarms: float, engine: Engine, progress: Progress | None
-) -> tuple[list[TrialStatistics], Report]:
-    """Play the trials, and end early where a leak is certain.
+    game: Examination,
+    store: Store | None,
+    false_alarms: float,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    new_watch: Callable[[], Watch] | None = None,
+) -> tuple[list[TrialStatistics], Report, WatchEvidence | None]:
+    """Play the trials, and end early where a diagnostic or the watch is certain of a leak; without a watch, never.
 
     Guarantee: all looks together give a false alarm with probability at most `false_alarms`; the last has half of it,
-    and those before share the other half.
+    and those before share the other half. A look when the watch is certain costs nothing: of a training as claimed,
+    the watch's own false alarm came first.
     """
     game, twins = _without_post_processing(game)
-    kept, planned = _Kept(store), looks(game.trials)
+    kept, planned = _Kept(store), looks(game.trials) if new_watch is not None else [game.trials]
     alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
     torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
-        examined = _play_first(game, number, kept, engine, progress)
+        watch = None if new_watch is None else new_watch()
+        tell = None if progress is None else lambda done: progress(done, game.trials)
+        campaign = Campaign({}, number, TrialStatistics, partial(play_trial, game))
+        certain = None if watch is None else _Hearing(watch)
+        examined = play_missing(campaign, engine, kept, tell=tell, certain=certain)
         played = partial(diagnose_trials, game, examined, share * false_alarms, false_alarms=false_alarms)
         report = played(twins=twins, alone=alone, torn=torn)
-        if report.certain:
+        if new_watch is not None and (report.certain or len(examined) < number or _refutes(watch)):
             break
-    return examined, report
+    return examined, report, None if watch is None else watch.evidence()
+
+
+def _refutes(watch: Watch | None) -> bool:
+    return watch is not None and watch.evidence().refuted_after is not None
+
+
+class _Hearing:
+    """Shows a watch every trial, and ends the trials when it is certain, but not before the first diagnostics."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._heard = watch, 0
+
+    def __call__(self, trial: TrialStatistics) -> bool:
+        self._heard += 1
+        refuted = self._watch.count([float(np.sum(trial.ratio))], [bool(trial.trained_on_d)])
+        return refuted and self._heard >= FIRST_LOOK
 
 
 def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
@@ -119,14 +142,6 @@ class _Kept:
         self._trials[number] = dict(arrays)
         if self._store is not None:
             self._store.save(number, arrays, at_once)
-
-
-def _play_first(
-    game: Examination, number: int, kept: _Kept, engine: Engine, progress: Progress | None
-) -> list[TrialStatistics]:
-    """The first trials, so many."""
-    tell = None if progress is None else lambda done: progress(done, game.trials)
-    return play_missing(Campaign({}, number, TrialStatistics, partial(play_trial, game)), engine, kept, tell=tell)
 
 
 def diagnose_trials(

@@ -1,23 +1,22 @@
 """Whether the weights moved by the gradient that the training says it applied.
 
 SGD with momentum, Nesterov's or not, weight decay and any schedule moves every layer within the span of five vectors.
-Adam, RMSprop and Adagrad are replayed with their usual constants. A training that follows none of these may be right
-all the same and is not judged, unless its weights move by the clean gradient, or not at all by the noise.
+Adam and its kin are replayed (`optimizer_rules`). A training that follows none of these may be right all the same and
+is not judged, unless its weights move by the clean gradient, or not at all by the noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 
 import torch
 from torch import Tensor
 
+from deniable.examination.optimizer_rules import RULES, OptimizerRule, running_average
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.trainer import WatchedTraining
 
 __all__ = [
-    "ADAPTIVE",
     "TOLERANCE",
     "ULP",
     "Rule",
@@ -26,15 +25,17 @@ __all__ = [
     "is_adaptive",
     "is_linear",
     "moves_largest",
-    "running_average",
+    "yielded_gradients",
 ]
 
 TOLERANCE = 0.02
 """A rule fits if this share of a layer's move, at most, is left over."""
 ULP = 2.0**-22
 """float32 weights: two roundings."""
-SCALED = 4
-"""Numbers of a layer from which on a multiple of its own is told."""
+SCALED = 2
+"""Numbers of a layer from which on a multiple of its own is told, by all steps together."""
+SCREENED = 3
+"""The step on which every rule is tried; those that fit are tried on all."""
 
 
 class Rule(IntEnum):
@@ -60,8 +61,8 @@ def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
     if len(seen) < 2 or all(bool((move == 0).all()) for move in moves):
         return Rule.STILL
     sizes = [move.shape[1] for move in moves]
-    applied = [s.flatten(1).double() for s in seen.applied]
-    clean = list(torch.split(found.clean.double(), sizes, 1))
+    applied = yielded_gradients(seen)
+    clean = [c / _divisors(seen) for c in torch.split(found.clean.double(), sizes, 1)]
     weights = [w.flatten(1).double() for w in seen.weights]
     if is_linear(moves, applied, weights):
         return Rule.LINEAR
@@ -71,6 +72,15 @@ def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
     if with_clean or is_adaptive(moves, clean, weights):
         return Rule.CLEAN
     return Rule.UNKNOWN if _follows(torch.cat(moves, 1), found.residual.double()) else Rule.OTHER
+
+
+def yielded_gradients(seen: WatchedTraining) -> list[Tensor]:
+    """What moves the weights, (steps, numbers) of each layer: the noisy sums as they were yielded, divided."""
+    return [s.flatten(1).double() / _divisors(seen) for s in seen.applied]
+
+
+def _divisors(seen: WatchedTraining) -> Tensor:
+    return torch.tensor(seen.divisors).double().unsqueeze(1)
 
 
 def is_linear(
@@ -88,29 +98,6 @@ def is_linear(
         _fits([move[t] for move in moves], [span(layer, t) for layer in range(len(moves))], [w[t] for w in weights])
         for t in range(len(moves[0]))
     )
-
-
-def _adam(gradient: Tensor) -> Tensor:
-    return running_average(gradient, 0.9) / (running_average(gradient.square(), 0.999).sqrt() + 1e-8)
-
-
-def _rmsprop(gradient: Tensor) -> Tensor:
-    return gradient / (running_average(gradient.square(), 0.99, corrected=False).sqrt() + 1e-8)
-
-
-def _adagrad(gradient: Tensor) -> Tensor:
-    return gradient / (gradient.square().cumsum(0).sqrt() + 1e-10)
-
-
-ADAPTIVE: tuple[Callable[[Tensor], Tensor], ...] = (_adam, _rmsprop, _adagrad, torch.sign)
-
-
-def running_average(values: Tensor, decay: float, corrected: bool = True) -> Tensor:
-    running, rows = torch.zeros_like(values[0]), []
-    for step, row in enumerate(values, start=1):
-        running = decay * running + (1 - decay) * row
-        rows.append(running / (1 - decay**step) if corrected else running)
-    return torch.stack(rows)
 
 
 def _scaled_by(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], clean: list[Tensor]) -> bool:
@@ -148,7 +135,23 @@ def _along(moves: list[Tensor], towards: list[Tensor], weights: list[Tensor]) ->
 
 
 def is_adaptive(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:
-    return any(_along(moves, [rule(gradient) for gradient in applied], weights) for rule in ADAPTIVE)
+    """Whether the moves are those of one of `RULES`, each step at a learning rate and a weight decay of its own."""
+
+    return any(
+        _along(moves, [rule(g, w) for g, w in zip(applied, weights, strict=True)], weights)
+        for rule in RULES
+        if _may_follow(rule, moves, applied, weights)
+    )
+
+
+def _may_follow(rule: OptimizerRule, moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:
+    """Whether an early step of the largest layer follows a rule: most rules are sorted out by that."""
+    large, step = max(range(len(moves)), key=lambda layer: moves[layer].shape[1]), min(SCREENED, len(moves[0])) - 1
+    towards = rule(applied[large][: step + 1], weights[large][: step + 1])[step]
+    move, weight = moves[large][step], weights[large][step]
+    span = torch.stack([towards, weight], 1)
+    left = move - span @ best_combination(move, span)
+    return bool(left.norm() <= TOLERANCE * move.norm() + ULP * weight.norm())
 
 
 def _fits(moves: list[Tensor], spans: list[list[Tensor]], weights: list[Tensor]) -> bool:

@@ -10,6 +10,7 @@ from collections import Counter
 from math import expm1, log1p, sqrt
 from typing import TypeGuard
 
+from deniable.loss.arrays import EPS
 from deniable.loss.compose.binomial import Binomial, two_losses
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
@@ -132,9 +133,9 @@ def _is_never_sampled(mechanism: Mechanism) -> bool:
 
 
 def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
-    inner, rate = mechanism.mechanism, mechanism.rate
+    inner, rate, error = mechanism.mechanism, mechanism.rate, 0.0
     while isinstance(inner, Subsampled):  # a Poisson sample of a Poisson sample is one
-        rate *= inner.rate
+        rate, error = rate * inner.rate, error + EPS
         inner = inner.mechanism
     base = _step(inner, adjacency)
     if _is_never_sampled(mechanism) or base == NOTHING:
@@ -143,9 +144,9 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
     if rate == 1:
         return base
     if adjacency != Adjacency.REPLACE:
-        return SubsampledRemove(base, rate)
+        return SubsampledRemove(base, rate, rate_error=error)
     if isinstance(inner, Gaussian) and isinstance(base, GaussianStep):
-        return SubsampledReplaceSum(base.mu, rate)
+        return SubsampledReplaceSum(base.mu, rate, rate_error=error)
     if isinstance(base, AtomStep | LaplaceStep | GaussianStep):
-        return subsample_replace(base, rate)
+        return subsample_replace(base, rate, error)
     raise TypeError(f"cannot sample {type(inner).__name__} under replace")

@@ -1,4 +1,4 @@
-"""Names for the arrays that the loss room passes around."""
+"""Names for the arrays that the loss room passes around, and their round-off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Complexes", "Floats", "Numbers"]
+__all__ = ["EPS", "Complexes", "Floats", "Numbers"]
+
+EPS = 2.2e-16  # relative round-off of one operation, rounded up: twice the unit
 
 Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deniable.loss.pairs.pair import Pair
     from deniable.loss.pairs.step import Step
 
-__all__ = ["NULL_TAIL", "STICK", "TAIL", "Functional"]
+__all__ = ["FUNCTIONALS", "NULL_TAIL", "STICK", "TAIL", "Functional"]
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,17 @@ class Functional(ABC):
 
     def slope(self, c: float) -> float:
         """Derivative of -ln |weight|."""
-        return sum(1 / (c - pole) for pole in self.poles)
+        found = 0.0
+        for pole in self.poles:
+            found += 1 / (c - pole)
+        return found
 
     def bend(self, c: float) -> float:
         """Second derivative of ln |weight|."""
-        return sum(1 / (c - pole) ** 2 for pole in self.poles)
+        found = 0.0
+        for pole in self.poles:
+            found += 1 / (c - pole) ** 2
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,3 +116,4 @@ TAIL = _Tail()
 """P(L > k)."""
 NULL_TAIL = _NullTail()
 """Q(L > k)."""
+FUNCTIONALS: tuple[Functional, ...] = STICK, TAIL, NULL_TAIL

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deniable.report.chapter import Chapter, Part, Table
 from deniable.report.comparison import attack_pictures
-from deniable.report.given_away import OUTCOMES, TONES, attack_sentence, outcome, rows
+from deniable.report.given_away import TONES, attack_sentence, meaning, outcome, rows
 from deniable.report.origins import rerun
 from deniable.report.runs import Run, title
 from deniable.report.scale import attack_scale
@@ -31,7 +31,7 @@ def attack_chapter(run: Run) -> Chapter:
         sure=f"{100 * given.confidence:.4g} % confidence",
         promise="None is known here: the model is attacked as it is.",
         measured=f"The {attack} attack has an average precision of {precision.mean:.3f}; guessing has 0.5.",
-        meaning=OUTCOMES[found],
+        meaning=meaning(document),
         text=attack_sentence(document),
         cautions=(document.warning,) if document.warning else (),
         scale=attack_scale(document),

@@ -8,15 +8,8 @@ from deniable.formatting import at_least, short
 from deniable.report.amounts import share
 from deniable.results.attack_result import AttackResult
 
-__all__ = ["FRESH", "OUTCOMES", "TONES", "attack_sentence", "outcome", "rows"]
+__all__ = ["FRESH", "TONES", "attack_sentence", "meaning", "outcome", "rows"]
 
-OUTCOMES = {
-    "cannot be told": "Whether the model gives its training data away cannot be told from these records.",
-    "gives members away": "The model gives its training data away: the attack does better than guessing.",
-    "gives something away": "The model gives some of its training data away: the attack's average is that of "
-    "guessing, but it finds a few members too surely for chance.",
-    "nothing shown": "This attack did no better than guessing, as far as these records can tell; a stronger one may.",
-}
 TONES = {"cannot be told": "open", "gives members away": "bad", "gives something away": "odd", "nothing shown": "open"}
 FRESH = (
     "Warning: no --weights were given. The network was attacked as MODEL returns it; if that is a freshly made one, "
@@ -25,13 +18,29 @@ FRESH = (
 
 
 def outcome(document: AttackResult) -> str:
-    """One of `OUTCOMES`."""
+    """One of `TONES`."""
     if document.blind.differs:
         return "cannot be told"
     if document.average_precision_interval.low > 0.5:
         return "gives members away"
     bound = document.epsilon_lower_bound.value
     return "nothing shown" if bound == 0 else "gives something away"
+
+
+def meaning(document: AttackResult) -> str:
+    """The outcome in a sentence, with the figures that it rests on."""
+    limits, bound = document.average_precision_interval, document.epsilon_lower_bound.value
+    ends = f"{document.average_precision.mean:.3f}, limits {limits.low:.3f} to {limits.high:.3f}; guessing has 0.5"
+    epsilon = "any number" if bound is None else at_least(bound)
+    return {
+        "cannot be told": "Whether the model gives its training data away cannot be told from these records.",
+        "gives members away": "The model gives its training data away: the attack does better than guessing (average "
+        f"precision {ends}).",
+        "gives something away": "The model gives some of its training data away: the attack's errors prove an epsilon "
+        f"of at least {epsilon}, though its average precision alone ({ends}) does not tell it from guessing.",
+        "nothing shown": f"These records cannot tell this attack from guessing (average precision {ends}). More "
+        "records, or a stronger attack, may.",
+    }[outcome(document)]
 
 
 def attack_sentence(document: AttackResult) -> str:

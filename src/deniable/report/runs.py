@@ -240,10 +240,10 @@ def _with_trials(run: Run, place: Path) -> Run:
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
     from deniable.campaigns.plot_data import course  # noqa: PLC0415 (only old records need it)
-    from deniable.evidence.trials import Trials  # noqa: PLC0415
+    from deniable.evidence.played_trials import Trials  # noqa: PLC0415
 
     try:
-        trials = Trials.joined(blocks, run.result.measured.trials)
+        trials = Trials.join_blocks(blocks, run.result.measured.trials)
     except (KeyError, ValueError) as error:
         raise ValueError(f"{place / FILE} is not an audit's: {error}") from error
     return Run(run.name, run.result.replace(course=course(trials)))

@@ -28,9 +28,7 @@ def summary(result: Result) -> str:
             return " ".join(result.recommendation.sentences)
         case AttackResult():
             warning = [result.warning] if result.warning else []
-            return "\n".join(
-                [*warning, given_away.OUTCOMES[given_away.outcome(result)], given_away.attack_sentence(result)]
-            )
+            return "\n".join([*warning, given_away.meaning(result), given_away.attack_sentence(result)])
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "

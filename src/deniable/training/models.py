@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deniable.data.own import imported, run_own
+from deniable.data.own_data import import_function, run_own
 from deniable.training.settings import ModelFactory
 
 __all__ = [
@@ -146,7 +146,7 @@ def named_function(argument: str, name: str) -> Callable[..., Any]:
     if not (module and separator and function):
         raise ValueError(f"{argument} must be a known name or 'module:function', got {name!r}")
     try:
-        return imported(name)
+        return import_function(name)
     except (ImportError, ValueError) as error:
         raise ValueError(f"{argument} names {name!r}, which cannot be imported: {error}") from error
 

@@ -102,6 +102,9 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     names = {test.name for test in failed}
     if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
         return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
+    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.bare_share(evidence) > noise_spread.FEW:
+        left_out = noise_spread.left_out(evidence)
+        return [left_out, *(test for test in failed if test.name not in {*GRADIENT, *NOISE})]
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
@@ -141,8 +144,11 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     names = {test.name for test in failed}
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
     off = float(np.abs(by_layer - 1).max())
-    depends = next((test for test in failed if test.sentence == dependence.DEPENDS), None)
-    if depends is not None and depends.p_value < CERTAIN and ratio > ENOUGH:
+    few = dependence.Angles.of(evidence).directions < 0.5 * evidence.trials.sketch.shape[2]
+    depends = next((test for test in failed if test.sentence == dependence.DEPENDS and not few), None)
+    if few and "independent layers" in names:
+        follows = set(NOISE) - {"independent layers"}
+    elif depends is not None and depends.p_value < CERTAIN and ratio > ENOUGH:
         follows = set(NOISE) - {depends.name}
     elif "independent layers" in names and off < 0.1:
         follows = set(NOISE) - {"independent layers"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deniable.examination.diagnostics.choices import NEVER, best_step_by, stops_by_loss
 from deniable.examination.diagnostics.p_values import binomial
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.final_weights import Ending
@@ -14,10 +15,8 @@ from deniable.examination.recipe import Adaptive
 __all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "not_shown", "public", "steps", "undrawn_records"]
 
 PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
-NEVER = 1e-4
-"""A coincidence of smaller probability is none."""
-ROUNDED = 1e-6
-"""Losses that differ by less are the same."""
+MOST_UNDRAWN = 2
+"""Trials that are trained once more with other records in place of those that were never drawn."""
 APART = 0.05
 """Shares of moves in the final weights that differ by more are other ones."""
 
@@ -37,9 +36,20 @@ def undrawn_records(evidence: Evidence) -> Diagnosis:
     twins = evidence.twins
     if twins is None or not twins.repeatable or evidence.claim.rate == 1:
         return Diagnosis(UNDRAWN, 1.0, "no such records", expected, checked=False)
-    found = twins.undrawn_difference()
+    found = twins.undrawn_difference(_trials_without(evidence))
     observed = found.split(":", maxsplit=1)[0] if found else "nothing changes"
     return Diagnosis(UNDRAWN, float(not found), observed, expected, found)
+
+
+def _trials_without(evidence: Evidence) -> list[int]:
+    """Trials on D in which some record was never drawn."""
+    everybody = evidence.members.sum(1)
+    left = [
+        number
+        for number, one in enumerate(evidence.examined)
+        if bool(one.trained_on_d) and (one.batch.sum(0) > 0).sum() < everybody[number]
+    ]
+    return left[:MOST_UNDRAWN]
 
 
 def steps(evidence: Evidence) -> Diagnosis:
@@ -67,9 +77,9 @@ def _why_steps_vary(evidence: Evidence) -> tuple[str, bool | None]:
             f"{between}: steps with an empty batch are left out, so their number tells of the records, and no noise is "
             "added where nobody was drawn: take every step, with noise alone if the batch is empty"
         ), True
-    if _stops_on_loss(evidence):
+    if stops_by_loss(evidence):
         return (
-            f"{between}: training stops when the loss on its own records is low enough, which no noise hides: take a "
+            f"{between}: the loss on the training's own records decides when it stops, which no noise hides: take a "
             "fixed number of steps, or decide on public data"
         ), True
     if int(taken.max()) > evidence.claim.steps:
@@ -82,7 +92,7 @@ def _why_steps_vary(evidence: Evidence) -> tuple[str, bool | None]:
 
 def _stops_alone(single: Evidence) -> str:
     """Why trainings on few records take fewer steps than others on as many, if it is a leak; else ""."""
-    if len(set(single.taken.tolist())) == 1 or not (_skips_empty(single) or _stops_on_loss(single)):
+    if len(set(single.taken.tolist())) == 1 or not (_skips_empty(single) or stops_by_loss(single)):
         return ""
     return _why_steps_vary(single)[0]
 
@@ -95,16 +105,6 @@ def _skips_empty(evidence: Evidence) -> bool:
     chance = float(((1 - rate) ** evidence.members.sum(1)).mean())
     missing = int((evidence.claim.steps - evidence.taken).sum())
     return missing > 0 and float(binomial(missing, len(evidence.taken) * evidence.claim.steps, chance)) > NEVER
-
-
-def _stops_on_loss(evidence: Evidence) -> bool:
-    """Whether one threshold parts the losses that ended a training early from those after which it went on."""
-    trials, taken = evidence.trials, evidence.taken
-    early = (taken < taken.max()) & np.isfinite(trials.last_loss)
-    if not early.any():
-        return False
-    going = np.concatenate([trials.losses[:, 1:].ravel(), evidence.later_losses])
-    return bool(trials.last_loss[early].max() < going.min()) if len(going) else False
 
 
 def norms(evidence: Evidence) -> Diagnosis:
@@ -150,13 +150,12 @@ def final(evidence: Evidence) -> Diagnosis:
             "clean): release the weights that the noisy steps lead to"
         )
         return Diagnosis(FINAL, 0.0, "a clean gradient is in them", expected, text)
-    for what, best in (("lowest loss", _best_by_loss), ("most right labels", _best_by_labels)):
-        if any(best(one) for one in evidence.others):
-            text = (
-                f"the final weights are those of the step with the {what} on the training's own records, a choice that "
-                "no noise hides: release the last ones, or choose on public data"
-            )
-            return Diagnosis(FINAL, 0.0, "the best of all steps", expected, text)
+    if what := best_step_by(evidence.others):
+        text = (
+            f"the final weights are those of the step with the {what}, a choice that no noise hides: release the last "
+            "ones, or choose on public data"
+        )
+        return Diagnosis(FINAL, 0.0, "the best of all steps", expected, text)
     if any(_varies(one) for one in evidence.others):
         text = (
             "the final weights are those of one step, or an average of steps, in one training and of others in the "
@@ -171,24 +170,6 @@ def final(evidence: Evidence) -> Diagnosis:
         )
         return Diagnosis(FINAL, 0.0, "made in an unknown way", expected, text, weakens=None)
     return Diagnosis(FINAL, 1.0, "as expected", expected)
-
-
-def _chosen(evidence: Evidence) -> bool:
-    """Whether the final weights are those of a step, other ones in other trainings."""
-    kinds, step = evidence.trials.ending.T
-    known = bool(np.isin(kinds, (Ending.EARLIER, Ending.LAST)).all()) and bool((evidence.taken == evidence.steps).all())
-    return known and int((kinds == Ending.EARLIER).sum()) >= 3 and len(set(step.tolist())) > 1
-
-
-def _best_by_loss(evidence: Evidence) -> bool:
-    """Whether in every training the final weights are those of lowest loss."""
-    return _chosen(evidence) and bool((evidence.trials.last_loss <= evidence.trials.losses.min(1) + ROUNDED).all())
-
-
-def _best_by_labels(evidence: Evidence) -> bool:
-    """Whether in every training no step labels more records rightly than the final weights, and some label fewer."""
-    right, last = evidence.trials.right, evidence.trials.last_right
-    return _chosen(evidence) and bool((last >= right.max(1)).all()) and int((last > right[:, -1]).sum()) >= 2
 
 
 def _varies(evidence: Evidence) -> bool:

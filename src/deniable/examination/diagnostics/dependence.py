@@ -23,7 +23,13 @@ ALIVE = 0.2
 REPEATED = 0.1
 """A mean cosine above this means that noise is used again; independent noise has a cosine of 1 / sqrt(weights)."""
 COPIED = 0.9
-"""A single cosine above this, or below its negative, is the same noise."""
+"""A single cosine above this, or below its negative, is the same noise, unless chance brings such cosines."""
+BY_CHANCE = 1e-6
+"""Large cosines that come with a larger probability may be chance."""
+SPREAD = 0.1
+"""Noise on fewer than about this share of the weights is not compared: few numbers resemble others by chance."""
+NORMAL_MEDIAN = 0.6745
+"""The median of the absolute value of a standard normal number."""
 DEPENDS = "the noise of a step depends on that of steps before: draw fresh noise in every step"
 ROWS_A_STEP = 20
 """Numbers of noise for each step, from which on their covariance between steps is told."""
@@ -58,6 +64,7 @@ class Angles:
         lengths = np.linalg.norm(rows, axis=1)
         own = evidence.trials.fresh[: len(used), :steps, 0].reshape(-1)  # the auditor's numbers are no noise of theirs
         alive = np.square(lengths) - own > ALIVE**2 * sketch.shape[2]
+        alive &= np.square(rows).sum(1) ** 2 >= SPREAD * sketch.shape[2] * np.power(rows, 4).sum(1)
         unit = rows / np.where(alive, lengths, np.nan)[:, None]
         angles = unit @ unit.T
         trial, step = np.divmod(np.arange(len(rows)), steps)
@@ -76,12 +83,26 @@ class Angles:
             return []
         most = 0.9 * min(1.0, ratio**2)
         found = {
-            "independent steps": _largest(self.within) > COPIED
+            "independent steps": self.is_copied(self.within)
             or (_mean(self.within) > REPEATED and self.new_in_step < most),
-            "independent trainings": max(_largest(self.same_step), _largest(self.across)) > COPIED
+            "independent trainings": self.is_copied(self.same_step)
+            or self.is_copied(self.across)
             or (_mean(self.same_step) > REPEATED and self.new_in_training < most),
         }
         return [name for name, again in found.items() if again]
+
+    @property
+    def directions(self) -> float:
+        """How many directions the noise has, by the median cosine of different steps of different trainings."""
+        median = float(np.median(np.abs(self.across))) if len(self.across) else 0.0
+        return float(min(self.dimension, (NORMAL_MEDIAN / median) ** 2)) if median > 1e-6 else float(self.dimension)
+
+    def is_copied(self, group: Array) -> bool:
+        """Whether some noise is that of another step or training, and not by chance, as noise of few directions is."""
+        largest = _largest(group)
+        if largest <= COPIED or self.directions < 2:
+            return False
+        return len(group) * float(cosine(largest, self.directions)) < BY_CHANCE
 
     @property
     def p_of_directions(self) -> float:
@@ -152,12 +173,13 @@ def steps(angles: Angles) -> Diagnosis:
 
 
 def _step_sentence(angles: Angles) -> str:
-    if _mean(angles.within) > REPEATED or float(np.max(angles.within, initial=0)) > COPIED:
+    copied = angles.is_copied(angles.within)
+    if _mean(angles.within) > REPEATED or (copied and float(np.max(angles.within, initial=0)) > COPIED):
         return (
             "the same noise is used in several steps, so that it cancels out of their difference: the generator is "
             "reseeded, or the noise is drawn once; draw fresh noise in every step from one generator"
         )
-    if float(np.min(angles.within, initial=0)) < -COPIED:
+    if copied and float(np.min(angles.within, initial=0)) < -COPIED:
         return (
             "a step's noise is that of another step with the sign turned, so that it cancels out of their sum: draw "
             "fresh noise in every step"
@@ -202,12 +224,12 @@ def trainings(angles: Angles) -> Diagnosis:
 
 def _training_sentence(angles: Angles) -> str:
     advice = "draw the noise from the training's own seed, or from the operating system"
-    if _largest(angles.across) > COPIED > _largest(angles.same_step):
+    if angles.is_copied(angles.across) and not angles.is_copied(angles.same_step):
         return (
             "trainings with neighbouring seeds use the same noise, in other steps: a step's seed is made by counting "
             f"(such as seed + step); {advice}, with one generator for all steps"
         )
-    if _largest(angles.same_step) > COPIED and _mean(angles.same_step) < 0.5:
+    if angles.is_copied(angles.same_step) and _mean(angles.same_step) < 0.5:
         return f"some trainings with different seeds use the same noise: few seeds are left of many; {advice}"
     return (
         "trainings with different seeds use the same noise: it comes from a fixed seed, which whoever knows it can "

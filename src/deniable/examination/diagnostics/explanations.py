@@ -89,7 +89,7 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if sum_candidate(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
-    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
+    roughly = best is None or best.name == NORM or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
     if roughly and (text := moving_norm(evidence.twins)):
         return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)
@@ -141,6 +141,8 @@ def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:
     for step, exact in enumerate(every if every is not None else []):
         if exact[0, 0] > 0 and sum_candidate(CLAIMED).left(exact) > EXACT * float(exact[0, 0]):
             _, tied = _fitting(evidence, exact)
+            most = max(CARRIED * sum_candidate(CLAIMED).left(exact), EXACT * float(exact[0, 0]))
+            tied = [one for one in tied if one.left(exact) <= most or one.name == NORM]
             leaks = [one for one in tied if one.weakens and one.name not in ADDED_DIRECTIONS]
             if leaks and len(leaks) == sum(one.name not in ADDED_DIRECTIONS for one in tied):
                 found[step + 1] = min(leaks, key=lambda one: (one.fitted, one.order))

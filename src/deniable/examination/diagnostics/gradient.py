@@ -126,10 +126,16 @@ def compressed_gradient(evidence: Evidence) -> Diagnosis | None:
     share = float(np.median(evidence.trials.coarse))
     if share < 0.05:
         return None
+    if bool(evidence.trials.kept_by_clean.all()):
+        text = (
+            f"the largest numbers are chosen by the clean gradient ({100 * share:.0f} % of the weights are left out), "
+            "which no noise hides: choose them by the noisy gradient, or beforehand"
+        )
+        return Diagnosis("mean zero", 0.0, "kept where the clean gradient is large", "all kept", text)
     text = (
         f"the yielded gradient is zero, or one of few numbers, on {100 * share:.0f} % of the weights: if it was "
         "compressed after the noise that is safe, but it cannot be seen here; yield the noisy gradient before it is "
-        "compressed_gradient"
+        "compressed"
     )
     return Diagnosis("mean zero", 0.0, f"{100 * share:.0f} % alike", "all different", text, weakens=None)
 

@@ -29,6 +29,8 @@ _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Reci
 def moving_norm(twins: Twins | None) -> str:
     """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
     pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
+    if all(_is_whole(one, two) for one, two in pairs):
+        return ""  # nothing is clipped
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
         return text
@@ -55,6 +57,13 @@ def _gradients(run: Run) -> Array:
 
 def _difference(one: Run, two: Run) -> Array:
     return np.asarray(one.sums[0] - two.sums[0])
+
+
+def _is_whole(one: Run, two: Run) -> bool:
+    """Whether the difference is that of the gradients as they are."""
+    target = _difference(one, two)
+    left = _gradients(one).sum(0) - _gradients(two).sum(0) - target
+    return bool(np.linalg.norm(left) <= LEFT * np.linalg.norm(target))
 
 
 def _pieces(gradients: Array) -> tuple[Array, Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.mechanisms import Adjacency
 
-__all__ = ["bare_share", "equally_long", "is_even", "noise_ratio", "noise_scale", "scale_cause"]
+__all__ = ["FEW", "bare_share", "equally_long", "is_even", "left_out", "noise_ratio", "noise_scale", "scale_cause"]
 
 Array = NDArray[np.float64]
 NEAR = 0.025
@@ -23,6 +23,8 @@ NONE = 0.02
 """Noise of less is none."""
 ENOUGH = 0.9
 """Noise of a single step that is less than this share of the claimed standard deviation is too little."""
+FEW = 0.05
+"""Weights without noise are told if they are more than this share of all."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
 
@@ -128,6 +130,12 @@ def bare_share(evidence: Evidence) -> float:
     return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
 
 
+def left_out(evidence: Evidence) -> Diagnosis:
+    """The finding for weights that have exactly the claimed clean sum and no noise, whatever the others have."""
+    test, p_value = noise_scale(evidence), evidence.level / 2
+    return replace(test, p_value=min(test.p_value, p_value), sentence=_bare_sentence(evidence), weakens=True)
+
+
 def _layer_squares(evidence: Evidence) -> Array:
     """(layers,) sums of squared noise: as it is, where twins show that the gradient is the claimed one."""
     chosen = evidence.trials.plain if evidence.gradient_fits else evidence.trials.squares
@@ -163,7 +171,8 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
     uneven = steps.max() - steps.min()
     everywhere = bool(odd_steps.all()) and steps.max() < MISSING  # so that no step is unlike the others
     if odd_steps.any() and not everywhere and uneven > (0.5 if odd_steps.all() else 0.1) * max(overall, 0.05):
-        return _step_sentence(steps, odd_steps)
+        whole_steps = _step_sentence(steps, odd_steps)
+        return whole_steps if steps[odd_steps].min() < MISSING else _bare_sentence(evidence) or whole_steps
     if overall < NONE:
         return scale_cause(evidence, overall)
     return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
@@ -248,8 +257,8 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
     cause = cause or _noise_before_clipping(evidence, ratio)
     if cause is None and ratio < NONE:
         return "there is no noise: add it before the gradient is applied"
-    if (bare := bare_share(evidence)) > 0.05:
-        return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
+    if text := _bare_sentence(evidence):
+        return text
     half = f"half the claimed standard deviation ({ratio:.3g} x)"
     times = half if abs(ratio - 0.5) < 0.01 else f"{ratio:.4g} x the claimed standard deviation"
     advice = (
@@ -258,6 +267,13 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
         else "that is safe, but not what is claimed"
     )
     return f"the noise has {times}: {cause or advice}"
+
+
+def _bare_sentence(evidence: Evidence) -> str:
+    """For weights without noise, if more than one in twenty has none."""
+    if (bare := bare_share(evidence)) <= FEW:
+        return ""
+    return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
 
 
 def _noise_before_clipping(evidence: Evidence, ratio: float) -> str | None:

@@ -61,7 +61,7 @@ def binomial(events: Any, trials: Any, rate: float) -> Array:
     return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
 
 
-def cosine(values: ArrayLike, dimension: int) -> Array:
+def cosine(values: ArrayLike, dimension: float) -> Array:
     """Of cosines between independent normal vectors: (1 + cosine) / 2 is Beta((d - 1) / 2, (d - 1) / 2)."""
     half = (dimension - 1) / 2
     below = special.betainc(half, half, (1 - np.abs(np.asarray(values, dtype=float))).clip(0) / 2)

@@ -13,6 +13,7 @@ __all__ = ["batch_sizes", "batches", "dependent", "few_odd"]
 Array = NDArray[np.float64]
 FAR = 6.0
 """Standard errors from which on an overlap of batches names a cause."""
+_ACROSS = "trainings with different seeds draw the same batches: draw them from the training's own seed"
 _SAMPLE = "draw every record with the claimed probability, independently"
 
 
@@ -170,20 +171,17 @@ def _chance(shared: Array, left: Array, right: Array, records: int, paired: bool
 
 
 def _batch_sentence(evidence: Evidence, each: float, share: float, within: tuple[float, float], across: float) -> str:
+    if across > max(FAR, *np.abs(within)):
+        return _ACROSS
     if max(within) > FAR:
         return "the same batch is drawn again in later steps: draw a new one in every step"
-    if min(within) < -FAR and _come_again(evidence):
-        return (
-            "the data is cut into batches that come again in every pass, so they are not Poisson samples: draw every "
-            "record independently in every step"
-        )
     if min(within) < -FAR:
-        return (
-            "a record in one batch is kept out of the next (shuffled passes over the data), so the batches are not "
-            "Poisson samples: draw every record independently in every step"
-        )
+        again = "the data is cut into batches that come again in every pass"
+        apart = "a record in one batch is kept out of the next (shuffled passes over the data)"
+        what = again if _come_again(evidence) else apart
+        return f"{what}, so the batches are not Poisson samples: draw every record independently in every step"
     if abs(across) > FAR:
-        return "trainings with different seeds draw the same batches: draw them from the training's own seed"
+        return _ACROSS
     if each < evidence.level:
         often = "never" if share == 0 else f"in {share:.3g} of the steps"
         advice = f"draw every record with probability {evidence.claim.rate:.4g}"

@@ -59,8 +59,8 @@ class Evidence:
     """(trials looked at, steps, 2), see `deniable.examination.alternatives.free_noise`."""
     taken: NDArray[np.int64]
     """(trials,) steps that each training took; all statistics are of the first ones, which all of them took."""
-    later_losses: Array
-    """Losses after which a training went on, beyond the steps that all of them took."""
+    examined: tuple[TrialStatistics, ...]
+    """Every trial by itself, with all the steps it took."""
     twins: Twins | None = None
     alone: Callable[[], Evidence | None] | None = None
     """Trains on single records; None where that fails."""
@@ -93,9 +93,8 @@ class Evidence:
         trials = TrialStatistics(**stacked, alternatives=alternatives, free=free)
         shapes = tuple(parameters.values())
         taken = np.array([int(one.taken) for one in examined])
-        later = np.concatenate([one.losses[steps:] for one in examined])
         layers, kept = tuple(parameters), tuple(sketched)
-        stacked_all = claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, later
+        stacked_all = claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, tuple(examined)
         return cls(*stacked_all, twins, alone, torn)
 
     @cached_property

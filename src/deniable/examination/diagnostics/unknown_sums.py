@@ -78,7 +78,8 @@ def _later(evidence: Evidence, ratio: float) -> str:
             f"the gradients are not clipped, or not in every step (one large record moves the sum of step {step + 1} "
             "further than all clipped gradients together could): clip every example's gradient before summing"
         )
-    worse = ((step, _less_private(probe, ratio)) for step, probe in probe_later_steps(evidence.twins))
+    probes = sorted(probe_later_steps(evidence.twins), key=lambda found: -found[1].interaction)
+    worse = ((step, _less_private(probe, ratio)) for step, probe in probes)
     return next((f"in step {step + 1} {text}" for step, text in worse if text), "")
 
 

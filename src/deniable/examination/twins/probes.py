@@ -44,7 +44,7 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
     first = twins.place_in_batch(twins.original(holding[0])) if place is None else place
     found = _probe(twins, holding[0], first, 0)
     outside, reach = max(_change_by_others(twins, other) for other in twins.seeds), found.reach
-    if twins.adjacency is Adjacency.ADD_REMOVE:
+    if twins.adjacency is Adjacency.ADD_REMOVE and twins.keeps_order:
         pairs = [pair for pair in twins.synchronous if len(pair[0].members) != len(pair[1].members)]
         reach = max([reach, *(float((a.sums[0] - b.sums[0]).norm()) / twins.clip for a, b in pairs)])
     return replace(found, reach=reach, outside=outside / twins.clip)

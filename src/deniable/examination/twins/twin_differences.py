@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.examination.learning_rates import first_decay, learning_rates
+from deniable.examination.learning_rates import first_decay, rates_of_any_rule
 from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.twins.twin_run import SAME, Run, are_same, final_row, same_weights
@@ -108,7 +108,7 @@ def _different_decay(one: Run, two: Run, what: str) -> str:
 
 def _different_rates(one: Run, two: Run, what: str) -> str:
     """Learning rates that differ by one factor in all steps, or at the first step where only the records differ."""
-    first, second = learning_rates(one.seen), learning_rates(two.seen)
+    first, second = rates_of_any_rule(one.seen), rates_of_any_rule(two.seen)
     steps = min(len(first), len(second))
     told = np.isfinite(first[:steps]) & np.isfinite(second[:steps])
     ratio = second[:steps][told] / first[:steps][told]

@@ -113,13 +113,15 @@ def half_precision_error(run: Run) -> float:
     return 0.0
 
 
-def are_same(x: Tensor, y: Tensor) -> bool:
-    return x.shape == y.shape and bool((x - y).norm() <= SAME * (x.norm() + y.norm()))
+def are_same(x: Tensor, y: Tensor, share: float = SAME) -> bool:
+    """Whether two vectors differ by at most this share of their lengths."""
+    return x.shape == y.shape and bool((x - y).norm() <= share * (x.norm() + y.norm()))
 
 
 def same_weights(one: Run, two: Run, step: int = 0) -> bool:
     """Whether the weights before a step, counted from 0, are the same."""
-    return are_same(*(flat([w[step : step + 1] for w in run.seen.weights]) for run in (one, two)))
+    first, second = (flat([w[step : step + 1] for w in run.seen.weights]) for run in (one, two))
+    return are_same(first, second)
 
 
 def use_all_records(one: Run, two: Run) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -48,6 +48,10 @@ TIMES = (1.0, 3.0, 10.0, 30.0)
 """So many times as large features are tried for a short gradient."""
 FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
 """What a training may raise on records that it was not made for."""
+NEARLY_TIMES, NEARLY_SAME = 1.0001, 0.02
+"""Features so many times as large change a sum by less than this share of its length, if its noise is the same."""
+ORDER = 1e-4
+"""Sums that differ by this share are the same, in another order of rounding."""
 FOUND = 0.02
 """Multiples of the records' shares are told if they leave this share of the difference."""
 EXACT = 1e-4
@@ -75,6 +79,8 @@ class Twins:
     """Whether single gradients may be held in memory."""
     post: PostProcessing | None = None
     """What is done to the noisy sums, and undone in these trainings."""
+    trial_seed: Callable[[int], int] | None = None
+    """The seed of each trial."""
     exchanges: int = 1
     """So many contents are tried in the place of the exchanged record."""
     _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
@@ -111,6 +117,29 @@ class Twins:
         """Whether a training with the same seed on the same records is the same."""
         one, again = self.repetition
         return are_same(one.sums[0], again.sums[0]) and same_weights(one, again)
+
+    @cached_property
+    def shares_noise(self) -> bool:
+        """Whether a record whose content is changed a little leaves the noise as it is, so that the sum hardly changes.
+
+        It would not, were the noise drawn from a seed that is made of the records.
+        """
+        one = self.original(self.seeds[0])
+        place = self.place_in_batch(one)
+        nearly = stand_in(one, one.members[place], NEARLY_TIMES)
+        changed = self.train(self.seeds[0], True, {place: nearly}, 1)
+        return are_same(changed.sums[0], one.sums[0], NEARLY_SAME)
+
+    @cached_property
+    def keeps_order(self) -> bool:
+        """Whether the first sum is the same whatever the order of the records.
+
+        It is not where every record draws random numbers of its own (dropout, augmentations): then one record fewer
+        gives other numbers to all.
+        """
+        one = self.original(self.seeds[0])
+        turned = dict(enumerate(stand_in(one, column) for column in one.members[::-1]))
+        return are_same(self.train(self.seeds[0], True, turned, 1).sums[0], one.sums[0], ORDER)
 
     def place_in_batch(self, run: Run) -> int:
         """A record of the first batch: the differing one, if it is in it."""
@@ -150,9 +179,10 @@ class Twins:
         stretched = (self.stretched_pair(seed) for seed in (self.seeds if self.repeatable else ()))
         return next((found for one, two in filter(None, stretched) if (found := different_batches(one, two))), "")
 
-    def undrawn_difference(self) -> str:
-        """What records change that no batch has drawn: nothing, in a training as claimed."""
-        for seed in self.seeds if self.repeatable else ():
+    def undrawn_difference(self, trials: Sequence[int] = ()) -> str:
+        """What records change that no batch has drawn, in twins and some trials: nothing, in a training as claimed."""
+        more = [] if self.trial_seed is None else [self.trial_seed(number) for number in trials]
+        for seed in (*self.seeds, *more) if self.repeatable else ():
             one = self.original(seed)
             steps, places = undrawn_places(one)
             for times in (LARGE_TIMES, 1.0) if places else ():
@@ -242,15 +272,17 @@ class Twins:
     def _cancels(self, one: Run, two: Run) -> bool:
         """Whether the first sums differ by far less than two draws of the noise do, or by far more.
 
-        Equally many records take equally many random numbers; only of the others a small difference could be noise.
+        Equally many records take equally many random numbers: their noise is the same if it is so for nearly the same
+        records.
         """
+        if len(one.members) == len(two.members) and self.shares_noise:
+            return True
         apart = float((one.sums[0] - two.sums[0]).norm())
         found = one.recomputer.recompute(one.seen, one.members)
         directions = torch.stack([found.clean[0], found.whole[0]], 1).double()
         basis, _ = torch.linalg.qr(directions)
         left = float((one.sums[0] - basis @ (basis.T @ one.sums[0])).norm())  # mostly noise, whatever its scale
-        small = max(3 * self.clip if len(one.members) == len(two.members) else 0.0, 0.3 * left)
-        return apart <= small or apart >= 3 * left
+        return apart <= 0.3 * left or apart >= 3 * left
 
     @cached_property
     def exact(self) -> Array | None:

@@ -23,7 +23,7 @@ class Chernoff:
 
     def log_bound(self, k: float, shift: float, right: bool) -> float:
         """Logarithm of a bound on e^{shift k} Q(L > k) and P(L > k), or on the same of L < k."""
-        points, cumulants = self._right if right else self._left
+        points, cumulants = (self._right if shift else self._null_right) if right else self._left
         return float((cumulants - (points - shift) * k).min())  # Lemma C2
 
     def ceiling(self, functional: Functional, k: float) -> float:
@@ -36,6 +36,10 @@ class Chernoff:
     @cached_property
     def _right(self) -> tuple[Floats, Floats]:
         return self._outwards(1.0, 1.0)
+
+    @cached_property
+    def _null_right(self) -> tuple[Floats, Floats]:
+        return self._outwards(0.0, 1.0)
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from math import exp, expm1, inf, isfinite, log, log1p
 import numpy as np
 
 from deniable.loss.compose.cumulants import Composition
-from deniable.loss.functionals import NULL_TAIL, STICK, Functional
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.pair import Pair
 from deniable.search import falls_to
 from deniable.upper import Upper
@@ -65,12 +65,13 @@ class ComposedPair(Pair):
 
     def _some_step_above(self, t: float, null: bool = False) -> Upper:
         """Probability under P, or Q, that the loss of some single step is above t."""
-        kept, at = 0.0, np.array([t])
+        kept = [0.0, 0.0]
         for step, count in self.composition.parts:
-            above = float((step.null_tails(at) if null else step.tails(at))[0])
-            kept += count * log1p(-above) if above < 1 else -inf
-        some = min(1.0, -expm1(kept) * (1 + _ROUNDOFF))
-        return Upper(some, 2 * _ROUNDOFF * some)
+            above = (NULL_TAIL if null else TAIL).at(step, t)
+            for end, mass in enumerate((above.least, float(above))):
+                kept[end] += count * log1p(-mass) if mass < 1 else -inf
+        least, most = (-expm1(log_kept) for log_kept in kept)
+        return Upper.between(least * (1 - _ROUNDOFF), min(1.0, most * (1 + _ROUNDOFF)))
 
     @cached_property
     def most_variation(self) -> float:

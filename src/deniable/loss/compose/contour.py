@@ -25,8 +25,8 @@ from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limit_effor
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.grid import Grid
+from deniable.loss.compose.inversion import GOOD, Inversion, Known
 from deniable.loss.compose.largest_jump import bands
-from deniable.loss.compose.line_integral import GOOD, LOOKS, Law
 from deniable.loss.compose.saddle import find_level_saddle
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.gaussian import GaussianStep
@@ -51,7 +51,8 @@ _LOOSE = 1e-4  # relative error from which on a grid may know more
 _GRID_POINTS = 2**16
 _GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
 _MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
-_FAINT = 28.0  # e^-28 = 7e-13, for a band's own share of a value
+_LOOKS = 2  # at every band: by Chernoff's inequality, and by a line
+_FAINT_NATS = 28.0  # e^-28 = 7e-13, for a band's own share of a value
 
 
 Range = tuple[float, float]
@@ -71,7 +72,7 @@ class Contour(ComposedPair):
         if k < 0:  # the same divergence seen from the other side, where it is the smaller part of 1 - e^k
             other = self.mirror.hockey_stick(-k)
             return upper(-expm1(k) + exp(k) * (other - other.error / 2), exp(k) * other.error / 2 + 2 * EPS, high=1.0)
-        return self._value(k, STICK, matters)
+        return self._value(STICK, k, matters)
 
     def rough_stick(self, k: float, negligible: float) -> Upper:
         return self.hockey_stick(k, (negligible, inf))
@@ -79,12 +80,12 @@ class Contour(ComposedPair):
     def tail(self, t: float, matters: Range = ANY) -> Upper:
         if not self.least < t < self.largest_finite:
             return self._outside(t, 1.0)
-        return self._value(t, TAIL, matters)
+        return self._value(TAIL, t, matters)
 
     def null_tail(self, t: float, matters: Range = ANY) -> Upper:
         if not self.least < t < self.largest_finite:
             return Upper(0.0 if t >= self.largest_finite else 1 - self.mirror.escape)
-        return self._value(t, NULL_TAIL, matters)
+        return self._value(NULL_TAIL, t, matters)
 
     def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         """Half the digits are enough: every threshold gives a valid bound, and near the best one it is flat."""
@@ -95,7 +96,7 @@ class Contour(ComposedPair):
         return answers[functional](k, (level / 2, 2 * level))
 
     @ends_in_time
-    def _value(self, k: float, functional: Functional, matters: Range) -> Upper:
+    def _value(self, functional: Functional, k: float, matters: Range) -> Upper:
         """The functional by one line through the whole composition where that serves, else band by band.
 
         Where it surely lies outside the range that `matters`, to a search for instance, the error may be any.
@@ -106,30 +107,35 @@ class Contour(ComposedPair):
         single = self.by_single_steps(functional, k)
         if single is not None and (single.error <= GOOD * single or _is_outside((single, single.error), matters)):
             return single
-        value, error = self._by_lines(k, functional, ceiling, matters)
+        value, error = self._by_lines(functional, k, ceiling, matters)
         escape = self.escape if functional.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
             return found
-        found = _tighter(found, self._on_grid(k, functional))
-        return found if k < 0 else _tighter(found, self.bracket_by_steps(functional, k))
+        found = found.meet(self._on_grid(functional, k))
+        return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
 
-    def _by_lines(self, k: float, functional: Functional, ceiling: float, matters: Range) -> tuple[float, float]:
+    @cached_property
+    def _good(self) -> float:
+        """Relative error of an answer that is not improved any more: bands have the same round-off of many steps."""
+        return max(GOOD, 10 * EPS * self.composition.steps)
+
+    def _by_lines(self, functional: Functional, k: float, ceiling: float, matters: Range) -> Known:
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
         negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
         for way in (self._at_once, self._by_bands):
             try:
-                found = way(k, functional)
+                found = way(functional, k)
             except UnresolvedError:
                 continue
             if found[1] < best[1]:
                 best = found
-            if best[1] <= max(GOOD * abs(best[0]), negligible) or _is_outside(best, matters):
+            if best[1] <= max(self._good * abs(best[0]), negligible) or _is_outside(best, matters):
                 break
         return best
 
-    def _on_grid(self, k: float, functional: Functional) -> Upper:
+    def _on_grid(self, functional: Functional, k: float) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
         with limit_effort(QUESTION, anew=True), np.errstate(all="ignore"):
             try:
@@ -163,17 +169,17 @@ class Contour(ComposedPair):
         return rare(min(max(log_mu, _LOG_MUS[0]), _LOG_MUS[1]))
 
     @cached_property
-    def _whole(self) -> Law:
-        return Law(self.composition, TINY)
+    def _whole(self) -> Inversion:
+        return Inversion(self.composition, TINY)
 
     @cached_property
-    def _bands(self) -> list[Law]:
-        return [Law(band, _FAINT) for band in bands(self.composition)]
+    def _bands(self) -> list[Inversion]:
+        return [Inversion(band, _FAINT_NATS) for band in bands(self.composition)]
 
-    def _at_once(self, k: float, functional: Functional) -> tuple[float, float]:
-        return self._whole.value(k, functional, enough=_NEGLIGIBLE)
+    def _at_once(self, functional: Functional, k: float) -> Known:
+        return self._whole.value(functional, k, enough=_NEGLIGIBLE)
 
-    def _by_bands(self, k: float, functional: Functional) -> tuple[float, float]:
+    def _by_bands(self, functional: Functional, k: float) -> Known:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.
 
         The one that is known worst is looked at more closely, until none of them matters any more.
@@ -181,26 +187,28 @@ class Contour(ComposedPair):
         still_affordable()
         if not self._bands:
             raise UnresolvedError("no jumps stand apart")
-        least = self._single(k, functional)
-        found = [band.mass_bound(functional) for band in self._bands]
-        looks = [0] * len(found)
+        least = self._single(functional, k)
+        found, looks = [band.mass_bound(functional) for band in self._bands], [0] * len(self._bands)
         while True:
             about = max(abs(sum(value for value, _ in found)), least)
             enough = (0.1 * GOOD if about > _MINUTE else _THREE_DIGITS) * about
-            doubtful = [p for p, (_, error) in enumerate(found) if error > enough and looks[p] < len(LOOKS)]
+            doubtful = [p for p, (_, error) in enumerate(found) if error > enough and looks[p] < _LOOKS]
             if not doubtful:
                 return sum(value for value, _ in found), sum(error for _, error in found)
             place = max(doubtful, key=lambda p: found[p][1])
-            found[place] = LOOKS[looks[place]](found[place], self._bands[place], (k, functional), enough)
+            band, closer = self._bands[place], looks[place] > 0
+            found[place] = (
+                _look_closer(band, functional, k, enough, found[place]) if closer else band.known(functional, k)
+            )
             looks[place] += 1
 
-    def _jump_point(self, level: float, functional: Functional) -> float:
+    def _jump_point(self, functional: Functional, level: float) -> float:
         """Where the functional would fall to `level` if one single jump were to blame."""
         return falls_to(
-            lambda k: self._single(k, functional), level / self.composition.steps, (0.0, self.scale), close=0.1
+            lambda k: self._single(functional, k), level / self.composition.steps, (0.0, self.scale), close=0.1
         )
 
-    def _single(self, k: float, functional: Functional) -> float:
+    def _single(self, functional: Functional, k: float) -> float:
         """The functional of one single step: a composition's is rarely smaller."""
         at = np.array([k])
         return max(float(functional.on_step(step, at)[0]) for step, _ in self.composition.parts)
@@ -224,27 +232,27 @@ class Contour(ComposedPair):
 
     def near(self, functional: Functional, level: float) -> tuple[float, float]:
         if level < _SMALL_LEVEL:
-            found = self._level_points(level, functional)
+            found = self._level_points(functional, level)
             if found:
                 return max(found)
         return self.composition.mean_under(functional), self.scale / 4
 
-    def _level_points(self, level: float, functional: Functional) -> list[tuple[float, float]]:
+    def _level_points(self, functional: Functional, level: float) -> list[tuple[float, float]]:
         """Where the functional may fall to `level`, and how sure that is: by one saddle, by the bulk's or by a jump."""
-        found = _saddle_points(self.composition, level, functional)
+        found = _saddle_points(self.composition, functional, level)
         few = len(self.composition.parts) <= _FEW_PARTS
         if (not found or (few and found[0].bend > _EXPLODING * self.scale**2)) and self._bands:
-            jump = self._jump_point(level, functional)
-            bulk = _saddle_points(self._bands[0].composition, level, functional) if few else []
+            jump = self._jump_point(functional, level)
+            bulk = _saddle_points(self._bands[0].composition, functional, level) if few else []
             points = [(jump, 0.1 * jump), *(_around(saddle, functional) for saddle in bulk)]
         else:
             points = [_around(saddle, functional) for saddle in found]
         return [point for point in points if 0 < point[0] < inf]
 
 
-def _saddle_points(law: Composition, level: float, functional: Functional) -> list[Saddle]:
+def _saddle_points(law: Composition, functional: Functional, level: float) -> list[Saddle]:
     try:
-        return [find_level_saddle(law, level, functional)]
+        return [find_level_saddle(law, functional, level)]
     except UnresolvedError:
         return []
 
@@ -255,10 +263,13 @@ def _is_outside(found: tuple[float, float], matters: Range) -> bool:
     return value + error < matters[0] or value - error > matters[1]
 
 
-def _tighter(one: Upper, other: Upper) -> Upper:
-    """What both brackets leave of each other."""
-    top, low = min(one, other), max(one - one.error, other - other.error)
-    return Upper(top, max(0.0, top - low))
+def _look_closer(band: Inversion, functional: Functional, k: float, enough: float, known: Known) -> Known:
+    """By a line where that says more than what is known, and can be had; its error may be `enough`."""
+    try:
+        found = band.value(functional, k, enough)
+    except UnresolvedError:
+        return known
+    return found if found[1] < known[1] else known
 
 
 def _around(saddle: Saddle, functional: Functional) -> tuple[float, float]:

@@ -5,18 +5,16 @@ K of a composition is the sum of its steps' K, so no cost here grows with the nu
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, log, log1p, pi, sqrt
-from operator import attrgetter
 
 import numpy as np
 
 from deniable.effort import UnresolvedError
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.compose.schedules import Schedule, together
 from deniable.loss.functionals import Functional
 from deniable.loss.moments.nodes import seen_from
@@ -25,7 +23,6 @@ from deniable.loss.pairs.step import Step
 __all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Saddle"]
 
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
-EPS = 2.2e-16
 AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis, beside round-off, where it bounds something (Lemma C2)
 _NARROWEST = 1e-12  # what is narrower counts as an atom
 _HIDDEN = 1e-12  # share of the variance under P or Q below which the one half-way tells nothing
@@ -44,7 +41,7 @@ class Saddle:
         """The k whose integrand has its saddle exactly here."""
         return self.slope - functional.slope(self.c)
 
-    def offset(self, k: float, functional: Functional) -> float:
+    def offset(self, functional: Functional, k: float) -> float:
         """How many standard widths the integrand's saddle for k lies away from c."""
         return (self.target(functional) - k) / sqrt(self.bend + functional.bend(self.c))
 
@@ -176,14 +173,9 @@ class Composition:
     def _saddles(self) -> dict[float, Saddle]:
         return {}
 
-    @cached_property
-    def known(self) -> list[Saddle]:
-        """The finite ones of them that were asked for so far, by c."""
-        return []
-
     def saddle(self, c: float) -> Saddle:
         """K, K' and K'' at c; infinite where they cannot be had."""
-        return self.saddles([c])[0]
+        return self._saddles.get(c) or self.saddles([c])[0]
 
     def saddles(self, points: Sequence[float]) -> list[Saddle]:
         """The same at every point: much cheaper than one by one."""
@@ -192,7 +184,6 @@ class Composition:
             for c, value, slope, bend in zip(new, *self._tilted(np.array(new)).tolist(), strict=True):
                 if max(abs(value), abs(slope), abs(bend)) < inf:
                     self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
-                    insort(self.known, self._saddles[c], key=attrgetter("c"))
                 else:  # or not numbers
                     self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return [self._saddles[c] for c in points]
@@ -230,8 +221,3 @@ class Composition:
     def height(self, saddle: Saddle) -> float:
         """K at the saddle where it is to bound something (Lemma C2): its round-off is added."""
         return saddle.value + float(self.roundoff(saddle)) + AXIS_SLACK_NATS
-
-    @cached_property
-    def limits(self) -> dict[tuple[float, float], Saddle]:
-        """How far from its pole K can be had, where that is not far enough for some saddle."""
-        return {}

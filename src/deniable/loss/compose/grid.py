@@ -31,6 +31,7 @@ import numpy as np
 
 from deniable.effort import UnresolvedError, is_spent, spend
 from deniable.loss.compose.cells import is_atomic, put_on_grid
+from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition
 from deniable.loss.compose.grid_law import GridLaw
@@ -49,6 +50,7 @@ _FEWEST_POINTS = 2**11
 _QUICK_POINTS = 2**13  # to look around with, and where a question's effort is spent
 _POINT_COST = 5  # exponentials that one point of one step is worth
 _CLOSE = 1e-7  # relative error with which no law is asked for
+_LOOSE = 1e-3  # relative error from which on other bounds may say more
 _SMALLEST = 5e-324
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
@@ -83,7 +85,7 @@ class Grid(ComposedPair):
         law = self._law(TAIL, k)
         least, most = law.stick(k)
         most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
-        return self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most)
+        return self._tightened(STICK, k, self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
@@ -95,14 +97,26 @@ class Grid(ComposedPair):
         if law.moved > 0:
             stick, slope = law.stick(t), law.slope(t)
             least, most = max(least, stick[0] + slope[0]), min(most, stick[1] + slope[1])
-        return self._between(least + law.escape, most + law.lost)
+        return self._tightened(TAIL, t, self._between(least + law.escape, most + law.lost))
 
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
             return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
         law = self._law(NULL_TAIL, t)
         least, most = law.tail(t, 0.0)
-        return self._between(least, most + law.lost * exp(-max(t, 0.0)))  # Q is at most e^-t P where L > t
+        most += law.lost * exp(-max(t, 0.0))  # Q is at most e^-t P where L > t
+        return self._tightened(NULL_TAIL, t, self._between(least, most))
+
+    def _tightened(self, functional: Functional, k: float, found: Upper) -> Upper:
+        """What single steps and Chernoff's bound leave of a loose bracket."""
+        if found.error <= _LOOSE * found:
+            return found
+        found = found.meet(Upper(ceiling := self._chernoff.ceiling(functional, k), ceiling))
+        return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
+
+    @cached_property
+    def _chernoff(self) -> Chernoff:
+        return Chernoff(self.composition)
 
     @staticmethod
     def _between(least: float, most: float) -> Upper:
@@ -122,7 +136,7 @@ class Grid(ComposedPair):
         """By the saddle-point approximation where the level is small, so that few laws are needed."""
         if level < _SMALL_LEVEL:
             try:
-                guess = find_level_saddle(self.composition, level, functional).target(functional)
+                guess = find_level_saddle(self.composition, functional, level).target(functional)
                 return min(max(guess, self.least), self.largest_finite), 0.1 * self.scale
             except UnresolvedError:
                 pass
@@ -130,13 +144,7 @@ class Grid(ComposedPair):
 
     def _law(self, tail: Functional, k: float) -> GridLaw:
         """The composition tilted to the saddle for k right of the tail's pole; near-by k share one, on octaves."""
-        (pole,) = tail.poles
-        c = pole
-        if k > self.composition.mean_under(tail):
-            try:
-                c = pole + 2.0 ** round(log2(find_saddle(self.composition, k, tail, (pole, inf)).c - pole))
-            except UnresolvedError:
-                c = pole
+        c = self._tilt(tail, k)
         points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
         if (c, self.points) in self._laws:
             points = self.points
@@ -145,6 +153,17 @@ class Grid(ComposedPair):
                 self._laws.pop(next(iter(self._laws)))
             self._laws[c, points] = self._compose(c, points)
         return self._laws[c, points]
+
+    def _tilt(self, tail: Functional, k: float) -> float:
+        """The tail's pole plus a power of two, the one near the saddle or, where K cannot be had there, half of it."""
+        (pole,) = tail.poles
+        if k <= self.composition.mean_under(tail):
+            return pole
+        try:
+            c = pole + 2.0 ** round(log2(find_saddle(self.composition, tail, k, (pole, inf)).c - pole))
+        except UnresolvedError:
+            return pole
+        return c if self.composition.saddle(c).value < inf else (c + pole) / 2
 
     def rough(self) -> Grid | None:
         """The same on fewer points."""

@@ -22,7 +22,6 @@ import numpy as np
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.compose.cumulants import EPS, Composition
 from deniable.loss.moments.elementary import log1p
-from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Moments, Step
 
 __all__ = ["bands"]
@@ -92,9 +91,6 @@ class _Damped(Composition):
     def log_height(self, c: float, omega: Floats) -> Floats:
         """Validated, not proved: a proved bound would cost several times as many points here (Lemma C4)."""
         return self.seen_height(c, omega)
-
-    def seen_height(self, c: float, omega: Floats) -> Floats:
-        return seen_from(self.cumulant, c, omega)
 
 
 @dataclass(frozen=True)

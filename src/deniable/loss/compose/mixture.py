@@ -46,7 +46,8 @@ class Mixture(Pair):
     def _expected(self, terms: Terms, mass: float, functional: Functional, k: float) -> tuple[float, float]:
         """Lower and upper end of the functional's expectation over finite lattice losses."""
         losses, slips = self.lattice.losses(terms.successes), self.lattice.slips(terms.successes)
-        slips = slips + (ROUNDOFF * abs(k) if isfinite(k) else 0.0)
+        if isfinite(k):
+            slips = slips + ROUNDOFF * abs(k) + self.other.blur(k - losses)
         reach = self.other.tails(k - losses - slips) if functional is STICK else 0.0
         ends = [functional.on_step(self.other, k - losses + sign * slips) for sign in (1, -1)]
         doubts = terms.doubts + 2 * ROUNDOFF

@@ -13,7 +13,7 @@ _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 
 def log_mixture(rate: float | Floats, exponent: Numbers) -> Numbers:
     """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large."""
-    big = exponent.real > 30
+    big = exponent.real > 30 - np.log(rate)
     if not big.any():
         return log1p(rate * expm1(exponent))
     held = np.where(big, exponent, 0.0)

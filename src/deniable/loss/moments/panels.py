@@ -23,14 +23,10 @@ def unresolved_where_smooth(terms: Complexes, weights: Floats) -> float:
     Its Legendre coefficients fall like r^-n, and sixteen points integrate all of degree 31 exactly: the error is about
     head^2 / size, with `head` the coefficients of degree 14 and 15; head^1.5 / size^.5 is on the safe side of that.
     """
-    heads = _heads(terms, weights)
-    sizes = np.abs((terms / weights).reshape(-1, _NODES.size)).max(1)
+    values = (terms / weights).reshape(-1, _NODES.size)
+    heads, sizes = np.abs(values @ _HIGHEST).sum(axis=1), np.abs(values).max(axis=1)
     shares = np.sqrt(np.minimum(heads / np.maximum(sizes, 1e-300), 1.0))
-    return float((heads * shares) @ weights.reshape(-1, _NODES.size).sum(1))
-
-
-def _heads(terms: Complexes, weights: Floats) -> Floats:
-    return np.asarray(np.abs((terms / weights).reshape(-1, _NODES.size) @ _HIGHEST).sum(1))
+    return float((heads * shares) @ weights.reshape(-1, _NODES.size).sum(axis=1))
 
 
 def growing_panels(first: float, end: float, widest: float) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.functionals import Functional
-from deniable.loss.pairs.step import Step
+from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.upper import Upper
 
 __all__ = ["AtomStep"]
@@ -30,6 +30,10 @@ class AtomStep(Step):
     still: float
     down: float
     hidden: float = 0.0
+    slip: float = 0.0
+    """Relative round-off of epsilon and of what is hidden, where they are not given but computed."""
+    unsure: float = 0.0
+    """And of the mass at 0, beyond that of all masses."""
 
     @classmethod
     def of_response(cls, epsilon: float, categories: int) -> AtomStep:
@@ -66,11 +70,14 @@ class AtomStep(Step):
             others = np.log(self.still * (t < 0) + self.up * (t < -self.epsilon))
         return np.asarray(np.logaddexp(upper_atom, others))
 
-    def hockey_stick(self, k: float) -> Upper:
-        return Upper(self.hidden) if k >= self.epsilon else super().hockey_stick(k)  # exact: no round-off to grant
+    @property
+    def roundoff(self) -> float:
+        return ROUNDOFF + self.unsure
 
-    def tail(self, t: float) -> Upper:
-        return Upper(self.hidden) if t >= self.epsilon else super().tail(t)
+    def blur(self, k: Floats) -> Floats:
+        """Of divergences; atoms stay on their side of k."""
+        apart = np.abs(k - np.array([[-self.epsilon], [0.0], [self.epsilon]])).min(axis=0)
+        return np.asarray(np.minimum(self.slip * self.epsilon, apart))
 
     def _where(self, tail: Functional, failure: float, precision: float = 0.0, hint: float | None = None) -> Upper:
         """There are few losses: look at each, the least first, once with the tail's upper and once its lower end."""

@@ -8,7 +8,7 @@ from math import erf, inf, sqrt
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.moments.nodes import log_fall
 from deniable.loss.pairs.step import Step
 
@@ -29,12 +29,17 @@ class GaussianStep(Step):
     def sticks(self, k: Floats) -> Floats:
         """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (erratum 3), by scaled functions where it would cancel."""
         a = self.mu / 2 - k / self.mu
-        in_tail = a < 0
+        right, left = np.minimum(a, 0.0), np.maximum(a, self.mu)
         with np.errstate(over="ignore", under="ignore"):
-            safe = np.where(in_tail, a, 0.0)
-            tail = 0.5 * np.exp(-safe * safe / 2) * (erfcx(-safe / sqrt(2)) - erfcx((self.mu - safe) / sqrt(2)))
-            body = ndtr(a) - np.exp(np.minimum(k, 700) + log_ndtr(a - self.mu) + np.maximum(k - 700, 0))
-        return np.asarray(np.clip(np.where(in_tail, tail, body), 0.0, 1.0))
+            null = erfcx((self.mu - np.minimum(a, self.mu)) / sqrt(2))  # times e^{-a^2/2} / 2 it is e^k Q(L > k)
+            tail = 0.5 * np.exp(-right * right / 2) * (erfcx(-right / sqrt(2)) - null)
+            body = ndtr(a) - 0.5 * np.exp(-a * a / 2) * null
+            below = ndtr(left) - np.exp(np.minimum(k, 0.0)) * ndtr(left - self.mu)
+        return np.asarray(np.clip(np.select([a < 0, a <= self.mu], [tail, body], below), 0.0, 1.0))
+
+    def blur(self, k: Floats) -> Floats:
+        """mu and both terms of mu/2 - k/mu are rounded."""
+        return 3 * EPS * (self.mu**2 / 2 + np.abs(k))
 
     def tails(self, t: Floats) -> Floats:
         return np.asarray(ndtr(self.mu / 2 - t / self.mu))

@@ -7,7 +7,7 @@ from math import inf, log
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.pairs.step import Step
 
 __all__ = ["LaplaceStep"]
@@ -38,6 +38,11 @@ class LaplaceStep(Step):
     def log_null_tails(self, t: Floats) -> Floats:
         inside = -(self.epsilon + np.clip(t, -self.epsilon, self.epsilon)) / 2 - log(2)
         return np.where(t >= self.epsilon, -inf, np.where(t < -self.epsilon, 0.0, inside))
+
+    def blur(self, k: Floats) -> Floats:
+        """Of the density; the atoms are where they are."""
+        between = np.minimum(np.abs(k - self.epsilon), np.abs(k + self.epsilon))
+        return np.asarray(np.minimum(2 * EPS * (self.epsilon + np.abs(k)), between))
 
     def cumulant(self, s: Complexes) -> Complexes:
         left, right = -s * self.epsilon, (s - 1) * self.epsilon

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from math import nan
+from math import isfinite, nan
 from typing import Protocol
 
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.pair import Pair
-from deniable.upper import Upper, upper
+from deniable.upper import Upper
 
 __all__ = ["ROUNDOFF", "Mirrored", "Moments", "Step"]
 
@@ -58,9 +59,6 @@ class Step(Pair):
     def sticks(self, k: Floats) -> Floats:
         """Hockey-stick divergence at every k."""
 
-    slip: float = 0.0
-    """Relative round-off of the losses themselves."""
-
     density_error: float = 0.0
     """Relative error of the density that moments are summed from, beside round-off."""
 
@@ -76,6 +74,10 @@ class Step(Pair):
         """ln Q(L > t) at every t, also where it underflows."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.null_tails(t)))
+
+    def blur(self, k: Floats) -> Floats:
+        """How far round-off may have moved losses near every k: of the parameters, and on the way from k (Lemma S1)."""
+        return np.zeros(k.shape)
 
     @abstractmethod
     def cumulant(self, s: Complexes) -> Complexes:
@@ -118,6 +120,14 @@ class Step(Pair):
         at, close, near = np.array([self.cumulant(point + around) for point in c]).T
         return np.array([at.real, close.imag / (1e-7 * width), 2 * (at.real - near.real) / width**2])
 
+    slip: float = 0.0
+    """Relative round-off of the mass at L = inf: 0 where it is given."""
+
+    @property
+    def roundoff(self) -> float:
+        """Relative round-off of tails, beside that of k."""
+        return ROUNDOFF
+
     @property
     def escape(self) -> float:
         return 0.0
@@ -131,15 +141,25 @@ class Step(Pair):
         return float(self.hockey_stick(0.0))
 
     def hockey_stick(self, k: float) -> Upper:
-        slip = self.slip * abs(k)
-        value = float(self.sticks(np.array([k]))[0])
-        tail, before = self.tails(np.array([k, k - slip])).tolist()
-        return upper(value, ROUNDOFF * min(1.0, tail) + slip * min(1.0, before), high=1.0)
+        return self._rounded(STICK, k)
 
     def tail(self, t: float) -> Upper:
-        value = float(self.tails(np.array([t]))[0])
-        return upper(value, ROUNDOFF * value, high=1.0)
+        return self._rounded(TAIL, t)
 
     def null_tail(self, t: float) -> Upper:
-        value = float(self.null_tails(np.array([t]))[0])
-        return upper(value, ROUNDOFF * value, high=1.0)
+        return self._rounded(NULL_TAIL, t)
+
+    def _rounded(self, functional: Functional, k: float) -> Upper:
+        """The functional between the ends of k's blur; a divergence is a difference of terms as large as P's tail.
+
+        Its terms may be rounded apart: by no more than that tail is.
+        """
+        blur = float(self.blur(np.array([k]))[0]) if isfinite(k) else 0.0
+        if k - blur >= self.largest_finite:
+            size = functional.shift * self.escape
+            return Upper.between(size * (1 - self.slip), min(1.0, size * (1 + self.slip)))
+        ends = np.array([k + blur, k - blur])
+        least, most = functional.on_step(self, ends).tolist()
+        lower, higher = self.tails(ends).tolist() if functional is STICK else (most, most)
+        error = self.roundoff * higher + (higher - lower)
+        return Upper.between(max(least - error, 0.0), min(most + error, 1.0))

@@ -11,7 +11,7 @@ from math import inf, log, log1p
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import sampled_density
@@ -20,7 +20,7 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
-from deniable.loss.pairs.step import Mirrored, Moments, Step
+from deniable.loss.pairs.step import ROUNDOFF, Mirrored, Moments, Step
 
 __all__ = ["SubsampledAdd", "SubsampledRemove"]
 
@@ -28,9 +28,11 @@ __all__ = ["SubsampledAdd", "SubsampledRemove"]
 def _gap(k: Floats, rate: float) -> Floats:
     """The base loss at which the mixture's loss is k: ln(1 + (e^k - 1)/rate); -inf below the mixture's least loss."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        small = np.log1p(np.maximum(np.expm1(np.minimum(k, 36.0)) / rate, -1.0))
+        share = np.expm1(np.minimum(k, 36.0)) / rate
+        small = np.log1p(np.maximum(share, -1.0))
+        least = np.log(np.maximum(np.exp(np.minimum(k, 0.0)) - (1 - rate), 0.0) / rate)  # where 1 + share would cancel
         large = k - log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(k, 36.0)))
-    return np.where(k > 36.0, large, small)
+    return np.select([k > 36.0, (share < -0.5) & (rate > 0.5)], [large, least], small)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class SubsampledRemove(Step):
     base: Step
     rate: float
     decay: float = 0.0
-    slip = 1e-15
+    rate_error: float = 0.0
+    """Round-off of the rate, where it is a product of others."""
+    slip = 2 * EPS
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -69,6 +73,14 @@ class SubsampledRemove(Step):
 
     def log_null_tails(self, t: Floats) -> Floats:
         return np.where(t < log1p(-self.rate), 0.0, self.base.log_null_tails(self._finite_gap(t)))
+
+    def blur(self, k: Floats) -> Floats:
+        """Of k itself, of the rate, and of the base's loss, which moves the mixture's by the share P0 has in it."""
+        gap, growth = _gap(k, self.rate), np.expm1(-np.maximum(k, -700.0))
+        inside = np.isfinite(gap)
+        gap, share = np.where(inside, gap, 0.0), np.clip(self.rate - (1 - self.rate) * growth, 0.0, 1.0)
+        of_base = np.where(inside, share * (self.base.blur(gap) + 4 * EPS * np.abs(gap)), 0.0)
+        return np.asarray(4 * EPS * (np.abs(k) + np.minimum(np.abs(growth), 1 / (1 - self.rate))) + of_base)
 
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
@@ -150,7 +162,7 @@ class SubsampledAdd(Step):
     """Q0 against the mixture (direction `add`): `SubsampledRemove` reversed, losses at most -ln(1 - rate)."""
 
     mirror: SubsampledRemove
-    slip = 1e-15
+    slip = 2 * EPS
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -164,9 +176,14 @@ class SubsampledAdd(Step):
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
-        alive = left > 0
-        gap = k + log(self.mirror.rate) - np.log(np.where(alive, left, 1.0))
-        return np.where(alive, left * self.mirror.base.reversed().sticks(gap), 0.0)
+        return np.where(left > 0, left * self.mirror.base.reversed().sticks(-self.mirror._finite_gap(-k)), 0.0)
+
+    def blur(self, k: Floats) -> Floats:
+        return self.mirror.blur(-k)
+
+    @property
+    def roundoff(self) -> float:
+        return ROUNDOFF + self.mirror.rate_error / (1 - self.mirror.rate)
 
     def tails(self, t: Floats) -> Floats:
         base = self.mirror.base.reversed()

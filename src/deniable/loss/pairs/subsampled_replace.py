@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, log, log1p
+from math import exp, expm1, inf, log, log1p
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import log_ndtr, ndtr
 
-from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
+from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import mirrored, sampled_density
@@ -32,22 +33,23 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, jump_probability, jump_size, lift, log_normal
-from deniable.loss.pairs.step import Moments, Step
+from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.upper import Upper
 
 __all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
 
 _MOST_PANELS = 256
-_FARTHEST_LOSS = 1e200
 
 
-def subsample_replace(base: AtomStep | LaplaceStep | GaussianStep, rate: float) -> Step:
+def subsample_replace(base: AtomStep | LaplaceStep | GaussianStep, rate: float, rate_error: float = 0.0) -> Step:
     """The sampled step of a symmetric base: atoms and what is hidden remain so; a density is `SubsampledReplace`."""
     if not isinstance(base, AtomStep):
-        return SubsampledReplace(base, rate)
+        return SubsampledReplace(base, rate, rate_error)
     up, hidden = (1 - rate) * base.down + rate * base.up, rate * base.hidden
     loss = float(log_mixture(rate, np.array([base.epsilon]))[0])
-    return AtomStep(loss, up, max(0.0, 1 - up - base.down - hidden), base.down, hidden)
+    still = base.still + (1 - rate) * (base.up + base.hidden - base.down)  # what is left of 1
+    return AtomStep(loss, up, still, base.down, hidden, slip=8 * EPS, unsure=rate_error / (1 - rate))
 
 
 @dataclass(frozen=True)
@@ -56,25 +58,39 @@ class SubsampledReplace(Step):
 
     base: LaplaceStep | GaussianStep
     rate: float
+    rate_error: float = 0.0
 
     @cached_property
     def _half(self) -> SubsampledRemove:
-        return SubsampledRemove(self.base, self.rate)
+        return SubsampledRemove(self.base, self.rate, rate_error=self.rate_error)
 
     def sticks(self, k: Floats) -> Floats:
         above, below = self._half.sticks(np.abs(k)), np.minimum(k, 0.0)
         return np.asarray(np.exp(below) * above - np.expm1(below))
 
     def tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.tails(np.abs(t)), 1 - self._half.null_tails(_just_below(-t)))
+        return np.where(t >= 0, self._half.tails(np.abs(t)), self._half.reversed().tails(-np.abs(t)))
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.null_tails(np.abs(t)), 1 - self._half.tails(_just_below(-t)))
+        return np.where(t >= 0, self._half.null_tails(np.abs(t)), self._half.reversed().null_tails(-np.abs(t)))
 
     def log_null_tails(self, t: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            below = np.log(1 - self._half.tails(_just_below(-t)))
+        below = self._half.reversed().log_null_tails(-np.abs(t))
         return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
+
+    def blur(self, k: Floats) -> Floats:
+        """Losses stay on their side of 0."""
+        return np.asarray(np.minimum(self._half.blur(np.abs(k)), np.abs(k)))
+
+    def _rounded(self, functional: Functional, k: float) -> Upper:
+        """Of the half where k is: its round-off does not reach the atom at 0."""
+        if k >= 0:
+            return self._half._rounded(functional, k)
+        if functional is not STICK:
+            return self._half.reversed()._rounded(functional, k)
+        above = self._half._rounded(STICK, -k)
+        least, most = (exp(k) * end - expm1(k) for end in (above.least, above))
+        return Upper.between(least * (1 - ROUNDOFF), min(most * (1 + ROUNDOFF), 1.0))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._nodes(s), s)
@@ -118,10 +134,6 @@ def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
     return mu * x - mu * mu / 2, np.log(w / np.sqrt(2 * np.pi)) - x**2 / 2
 
 
-def _just_below(t: Floats) -> Floats:
-    return np.nextafter(np.minimum(np.abs(t), _FARTHEST_LOSS), -np.inf)
-
-
 @dataclass(frozen=True)
 class SubsampledReplaceSum(Step):
     """Gaussian, `replace`: (1-rate) N(0) + rate N(mu/2) against (1-rate) N(0) + rate N(-mu/2), unit variance.
@@ -133,6 +145,8 @@ class SubsampledReplaceSum(Step):
     mu: float
     rate: float
     decay: float = 0.0
+    rate_error: float = 0.0
+    """Round-off of the rate, where it is a product of others."""
     smooth = True
     centres = 0.0, 0.0
 
@@ -144,17 +158,36 @@ class SubsampledReplaceSum(Step):
 
     def _threshold(self, k: Floats) -> Floats:
         """Where the loss equals k: the positive root u = e^{mu x/2} of A u^2 - B u - e^k A = 0."""
-        half = np.clip(k, -1400.0, 1400.0) / 2  # L is odd in x: solve with sinh so that neither sign cancels
-        log_ratio = log1p(-self.rate) - log(self.rate) + self.mu**2 / 8
-        return (half + _asinh_of_scaled_sinh(half, log_ratio)) * 2 / self.mu
+        half = k / 2  # L is odd in x: solve with sinh so that neither sign cancels
+        return (half + _asinh_of_scaled_sinh(half, self._log_ratio)) * 2 / self.mu
+
+    @property
+    def _log_ratio(self) -> float:
+        return log1p(-self.rate) - log(self.rate) + self.mu**2 / 8
 
     def sticks(self, k: Floats) -> Floats:
-        x = self._threshold(k)
-        with np.errstate(over="ignore"):
-            growth = np.exp(np.minimum(k, 700.0))
-        shared = (1 - self.rate) * -np.expm1(np.minimum(k, 700.0)) * ndtr(-x)
-        own = self.rate * (ndtr(self.mu / 2 - x) - growth * ndtr(-self.mu / 2 - x))
-        return np.asarray(np.clip(shared + own, 0.0, 1.0))
+        x, small = self._threshold(k), np.minimum(k, 1.0)
+        shared = (1 - self.rate) * -np.expm1(small) * ndtr(-x)
+        own = self.rate * (ndtr(self.mu / 2 - x) - np.exp(small) * ndtr(-self.mu / 2 - x))
+        with np.errstate(over="ignore", under="ignore"):
+            large = self.tails(k) - np.exp(np.minimum(k + self.log_null_tails(k), 0.0))
+        return np.asarray(np.clip(np.where(k > 1, large, shared + own), 0.0, 1.0))
+
+    def blur(self, k: Floats) -> Floats:
+        """Of k, of the logarithm that asinh is taken of, and of the Gaussian tails' arguments, by dk / d(mu x / 2).
+
+        None at 0, which is the loss of x = 0.
+        """
+        half = np.maximum(np.abs(k) / 2, 1e-300)
+        y = _asinh_of_scaled_sinh(half, self._log_ratio)
+        logarithms = abs(log(self.rate)) + self.mu**2 / 8 + half
+        threshold = 4 * EPS * (half + y + np.minimum(y, 1.0) * logarithms)
+        noise = 3 * EPS * (self.mu**2 / 2 + half + y)
+        return np.where(k == 0, 0.0, 2 / (1 + np.tanh(y) / np.tanh(half)) * (threshold + noise))
+
+    @property
+    def roundoff(self) -> float:
+        return ROUNDOFF + self.rate_error / (1 - self.rate)
 
     def tails(self, t: Floats) -> Floats:
         x = self._threshold(t)

@@ -22,7 +22,7 @@ class Trials:
     sigma: NDArray[np.float64]
 
     @classmethod
-    def joined(cls, blocks: Iterable[Mapping[str, NDArray[Any]]], count: int) -> Self:
+    def join_blocks(cls, blocks: Iterable[Mapping[str, NDArray[Any]]], count: int) -> Self:
         """The first `count` trials of blocks in order; what the last one has too many is left out."""
         ordered = list(blocks)
         columns = {field.name: [block[field.name] for block in ordered] for field in fields(cls)}

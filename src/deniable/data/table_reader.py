@@ -19,7 +19,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.data.files import damaged, open_bytes, open_text, refuse_unpacking
+from deniable.data.files import damage_error, open_bytes, open_text, refuse_unpacking
 
 __all__ = ["SUFFIXES", "Column", "first_row", "is_table", "read_columns", "rows", "words"]
 
@@ -160,7 +160,7 @@ def _parquet(path: Path) -> Iterator[Any]:
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             yield file
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
 
 
 def _is_parquet(path: Path) -> bool:

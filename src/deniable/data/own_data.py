@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset, Kind
 from deniable.data.files import read_npz
-from deniable.data.tables import first_row, read_columns, rows
+from deniable.data.table_reader import first_row, read_columns, rows
 
-__all__ = ["from_arrays", "from_function", "from_npz", "from_table", "imported", "run_own"]
+__all__ = ["from_arrays", "from_function", "from_npz", "from_table", "import_function", "run_own"]
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def run_own(name: str, code: Callable[[], T]) -> T:
         raise ValueError(f"{name} raised {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def imported(reference: str) -> Callable[..., Any]:
+def import_function(reference: str) -> Callable[..., Any]:
     """The function named `module:function`; modules of the current folder are found too."""
     module, _, attribute = reference.partition(":")
     here = str(Path.cwd())
@@ -138,11 +138,11 @@ def _numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64]:
     table = None if columns is None else np.column_stack([column.to_numpy() for column in columns])
     if table is not None and np.isfinite(table).all():
         return table
-    checked = [_checked(path, line, row, first) for line, row in rows(path, skip=skip) if row]
+    checked = [_check_row(path, line, row, first) for line, row in rows(path, skip=skip) if row]
     return np.array(checked, dtype=np.float64).reshape(-1, len(first))
 
 
-def _checked(path: Path, line: str, row: list[str], first: list[str]) -> list[float]:
+def _check_row(path: Path, line: str, row: list[str], first: list[str]) -> list[float]:
     """A row's numbers; a cell that is not a finite number is refused with line, column and content."""
     if len(row) != len(first):
         raise ValueError(f"{path} {line} has {len(row)} cells, the first line has {len(first)} cells")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset
-from deniable.data.dissimilarity import Array, named
+from deniable.data.dissimilarity import Array, find_measure
 from deniable.data.neighbours import Indices, Neighbour, Progress, Sweep, cores, extreme_pairs
 from deniable.mechanisms import Adjacency
 
@@ -28,7 +28,7 @@ SAMPLE, FINALISTS = 256, 64
 def too_many_pairs(inside: Dataset, outside: Dataset, adjacency: Adjacency, measure: str) -> bool:
     """Whether comparing every pair would take longer than people wait."""
     others = outside if adjacency is Adjacency.REPLACE else inside
-    record_bytes = named(measure).kernel(inside.features[:2], others.features[:2]).record_bytes
+    record_bytes = find_measure(measure).kernel(inside.features[:2], others.features[:2]).record_bytes
     return len(inside) * len(others) * record_bytes > WORK
 
 
@@ -99,11 +99,11 @@ class _Search:
         finalists = np.sort(_largest(self._over_rows(self.left, self.right[self.sample], np.add)))
         sums = self._over_rows(self.left[finalists], self.right, np.add)
         best = int(np.argmax(sums))
-        itself = named(self.measure).paired(*[self.left[finalists[best : best + 1]].astype(np.float64)] * 2)
+        itself = find_measure(self.measure).paired(*[self.left[finalists[best : best + 1]].astype(np.float64)] * 2)
         return Neighbour(int(finalists[best]), None, float(sums[best] - itself[0]))
 
     def _sweep(self, left: Array, right: Array) -> Sweep:
-        return Sweep(named(self.measure), left, right, cores(), self.told.of(len(left) * len(right)))
+        return Sweep(find_measure(self.measure), left, right, cores(), self.told.of(len(left) * len(right)))
 
     def _over_rows(self, left: Array, right: Array, join: np.ufunc) -> NDArray[np.float64]:
         """Each left record's largest dissimilarity (`np.maximum`) or sum of them (`np.add`) over the right ones."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from deniable.evidence.trials import Trials
+    from deniable.evidence.played_trials import Trials
 
 __all__ = ["Errors", "Scores", "places"]
 
@@ -58,7 +58,7 @@ class Scores:
 
     def __post_init__(self) -> None:
         for name in ("members", "others"):
-            object.__setattr__(self, name, _checked(name, getattr(self, name)))
+            object.__setattr__(self, name, _check_scores(name, getattr(self, name)))
 
     @classmethod
     def of(cls, score: ArrayLike, member: ArrayLike) -> Scores:
@@ -110,7 +110,7 @@ class Scores:
         return Errors(wrong[0], self.others.size, wrong[1], self.members.size)
 
 
-def _checked(name: str, values: ArrayLike) -> Floats:
+def _check_scores(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} must be scores of at least one trial, in one dimension, got shape {array.shape}")

@@ -1,0 +1,70 @@
+"""Replayed optimizers against torch's own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import optim
+
+from deniable.examination import optimizer_rules as rules
+from deniable.examination.optimizer_rules import RULES, OptimizerRule
+from deniable.examination.update_rules import is_adaptive, is_linear
+
+STEPS, NUMBERS = 7, 30
+
+
+def trained(kind: Any, gradients: torch.Tensor, **settings: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights before each step, and moves, of torch's optimizer."""
+    parameter = torch.nn.Parameter(torch.linspace(-1, 1, NUMBERS).double())
+    optimizer, weights = kind([parameter], lr=0.03, **settings), [parameter.detach().clone()]
+    for gradient in gradients:
+        parameter.grad = gradient.clone()
+        optimizer.step()
+        weights.append(parameter.detach().clone())
+    every = torch.stack(weights)
+    return every[:-1], every[1:] - every[:-1]
+
+
+def gradients() -> torch.Tensor:
+    return torch.randn(STEPS, NUMBERS, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+KINDS: list[tuple[Any, dict[str, Any], OptimizerRule]] = [
+    (optim.Adam, {}, rules._adam),
+    (optim.Adam, {"betas": (0.5, 0.9)}, partial(rules._adam, first=0.5, second=0.9)),
+    (optim.Adam, {"weight_decay": 0.05}, partial(rules._adam, weight_decay=0.05)),
+    (optim.Adam, {"amsgrad": True, "betas": (0.9, 0.9)}, partial(rules._amsgrad, second=0.9)),
+    (optim.NAdam, {}, rules._nadam),
+    (optim.Adamax, {}, rules._adamax),
+    (optim.Adagrad, {}, rules._adagrad),
+    (optim.RMSprop, {"alpha": 0.9, "momentum": 0.5}, partial(rules._rmsprop, alpha=0.9, momentum=0.5)),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "rule"), KINDS)
+def test_a_rule_moves_as_torch_does(kind: Any, settings: dict[str, Any], rule: OptimizerRule) -> None:
+    given = gradients()
+    weights, moves = trained(kind, given, **settings)
+    towards = rule(given, weights)
+    scale = (moves * towards).sum(1, keepdim=True) / towards.square().sum(1, keepdim=True)
+    assert torch.allclose(moves, scale * towards, rtol=1e-4, atol=1e-6)
+    assert is_adaptive([moves], [given], [weights])
+
+
+def test_weight_decay_beside_adam_is_known_and_a_hidden_gradient_is_not() -> None:
+    given = gradients()
+    weights, moves = trained(optim.AdamW, given, weight_decay=0.3)
+    assert is_adaptive([moves], [given], [weights])
+    hidden = moves + 0.1 * moves.norm(dim=1, keepdim=True) * torch.nn.functional.normalize(given.roll(3, 1), dim=1)
+    assert not is_adaptive([hidden], [given], [weights])
+    assert not is_linear([moves], [given], [weights])
+
+
+def test_no_rule_fits_random_moves() -> None:
+    given, moves = gradients(), gradients().flip(1)
+    weights = torch.ones_like(given)
+    assert len(RULES) > 60
+    assert not is_adaptive([moves], [given], [weights])

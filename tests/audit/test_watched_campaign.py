@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import planned
 
 import deniable as dn
 from deniable.campaigns import audit as campaign_audit
-from deniable.campaigns.audit import judge, planned, run, watch_over
+from deniable.campaigns.audit import judge, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials
 from deniable.evidence.watch import WATCH_SHARE, Watch, limits_confidence, looks
 from deniable.mechanisms import Training
+from deniable.report.audited import audit_chapter
+from deniable.report.runs import Run
+from deniable.report.tables import scores
 from deniable.results import read_result
 from deniable.scores import privacy_loss
 from deniable.store import opened
@@ -56,6 +60,11 @@ def test_a_campaign_ends_once_the_answer_is_certain(tmp_path):
     assert f"ended after {len(trials)} of 100" in " ".join(ended.notes)
     assert "was refuted" in ended.verdict_text
     assert "refuted" in ended.summary()
+    limits = ended.game.epsilon.lower_bound.confidence
+    assert limits > 0.999
+    assert f"{100 * limits:.3g} %" == "100 %"
+    assert "99.9" in str(scores(ended))  # rounded down, never to 100 %
+    assert "100 % limits" not in str(scores(ended))
     assert read_result(json.loads(ended.to_json())).watched == ended.watched
 
 
@@ -98,3 +107,4 @@ def test_limits_and_watch_may_both_find_it():
     assert result.verdict == "violated"
     assert "The training's advantage is above" in result.verdict_text
     assert "was refuted" in result.verdict_text
+    assert audit_chapter(Run("one", result)).sure == "97.5 % confidence"  # the watch's; limits of early ends have more

@@ -12,7 +12,7 @@ from rich.text import Text
 from deniable.cli.exposed import exposure_words
 from deniable.cli.running import print_parts
 from deniable.cli.scored import estimators
-from deniable.formatting import count_of, short
+from deniable.formatting import at_least, count_of, short
 from deniable.report import words
 from deniable.report.amounts import figure
 from deniable.report.tables import belief_above, belief_limit, estimates, may_exceed, proven
@@ -63,7 +63,7 @@ def _table(document: AuditResult) -> Table:
     belief, epsilon = measured.belief, measured.epsilon
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for heading in ("promised", "exact", "measured", f"{100 * epsilon.lower_bound.confidence:.3g} % limits"):
+    for heading in ("promised", "exact", "measured", f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:

@@ -38,7 +38,7 @@ __all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trial
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
 DO_NOT_REDUCE = "Do not reduce the noise because of this: another data set or attack may reach more."
-MOST_TRIALS = 2**20
+MOST_TRIALS_OF_A_KIND = 2**20
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
     if advantage <= 0:
         return None
     each = 4
-    while each <= MOST_TRIALS and not shows(ideal_scores(advantage, each, threshold)):
+    while each <= MOST_TRIALS_OF_A_KIND and not shows(ideal_scores(advantage, each, threshold)):
         each *= 2
-    if each > MOST_TRIALS:
+    if each > MOST_TRIALS_OF_A_KIND:
         return None
     low, high = each // 2, each
     while high - low > max(1, high // 50):
@@ -156,7 +156,7 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     """
     broken = list(_broken(measured, claimed, "was promised")) or list(_broken(measured, exact, "the noise allows"))
     if broken:
-        return Verdict("violated", f"{'; '.join(broken)} (confidence {measured.confidence:.4g}).")
+        return Verdict("violated", f"{'; '.join(broken)} (confidence {at_least(measured.confidence, 4)}).")
     if measured.violations.low > exact.belief_delta:
         return Verdict("cannot judge", _too_often(measured, exact), exceeded_too_often=True)
     if not _is_refutable(measured, claimed, exact):
@@ -237,14 +237,14 @@ def _too_often(measured: Measured, exact: ExactScores) -> str:
     belief, often = percent_at_most(measured.belief_bound, 4), f"{100 * measured.violations.low:.3g} %"
     return (
         f"The observer exceeded a belief of {belief} in at least {often} of the trainings (confidence "
-        f"{measured.confidence:.4g}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
+        f"{at_least(measured.confidence, 4)}), and {100 * exact.belief_delta:.3g} % is allowed; but its errors alone "
         "do not prove a violation. Do not rely on the promise before more trials decide."
     )
 
 
 def _advantage(measured: Measured) -> str:
     value, low, high = measured.advantage
-    return f"Its advantage ({value:.2g}, {100 * measured.confidence:.4g} % interval {low:.2g} to {high:.2g})"
+    return f"Its advantage ({value:.2g}, {at_least(100 * measured.confidence, 4)} % interval {low:.2g} to {high:.2g})"
 
 
 _MORE_UNLIKE = "data of which one record changes more"  # no attack is stronger than an audit's observer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import short
+from deniable.formatting import at_least, short
 from deniable.report import words
 from deniable.report.chapter import Chapter, Part
 from deniable.report.epsilons import epsilon_picture, region_data, region_picture
@@ -30,7 +30,7 @@ def audit_chapter(run: Run) -> Chapter:
         title=title(run),
         verdict=words.badge(verdict, weak, test_mode),
         tone=words.audit_tone(document),
-        sure=(_alarm(document) or _sure(document)) if verdict == "violated" else "",
+        sure=(_alarm(document) or _refutation(document) or _sure(document)) if verdict == "violated" else "",
         promise=words.promise(document),
         measured=words.measured_text(document),
         meaning=words.meaning(document),
@@ -50,10 +50,18 @@ def _alarm(document: AuditResult) -> str:
     return f"{100 * (1 - rate):.4g} % confidence" if rate else ""
 
 
+def _refutation(document: AuditResult) -> str:
+    """How sure a watch's finding is; nothing where it has none."""
+    watched = document.watched
+    if watched is None or watched.refuted_after is None:
+        return ""
+    return f"{at_least(100 * (1 - watched.risk), 4)} % confidence"
+
+
 def _sure(document: AuditResult) -> str:
     if not document.measured.trials:
         return ""
-    return f"{100 * document.game.epsilon.lower_bound.confidence:.4g} % confidence"
+    return f"{at_least(100 * document.game.epsilon.lower_bound.confidence, 4)} % confidence"
 
 
 def _scale(document: AuditResult) -> Scale:

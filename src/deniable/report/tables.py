@@ -39,7 +39,7 @@ def scores(document: AuditResult) -> Table:
     claimed, exact, measured = document.claimed, document.exact, document.game
     belief, epsilon = measured.belief, measured.epsilon
     advantage, above = measured.advantage, belief.violation_interval
-    confidence = f"{100 * epsilon.lower_bound.confidence:.4g} % limits"
+    confidence = f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"
     rows = [
         _row("Membership advantage", claimed.advantage, exact.advantage, advantage.value, _limits(advantage)),
         _row(belief_limit(document), claimed.belief, exact.belief, belief.max),

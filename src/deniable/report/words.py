@@ -8,7 +8,16 @@ from math import exp, inf, log
 from deniable.answers.sentences import weakness
 from deniable.bounds import epsilon_to_belief
 from deniable.evidence.verdict import DO_NOT_REDUCE
-from deniable.formatting import ALMOST_ALL, as_given, chance, count_of, percent_as_given, percent_at_most, short
+from deniable.formatting import (
+    ALMOST_ALL,
+    as_given,
+    at_least,
+    chance,
+    count_of,
+    percent_as_given,
+    percent_at_most,
+    short,
+)
 from deniable.report.amounts import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
@@ -254,7 +263,7 @@ def _belief(bound: float) -> str:
 
 
 def _confidence(document: AuditResult) -> str:
-    return f"{100 * document.game.epsilon.lower_bound.confidence:.4g} %"
+    return f"{at_least(100 * document.game.epsilon.lower_bound.confidence, 4)} %"
 
 
 def promise(document: AuditResult) -> str:

@@ -19,6 +19,7 @@ from scipy.special import bdtrc, expit, ndtr
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.estimators import Region
+from deniable.evidence.examined_claim import Asked
 from deniable.evidence.intervals import (
     advantage_interval,
     auc_interval,
@@ -34,7 +35,6 @@ from deniable.evidence.likelihood import (
     separation_mu,
 )
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.score_audit import Asked
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
 from deniable.evidence.verdict import Rows, judge_bound
 from deniable.evidence.watched_rows import claimed_loss, watch_rows

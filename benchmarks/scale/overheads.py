@@ -2,7 +2,8 @@
 
     python benchmarks/scale/overheads.py tiny ray 100000     the driver over so many blocks of no work
     python benchmarks/scale/overheads.py share               blocks of 2 s on two CPUs: Ray's throughput over the pool's
-    python benchmarks/scale/overheads.py points ray          sleeping blocks on 1 to 32 CPUs, beside the simulation
+    python benchmarks/scale/overheads.py points ray 0.001    sleeping blocks on 2 to 16 CPUs, beside the simulation
+    python benchmarks/scale/overheads.py model 0.001         1 to 10,000 workers; the driver's seconds a block
 
 Blocks sleep, so that CPUs that are not there can be played on, and the driver's own cost shows.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
-from scale_model import Cluster, simulate
+from scale_model import Cluster, predict, simulate
 from sleeping import same, sleeping
 
 from deniable.engines import Engine, Local, Ray, play_missing
@@ -63,12 +64,22 @@ def share() -> None:
     print({name: f"{value:.3f} blocks/s" for name, value in found.items()}, f"{found['ray'] / found['local']:.3f}")
 
 
-def points(name: str) -> None:
+def model(cost: float) -> None:
+    """The table of docs/scale.md: 100,000 blocks of an audit."""
+    for workers in (1, 10, 100, 1000, 10_000):
+        cells = []
+        for length in (2.0, 30.0):
+            cluster = Cluster(workers, cost, start_seconds=5, data_bytes=1e8, result_bytes=7e4)
+            bounds, found = predict(10**5, length, 0.3, cluster), simulate(10**5, length, 0.3, cluster)
+            cells.append(f"{bounds.low:,.0f} to {bounds.high:,.0f} | {found:,.0f} | {bounds.limit}")
+        print(f"| {workers:,} | {' | '.join(cells)} |")
+
+
+def points(name: str, cost: float) -> None:
     """Measured and simulated seconds; the driver's cost is that of tiny blocks."""
-    cost = float(sys.argv[3]) if len(sys.argv) > 3 else 0.002
-    for cpus in (1, 2, 4, 8, 16, 32):
+    for cpus in (2, 4, 8, 16):
         for length in (0.02, 0.2, 1.0):
-            blocks = max(40, 10 * cpus)
+            blocks = 10 * cpus
             taken = seconds(name, cpus, blocks + 1, length)
             expected = simulate(blocks, length, 0.0, Cluster(cpus, cost))
             print(f"{name}, {cpus} CPUs, {length} s: {taken:.2f} s measured, {expected:.2f} s simulated", flush=True)
@@ -80,8 +91,10 @@ def main(words: list[str]) -> None:
             tiny(name, int(blocks))
         case ["share"]:
             share()
-        case ["points", name, *_]:
-            points(name)
+        case ["points", name, cost]:
+            points(name, float(cost))
+        case ["model", cost]:
+            model(float(cost))
         case _:
             print(__doc__)
 

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the audit needs the extra 'train'")
 
-from deniable.campaigns.audit import planned
+from plans import planned
+
 from deniable.campaigns.campaign import Plan, play
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import planned
 from torch import nn
 
 import deniable as dn
-from deniable.campaigns.audit import judge, planned
+from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import play
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials

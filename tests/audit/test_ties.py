@@ -12,11 +12,12 @@ from scipy.special import bdtrc
 
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import MechanismCurve, Region, estimate
+from deniable.evidence.examined_claim import METHODS, ONE_RUN, Asked
 from deniable.evidence.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
 from deniable.evidence.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
 from deniable.evidence.limits import Interval
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
-from deniable.evidence.score_audit import METHODS, ONE_RUN, Asked, judge_scores
+from deniable.evidence.score_audit import judge_scores
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, break_ties, shift
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import planned
 
 import deniable as dn
 from deniable.campaigns import audit as campaign_audit
-from deniable.campaigns.audit import judge, planned, run, watch_over
+from deniable.campaigns.audit import judge, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials

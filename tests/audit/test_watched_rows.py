@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import bdtrc
 
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.examined_claim import Asked
+from deniable.evidence.score_audit import judge_scores
 from deniable.evidence.watched_rows import (
     claimed_loss,
     log_odds_from_earlier,

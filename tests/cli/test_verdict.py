@@ -13,8 +13,8 @@ import pytest
 
 from deniable.data.scores_file import read_scores
 from deniable.evidence.bound import epsilon_of_mu
+from deniable.evidence.examined_claim import Asked
 from deniable.evidence.row_origin import settle_origin
-from deniable.evidence.score_audit import Asked
 from deniable.promises import Epsilon
 
 from .conftest import Run

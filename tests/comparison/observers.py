@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from deniable.adversaries import LossThreshold
-from deniable.campaigns.audit import planned
 from deniable.campaigns.campaign import Plan
+from deniable.campaigns.setup import Ground
 from deniable.comparison.results import Spread, advantages, spread_of
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load
 from deniable.evidence.attack_scores import Errors
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.limits import Interval
+from deniable.mechanisms import Adjacency
 from deniable.scores import privacy_loss
 from deniable.training import run_block
 
@@ -50,13 +51,13 @@ def observers(
 ) -> list[Observers]:
     """Play A_DI in `trials` trainings for each epsilon, and A_MI against the models of the first `attacked` of them.
 
-    `settings` are those of `campaigns.audit.planned`; by default the noise is scaled to the local sensitivity, as
+    `settings` are those of `Ground.of`; by default the noise is scaled to the local sensitivity, as
     in Bernau 2021, an instrument without a privacy guarantee (erratum 8), so that A_DI reaches its bound.
     """
-    known = {"sensitivity": "local", "delta": 1 / records, **settings}
+    known = {"sensitivity": "local", "delta": 1 / records, "adjacency": Adjacency.REPLACE, **settings}
     outside = non_members_of(load(data), records, seed)
-    plans = [planned(data, epsilon=e, records=records, trials=trials, seed=seed, **known) for e in epsilons]
-    return [_observed(plan, outside, attacked, confidence) for plan in plans]
+    grounds = (Ground.of(data, {"epsilon": e}, records=records, seed=seed, **known) for e in epsilons)
+    return [_observed(Plan.on(ground, trials), outside, attacked, confidence) for ground in grounds]
 
 
 def _observed(plan: Plan, outside: Dataset, attacked: int, confidence: float) -> Observers:

@@ -33,14 +33,14 @@ class TwoNodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster  # noqa: PLC0415 (what it is asked stands in the environment first)
 
-        head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+        head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
         seen_soon = {"health_check_period_ms": 1000}
         self.cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": seen_soon})
         self.other = self._another()
         self.address = self.cluster.address
 
     def _another(self) -> Any:
-        return self.cluster.add_node(num_cpus=1, node_ip_address="127.0.0.3")
+        return self.cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
 
     def lose_the_other(self) -> None:
         """SIGKILL a node with all its processes; another one joins, at the second try on a machine that is busy."""
@@ -56,12 +56,16 @@ def nodes() -> Iterator[TwoNodes]:
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'deniable[ray]'")
     asked = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0"}
+    asked |= {"RAY_worker_niceness": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # the second: loopback alone
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own
         for name, value in asked.items():
             patch.setenv(name, value)
         patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, _places()), os.environ.get("PYTHONPATH", "")]))
-        two = TwoNodes()
+        try:
+            two = TwoNodes()
+        except Exception:  # a machine so busy that Ray gives up waiting for itself
+            two = TwoNodes()
         try:
             yield two
         finally:
@@ -124,7 +128,7 @@ def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: 
     campaign, lost = squares(30, partial(slow_square, 0.1)), []
 
     def tell(done: int) -> None:
-        if done == 4:
+        if done >= 4 and not any(lost):  # at the first moment at which one is at work
             lost.append(_kill_a_worker())
         if done == 10:
             nodes.lose_the_other()
@@ -132,21 +136,22 @@ def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: 
     with Store(tmp_path, campaign.settings) as store:
         found = play_missing(campaign, engine, store, tell=tell)
         assert store.finished() == list(range(30))
-    assert lost[0]
+    assert any(lost)
     assert [result.square.tolist() for result in found] == [[n, n**2] for n in range(30)]
 
 
 def _kill_a_worker() -> int:
     """SIGKILL a process of ours that plays a block."""
+    ours = os.environ["RAY_AUTH_TOKEN"].encode()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and b"play_block" in _command(entry):
+        if entry.name.isdigit() and b"play_block" in _read(entry / "cmdline") and ours in _read(entry / "environ"):
             os.kill(int(entry.name), signal.SIGKILL)
             return int(entry.name)
     return 0
 
 
-def _command(entry: Path) -> bytes:
+def _read(file: Path) -> bytes:
     try:
-        return (entry / "cmdline").read_bytes()
+        return file.read_bytes()
     except OSError:
         return b""

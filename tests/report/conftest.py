@@ -66,7 +66,8 @@ def _attack(place: Path) -> None:
 
 def _verdict(place: Path) -> Path:
     from deniable.evidence.attack_scores import Scores  # noqa: PLC0415
-    from deniable.evidence.score_audit import Asked, judge_scores  # noqa: PLC0415
+    from deniable.evidence.examined_claim import Asked  # noqa: PLC0415
+    from deniable.evidence.score_audit import judge_scores  # noqa: PLC0415
 
     generator = np.random.default_rng(0)
     scores = Scores(generator.normal(2, 1, 200), generator.normal(0, 1, 200))

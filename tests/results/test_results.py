@@ -12,7 +12,8 @@ import pytest
 import deniable as dn
 from deniable.answers import sentences
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.score_audit import Asked, judge_scores
+from deniable.evidence.examined_claim import Asked
+from deniable.evidence.score_audit import judge_scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results import RESULTS, UnreadableError, VerdictResult, json_schema, read_result

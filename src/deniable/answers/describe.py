@@ -8,13 +8,19 @@ from typing import Any
 from deniable.mechanisms import (
     ApproximateDP,
     Composed,
+    FixedSize,
     Gaussian,
     GaussianDP,
     Laplace,
     Mechanism,
+    RandomAllocation,
     RandomizedResponse,
+    Sampled,
+    Sampling,
+    Shuffled,
     Subsampled,
     TotalVariation,
+    TruncatedPoisson,
 )
 from deniable.promises import Promise, Question
 from deniable.results.explain_result import AnswerInput
@@ -34,8 +40,8 @@ def describe_choice(family: Callable[[float], Mechanism], promise: Promise, ques
     """By the options of `choose`, with the promise; `family` gives the release with a noise."""
     promised = {promise.field.name: promise.bound}
     match _options(family(_PROBE), question.delta):
-        case {"noise": noise, "rate": rate, "steps": steps} if noise == _PROBE:
-            return _input(question, **promised, rate=rate, steps=steps)
+        case {"noise": noise, **others} if noise == _PROBE:
+            return _input(question, **promised, **others)
         case {"laplace": scale} if scale == _PROBE:
             return _input(question, **promised, mechanism="laplace")
         case {"randomized_response": epsilon, "categories": categories, "features": features} if epsilon == 1 / _PROBE:
@@ -76,6 +82,26 @@ def _options(mechanism: Mechanism, delta: float) -> dict[str, Any]:
             found = {**_options(answer, delta), "features": features}
         case Composed((((Gaussian() | Subsampled(Gaussian())) as step, steps),)) if steps > 0:
             found = {**_options(step, delta), "steps": steps}
+        case Sampled(Gaussian(noise), sampling):
+            found = _drawn(noise, sampling, 1)
+        case Composed(((Sampled(Gaussian(noise), sampling), runs),)) if runs > 0:
+            found = _drawn(noise, sampling, runs)
         case _:
             found = {}
     return found
+
+
+def _drawn(noise: float, sampling: Sampling, runs: int) -> dict[str, Any]:
+    """The options that describe batches which are not Poisson's; none where they cannot."""
+    match sampling:
+        case RandomAllocation(steps, 1):
+            found = {"sampling": "allocation", "steps_per_epoch": steps, "epochs": runs}
+        case Shuffled(steps):
+            found = {"sampling": "shuffled", "steps_per_epoch": steps, "epochs": runs}
+        case FixedSize(batch, records):
+            found = {"sampling": "fixed", "batch": batch, "records": records, "steps": runs}
+        case TruncatedPoisson(rate, cap, records):
+            found = {"sampling": "truncated", "rate": rate, "cap": cap, "records": records, "steps": runs}
+        case _:
+            return {}
+    return {"noise": noise, **found}

@@ -10,13 +10,23 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from msgspec import convert
+from msgspec import UNSET, convert, structs
 
+from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.describe import describe_release
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
-from deniable.formatting import as_given
-from deniable.mechanisms import Adjacency, ApproximateDP, GaussianDP, Mechanism, TotalVariation, named_adjacency
+from deniable.formatting import as_given, at_least
+from deniable.mechanisms import (
+    Adjacency,
+    ApproximateDP,
+    GaussianDP,
+    Mechanism,
+    Shuffled,
+    TotalVariation,
+    named_adjacency,
+    samplings_of,
+)
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.explain_result import Analysis, AnswerInput, ExplainResult, NumericalErrors
 from deniable.results.shared import Scores
@@ -67,13 +77,20 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
     """The same where the privacy loss is known."""
     values, belief = _single_scores(loss, given), _belief(mechanism, loss, given)
     errors = {name: _finite(value.error) for name, value in values.items()}
+    least = epsilon_at_least(mechanism, given.delta, given.adjacency)
     return ExplainResult(
         input=given,
-        scores=_scores(values, belief, loss, given),
+        scores=structs.replace(
+            _scores(values, belief, loss, given), epsilon_at_least=UNSET if least is None else least
+        ),
         errors=NumericalErrors(**errors, belief=belief.error),
         method=loss.method,
         bounds=_weaker_analyses(mechanism, values["epsilon"], given),
-        notes=(*_note_infinite(values["epsilon"], given), *_note_bare(mechanism)),
+        notes=(
+            *_note_infinite(values["epsilon"], given),
+            *_note_bare(mechanism),
+            *_note_least(mechanism, least, given),
+        ),
     )
 
 
@@ -189,6 +206,22 @@ def _note_bare(mechanism: Mechanism) -> list[str]:
         case GaussianDP() | TotalVariation():
             return ["The belief holds for every release with this guarantee; of a known mechanism it may be lower."]
     return []
+
+
+def _note_least(mechanism: Mechanism, least: float | None, asked: Asked) -> list[str]:
+    """Where only bounds are known, what is known from below."""
+    if least is None:
+        return []
+    known = (
+        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the value for Poisson "
+        "batches is not theirs."
+    )
+    if any(isinstance(sampling, Shuffled) for sampling in samplings_of(mechanism)):
+        return [
+            "For shuffled batches nothing better than no sampling is proved: the figures are those of one release on "
+            f"all records in every epoch. {known}"
+        ]
+    return [f"For batches of a fixed size the figures are bounds. {known}"]
 
 
 def _finite(value: float) -> float | None:

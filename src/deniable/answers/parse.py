@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from deniable.answers.batches import BATCHES, are_poisson, parse_batches
 from deniable.answers.describe import describe_choice, describe_release
 from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
 from deniable.fields import Field
@@ -26,6 +27,7 @@ from deniable.mechanisms import (
 )
 from deniable.promises import PARAMETERS, SCORES, Promise, Question
 from deniable.results.explain_result import AnswerInput
+from deniable.scores import privacy_loss
 
 __all__ = [
     "COUNTED",
@@ -170,7 +172,14 @@ def parse_release(values: Values, adjacency: str | None) -> tuple[Mechanism, Ans
         for stray in other.companions:
             if stray in values and owner != name:
                 raise _contradiction(values, stray, f"goes with {{{owner}}}, not with {{{name}}}")
-    mechanism = RELEASES[name].build(values[name], values, question)
+    for stray in (*BATCHES, "sampling"):
+        if stray in values and name != "noise":
+            raise RefusedError(f"{{{stray}}} goes with {{noise}}, not with {{{name}}}", stray, values[stray])
+    if are_poisson(values):
+        mechanism = RELEASES[name].build(values[name], values, question)
+    else:
+        mechanism = parse_batches(values)(values[name])
+        privacy_loss(mechanism, question.adjacency)  # refuses neighbours for which the sampling is not proved
     return mechanism, _with_counts(describe_release(mechanism, question), values)
 
 
@@ -212,6 +221,10 @@ def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
     for stray in (*COUNTED, *SAMPLED) if kind != GAUSSIAN else ():
         if stray in values and stray != "records":  # the records still tell delta
             raise _contradiction(values, stray, f"describes a training: it does not go with {{mechanism}} {kind}")
+    for stray in (*BATCHES, "sampling") if kind != GAUSSIAN else ():
+        if stray in values:
+            text = f"{{{stray}}} describes a training: it does not go with {{mechanism}} {kind}"
+            raise RefusedError(text, stray, values[stray])
     for stray in () if kind == RESPONSE else LOCAL:
         if stray in values:
             raise _contradiction(values, stray, f"goes with {{mechanism}} {RESPONSE}, not with {kind}")
@@ -221,7 +234,11 @@ def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
         case "randomized-response":
             answers = _answers(values)
             return lambda noise: _answering(1 / noise, **answers)
-    return _training(*_schedule(values, default_steps=None), asked.adjacency)
+    if are_poisson(values):
+        return _training(*_schedule(values, default_steps=None), asked.adjacency)
+    family = parse_batches(values)
+    privacy_loss(family(1.0), asked.adjacency)  # refuses neighbours for which the sampling is not proved
+    return family
 
 
 def _with_counts(given: AnswerInput, values: Values) -> AnswerInput:

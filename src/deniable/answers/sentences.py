@@ -7,6 +7,7 @@ from math import log, log1p
 from scipy.special import expit
 
 from deniable import __version__
+from deniable.answers.batches import tell_batches
 from deniable.answers.demands import LEAST_NOISE
 from deniable.formatting import (
     ALMOST_ALL,
@@ -147,6 +148,12 @@ def _done(result: ExplainResult) -> str:
     """What protects the person, as a statement."""
     given = result.input
     chosen = result.noise if isinstance(result, ChooseResult) else None
+    if given.sampling is not None:
+        size = f"{at_most(chosen or given.noise or 0.0, 5)} x {_ADJACENCIES[given.adjacency][1]}"
+        return (
+            f"The model is trained with differential privacy in {tell_batches(given)}. Every record's gradient is "
+            f"clipped to norm C, and Gaussian noise of standard deviation {size} is added to each step's sum."
+        )
     if given.rate is not None and given.steps is not None:
         return _gaussian_done(given, given.rate, given.steps, chosen or given.noise or 0.0)
     if given.is_response:
@@ -241,8 +248,10 @@ def setting(result: ExplainResult) -> str:
             f"differential privacy).{unit}"
         )
     protected, sensitivity = _PROTECTED[given.adjacency], _ADJACENCIES[given.adjacency][1]
+    unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
+    if given.sampling is not None:
+        return f"Assumes {tell_batches(given)}. {protected} {unit}"
     if given.rate is not None and given.steps is not None:
-        unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
         return f"{_steps(given.rate, given.steps)} {protected} {unit}"
     return f"{protected} Noise is scale / sensitivity." if given.is_laplace else protected
 

@@ -22,7 +22,7 @@ from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict, with_watch
 from deniable.evidence.watch import STOPS, Evidence, Stop, Watch, limits_confidence, looks
 from deniable.mechanisms import Adjacency, Training
-from deniable.promises import AUDITED, Question, claimed_scores
+from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance, Watched
@@ -30,7 +30,7 @@ from deniable.scores import privacy_loss
 from deniable.store import Store, opened
 from deniable.training.settings import Optimizer, Sensitivity
 
-__all__ = ["as_measured", "audit", "grounded", "judge", "planned", "run", "watch_notes", "watch_over"]
+__all__ = ["as_measured", "audit", "judge", "run", "watch_notes", "watch_over"]
 
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
@@ -119,40 +119,32 @@ def audit(
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
     """
-    given: dict[str, Any] = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
-    training: dict[str, Any] = {"steps": steps, "clip": clip, "learning_rate": learning_rate, "optimizer": optimizer}
-    training |= {"rate": rate, "sensitivity": sensitivity, "loss": loss}
-    training |= {} if trials_per_block is None else {"trials_per_block": trials_per_block}
-    chosen: dict[str, Any] = {"delta": delta, "calibration": calibration, "records": records, "model": model}
-    chosen |= {"label": label, "seed": seed, "adjacency": adjacency, "trials": trials, "measure": measure}
+    given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
     chosen_engine = choose_engine(engine, processes)
+    whole("trials", trials)
     with opened(out, resume) as store:
-        plan = planned(data, **given, **chosen, **training)
+        ground = Ground.of(
+            data,
+            {name: bound for name, bound in given.items() if bound is not None},
+            adjacency=adjacency,
+            delta=delta,
+            calibration=calibration,
+            records=records,
+            seed=seed,
+            model=model,
+            label=label,
+            steps=steps,
+            clip=clip,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            rate=rate,
+            sensitivity=sensitivity,
+            loss=loss,
+            trials_per_block=trials_per_block,
+        )
+        plan = Plan.on(ground, trials, measure)
         with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
             return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
-
-
-def planned(
-    data: str | Path | Callable[[], Any], *, trials: int = 1000, measure: str | None = None, **settings: Any
-) -> Plan:
-    """The campaign for a claim; `settings` are those of `grounded`, `measure` says how unlike neighbours are."""
-    whole("trials", trials)
-    return Plan.on(grounded(data, **settings), trials, measure)
-
-
-def grounded(
-    data: str | Path | Callable[[], Any], *, adjacency: Adjacency | str = Adjacency.REPLACE, **settings: Any
-) -> Ground:
-    """The data, D and the training for a claim: exactly one of `belief`, `advantage`, `epsilon` and `noise`.
-
-    `data` is a name, file or function (`deniable.data.load`); D is `records` of it (100, or half of the data if that
-    is less). `delta` is also how often a belief may be exceeded (default 1/records); `calibration` is exact or rdp;
-    `adjacency` is replace or add-remove. Other `settings`: `model`, `label`, `seed` (see `Ground.of`), and those of
-    `TrainingSettings`: steps, clip, learning_rate, optimizer, rate, sensitivity, trials_per_block.
-    """
-    given = {name: settings.pop(name, None) for name in AUDITED}
-    claim = {name: bound for name, bound in given.items() if bound is not None}
-    return Ground.of(data, claim, adjacency=adjacency, **settings)
 
 
 def run(

@@ -10,8 +10,9 @@ from msgspec import structs
 from deniable.campaigns.provenance import verdict_command, versions
 from deniable.data.scores_file import read_rows
 from deniable.evidence.attack_scores import Scores
+from deniable.evidence.examined_claim import Asked, rule_named
 from deniable.evidence.row_origin import settle_origin
-from deniable.evidence.score_audit import Asked, judge_scores, rule_named
+from deniable.evidence.score_audit import judge_scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results.base import plain

@@ -22,6 +22,7 @@ from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
 from deniable.training import MODELS, TrainingSettings
 from deniable.training.gradients import trainable
 from deniable.training.models import check_fit, model_factory, sized_model
+from deniable.training.settings import Optimizer, Sensitivity
 
 __all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "model_source", "neighbourly", "usual_model"]
 
@@ -62,12 +63,19 @@ class Ground:
         seed: int = 0,
         model: str | Callable[[], torch.nn.Module] | None = None,
         label: str | None = None,
-        **training: Any,
+        steps: int = 30,
+        clip: float = 3.0,
+        learning_rate: float = 0.005,
+        optimizer: Optimizer = "sgd",
+        rate: float = 1.0,
+        sensitivity: Sensitivity = "global",
+        loss: str | Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = "cross-entropy",
+        trials_per_block: int | None = None,
     ) -> Ground:
         """Load the data, see that the model fits, and find the noise.
 
         `claim` is the one promise, by its name; `records` are 100, or half of the data if that is less; `delta` is
-        1/records unless given.
+        1/records unless given. The others are those of `TrainingSettings`.
         """
         whole("seed", seed, low=0)
         audited_promise(claim, 0.5 if delta is None else delta)  # what is wrong with it is said before the data load
@@ -75,7 +83,19 @@ class Ground:
         records = usual_records(dataset) if records is None else records
         delta = 1 / whole("records", records, low=2) if delta is None else delta
         promise, kind = audited_promise(claim, delta), neighbourly(adjacency)
-        unsettled = TrainingSettings(usual_model(model, dataset), noise=1.0, adjacency=kind, **training)
+        unsettled = TrainingSettings(
+            usual_model(model, dataset),
+            noise=1.0,
+            steps=steps,
+            clip=clip,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            rate=rate,
+            sensitivity=sensitivity,
+            adjacency=kind,
+            loss=loss,
+            **({} if trials_per_block is None else {"trials_per_block": trials_per_block}),
+        )
         settled = replace(unsettled, noise=least_noise(promise, delta, Training.of(unsettled), calibration))
         check_records(dataset, records, kind)
         network = run_own("the model's function", model_factory(unsettled.model))
@@ -83,8 +103,7 @@ class Ground:
         source = data_source(data, dataset, label) | model_source(network)
         if model is None and dataset.name not in USUAL_MODEL:
             source["usual_model"] = unsettled.model
-        block = training.get("trials_per_block")
-        return cls(promise, delta, calibration, settled, dataset, records, seed, block, source)
+        return cls(promise, delta, calibration, settled, dataset, records, seed, trials_per_block, source)
 
     @cached_property
     def parts(self) -> tuple[Dataset, Dataset]:

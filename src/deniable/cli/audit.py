@@ -296,9 +296,11 @@ def _with_exposure(result: AuditResult, exposed: Exposed) -> Provenance | None:
 
 
 def _ground(arguments: dict[str, Any]) -> Ground:
-    from deniable.campaigns.audit import grounded
+    from deniable.campaigns.setup import Ground
 
-    return grounded(**arguments)
+    claim = {name: value for name, value in arguments.items() if name in AUDITED}
+    others = {name: value for name, value in arguments.items() if name not in AUDITED}
+    return Ground.of(others.pop("data"), claim, **{"adjacency": "replace", **others})
 
 
 def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, show_records: bool) -> ExposureResult:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable.answers.batches import BATCHES, SAMPLINGS
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.checks import RefusedError
 from deniable.fields import Field
@@ -99,10 +100,19 @@ _ASKED = [
         QUESTION,
     ),
 ]
-EXPLAIN = [*_release_options(), *_ASKED]
+
+
+def _batch_options(panel: str) -> list[Parameter]:
+    """How batches are drawn, where that is not by Poisson."""
+    text = f"How batches are drawn: poisson (default: each record by itself, at rate Q), {', '.join(SAMPLINGS)}."
+    return [word_option("sampling", "S", text, panel), *(field_option(field, panel) for field in BATCHES.values())]
+
+
+EXPLAIN = [*_release_options(), *_batch_options(RELEASE), *_ASKED]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
+    *_batch_options(TRAINING),
     word_option(
         "mechanism",
         "M",
@@ -140,7 +150,7 @@ _OTHERS = (
 FIELDS: dict[str, Field] = {
     **{name: score.field for name, score in (SCORES | AUDITED).items()},
     **{name: release.field for name, release in RELEASES.items()},
-    **(COUNTED | SAMPLED | LOCAL | PARAMETERS | SPELLINGS),
+    **(COUNTED | SAMPLED | BATCHES | LOCAL | PARAMETERS | SPELLINGS),
     **{field.name: field for field in _OTHERS},
 }
 
@@ -154,7 +164,8 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = tuple(field.read(_parse_number(text)) for text in given)
         elif not field.repeatable and given is not None:
             values[name] = field.read(_parse_number(given))
-    return resolve_spellings(values)
+    words = {"sampling": texts["sampling"]} if texts.get("sampling") is not None else {}
+    return {**resolve_spellings(values), **words}
 
 
 def _parse_number(text: str) -> Any:
@@ -166,7 +177,7 @@ def _parse_number(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sensitivity"}
+_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity"}
 
 
 def refusal_text(refused: Exception) -> str:

@@ -14,7 +14,7 @@ from deniable.cli import options
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
-    from deniable.evidence.score_audit import Asked
+    from deniable.evidence.examined_claim import Asked
 
 __all__ = ["EXAMPLES", "verdict"]
 
@@ -117,7 +117,7 @@ def verdict(
 
 
 def _read_claim(texts: Mapping[str, Any]) -> Asked:
-    from deniable.evidence.score_audit import Asked, rule_named
+    from deniable.evidence.examined_claim import Asked, rule_named
     from deniable.mechanisms import Adjacency, Training
     from deniable.promises import Epsilon
 

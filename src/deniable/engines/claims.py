@@ -24,7 +24,7 @@ LEASE_SECONDS = 60.0
 PLACE = "claims"
 _RENEWALS_A_LEASE = 5
 _NEXT = 32
-"""A worker claims one of the next so many free blocks, so that thousands do not all ask for the same one."""
+"""A worker whose first choice is taken claims one of the next so many: thousands do not all ask for the same one."""
 _WATCHED = 32
 """Claims that a worker without work keeps an eye on."""
 
@@ -46,8 +46,9 @@ class Claims:
         """One of the wanted blocks (in ascending order) that nobody plays; None if others are at work on all."""
         generations = self._generations()
         free = [number for number in wanted if number not in generations][:_NEXT]
-        self._draw.shuffle(free)
-        for number in free:
+        others = free[1:]
+        self._draw.shuffle(others)
+        for number in free[:1] + others:
             if self._create(number, 0):
                 return number
         for number in [number for number in wanted if number in generations and number not in self._held][:_WATCHED]:
@@ -55,10 +56,6 @@ class Claims:
             if self._is_abandoned(self._path(number, generation)) and self._create(number, generation + 1):
                 return number
         return None
-
-    def under_way(self) -> set[int]:
-        """The blocks that anybody has claimed."""
-        return set(self._generations())
 
     def finish(self, number: int) -> None:
         """No longer renew a claim: its block is there."""

@@ -63,6 +63,8 @@ class Ray:
 
     def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
         """(number, ``work(number)``) as the tasks finish; two a CPU are under way."""
+        if self.address is None:  # on loopback alone; Ray asks this when it is imported
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         packed, ray = pack(work), _import_ray()
         with _connected(ray, self):
             _check_resources(ray, self)
@@ -181,6 +183,9 @@ def _version(package: str) -> str:
 
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is ever told to anybody
+    os.environ.setdefault(
+        "RAY_worker_niceness", "0"
+    )  # in a cluster that is started here, blocks are the work to be done
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as Ray will do; it warns unless told
     try:
         import ray  # noqa: PLC0415 (only who asks for it needs it)
@@ -202,8 +207,9 @@ def _connected(ray: Any, asked: Ray) -> Iterator[None]:
         ray.init(address=asked.address or "local", **quiet, **({} if asked.address else alone))
     except ConnectionError as error:
         raise EngineError(f"there is no Ray cluster at {asked.address}: {_first_line(error)}") from error
-    except RuntimeError as error:  # another version of Ray or Python, or a token that is not the cluster's
-        raise EngineError(f"the Ray cluster at {asked.address} cannot be used: {_first_line(error)}") from error
+    except Exception as error:  # other versions, a wrong token, a start that took too long: Ray has no class for them
+        which = f"the Ray cluster at {asked.address} cannot be used" if asked.address else "Ray cannot be started"
+        raise EngineError(f"{which}: {_first_line(error)}") from error
     try:
         yield
     finally:

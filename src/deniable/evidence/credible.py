@@ -16,7 +16,7 @@ from deniable.search import crossing
 __all__ = ["credible_bound", "epsilon_at_most"]
 
 _NODES, _WEIGHTS = leggauss(400)
-_FARTHEST = 700.0
+_LARGEST_EPSILON = 700.0
 
 
 def credible_bound(errors: Errors, delta: float, level: float = 0.95) -> Bound:
@@ -36,7 +36,7 @@ def epsilon_at_most(epsilon: float, errors: Errors, delta: float) -> float:
     """The posterior probability of the (epsilon, delta) region, integrated over the false positive rate's quantiles."""
     false, right = errors.false_positives, errors.negatives - errors.false_positives
     fpr = betaincinv(false + 0.5, right + 0.5, (1 + _NODES) / 2)
-    growth = exp(min(epsilon, _FARTHEST))
+    growth = exp(min(epsilon, _LARGEST_EPSILON))
     low = np.maximum(1 - delta - growth * fpr, (1 - delta - fpr) / growth)
     high = np.minimum(delta + growth * (1 - fpr), 1 - (fpr - delta) / growth)
     between = _fnr_below(errors, high) - _fnr_below(errors, low)
@@ -51,4 +51,4 @@ def _fnr_below(errors: Errors, rate: Floats) -> Floats:
 def _quantile(errors: Errors, delta: float, share: float) -> float:
     if epsilon_at_most(0.0, errors, delta) >= share:
         return 0.0
-    return crossing(lambda x: 1 - epsilon_at_most(x, errors, delta), 1 - share, 0.0, _FARTHEST, precision=1e-9)
+    return crossing(lambda x: 1 - epsilon_at_most(x, errors, delta), 1 - share, 0.0, _LARGEST_EPSILON, precision=1e-9)

@@ -126,7 +126,7 @@ class GaussianCurve:
         return replace(found, mu=low, most_mu=high, assumptions=(GAUSSIAN,))
 
 
-_MOST, _PRECISION, _STRIDE = 1e5, 1e-4, 0.2
+_MOST_NOISE, _NOISE_PRECISION, _LOG_NOISE_STRIDE = 1e5, 1e-4, 0.2
 """The most noise that is looked at, how closely, and first steps in log noise."""
 
 
@@ -185,7 +185,7 @@ class MechanismCurve:
         found = inf
         for fpr, fnr in points[:, np.argsort(-mu)].T.tolist():
             if found == inf or 1 - fnr > self.loss(found).tpr(fpr):
-                found = min(found, self._through(fpr, fnr) / (1 + 2 * _PRECISION))
+                found = min(found, self._through(fpr, fnr) / (1 + 2 * _NOISE_PRECISION))
         return 0.0 if found <= self.least else found
 
     def refuted_noise(self, limits: Limits) -> float:
@@ -196,7 +196,7 @@ class MechanismCurve:
         if self.rate == 1:
             return sqrt(self.steps) / mu
         least = shift(limits.fpr, limits.fnr).min(axis=2)
-        decisive = np.unravel_index(np.abs(np.minimum(least, _MOST) - min(mu, _MOST)).argmin(), least.shape)
+        decisive = np.unravel_index(np.abs(np.minimum(least, _MOST_NOISE) - min(mu, _MOST_NOISE)).argmin(), least.shape)
         guess = self._most_of_corners(limits.fpr[decisive], limits.fnr[decisive])
         return guess if self._is_least(limits, guess) else self._search_noise(limits)
 
@@ -206,7 +206,7 @@ class MechanismCurve:
             return True
         if guess == inf:
             return False
-        less = guess / (1 + _PRECISION)
+        less = guess / (1 + _NOISE_PRECISION)
         return limits.refutes(self.loss(guess).tpr) and not limits.refutes(self.loss(less).tpr)
 
     def _search_noise(self, limits: Limits) -> float:
@@ -217,7 +217,7 @@ class MechanismCurve:
         """A noise is refuted by a row if one of its thresholds does it; the likeliest comes first."""
         least, found = shift(fpr, fnr).min(axis=1), inf
         for i in np.argsort(-least):
-            if least[i] > 0 and (found == inf or beats(fpr[i], fnr[i], self.loss(found / (1 + _PRECISION)).tpr)):
+            if least[i] > 0 and (found == inf or beats(fpr[i], fnr[i], self.loss(found / (1 + _NOISE_PRECISION)).tpr)):
                 found = min(found, self._most_of_corners(fpr[i], fnr[i]))
         return found
 
@@ -245,16 +245,16 @@ class MechanismCurve:
             return self.loss(exp(log_noise)).tpr(fpr)
 
         # the central limit of many sampled steps (Dong, Roth, Su 2022, Corollary 5.4) is near
-        per_step = max(min(mu, _MOST) / (self.rate * sqrt(self.steps)), 1 / _MOST)
+        per_step = max(min(mu, _MOST_NOISE) / (self.rate * sqrt(self.steps)), 1 / _MOST_NOISE)
         low = high = log(max(self.least, 1 / sqrt(log1p(per_step**2))))
         while low > log(self.least) and reached(low) < tpr:
-            low, high = max(log(self.least), low - _STRIDE), low
-        while high < log(_MOST) and reached(high) >= tpr:
-            low, high = high, high + _STRIDE
+            low, high = max(log(self.least), low - _LOG_NOISE_STRIDE), low
+        while high < log(_MOST_NOISE) and reached(high) >= tpr:
+            low, high = high, high + _LOG_NOISE_STRIDE
         if reached(high) >= tpr:
             return inf
         between = reached(low) >= tpr
-        return exp(crossing(reached, tpr, low, high, precision=_PRECISION)) if between else exp(low)
+        return exp(crossing(reached, tpr, low, high, precision=_NOISE_PRECISION)) if between else exp(low)
 
 
 @lru_cache(maxsize=32)

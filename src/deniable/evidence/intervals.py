@@ -32,9 +32,9 @@ __all__ = [
     "best_advantage_interval",
     "tpr_interval",
 ]
-FEWEST = 30
+FEWEST_OF_A_CLASS = 30
 """Scores of a class beside its most frequent one, below which asymptotic intervals are not trusted."""
-ASYMPTOTIC_SHARE = 0.85
+ASYMPTOTIC_RISK_SHARE = 0.85
 """Of the risk that asymptotic intervals spend; they missed in up to 5.6 % of simulations at nominal 5 % without it."""
 
 
@@ -106,7 +106,7 @@ def _is_small(scores: Scores) -> bool:
     """Whether the scores have few values, or few of a class vary: too few for asymptotic intervals."""
     if scores.values.size <= FEW_VALUES:
         return True
-    return any(ordered.size - _longest_tie(ordered) < FEWEST for ordered in scores.ascending)
+    return any(ordered.size - _longest_tie(ordered) < FEWEST_OF_A_CLASS for ordered in scores.ascending)
 
 
 def _longest_tie(ordered: Floats) -> int:
@@ -129,10 +129,10 @@ def auc_interval(scores: Scores, confidence: float = 0.95) -> Interval:
 def _quantile(scores: Scores, confidence: float) -> float:
     """Student's two-sided quantile, with the freedom of the smaller class, whose variance is the less known.
 
-    Only `ASYMPTOTIC_SHARE` of the risk is spent: the rest is for what the approximation misses.
+    Only `ASYMPTOTIC_RISK_SHARE` of the risk is spent: the rest is for what the approximation misses.
     """
     freedom = max(1, min(scores.members.size, scores.others.size) - 1)
-    risk = ASYMPTOTIC_SHARE * (1 - probability("confidence", confidence, open_ends=True))
+    risk = ASYMPTOTIC_RISK_SHARE * (1 - probability("confidence", confidence, open_ends=True))
     return float(stdtrit(freedom, 1 - risk / 2))
 
 

@@ -39,11 +39,11 @@ __all__ = [
     "separation_mu",
 ]
 
-LEVEL = 0.01
+FLAG_LEVEL = 0.01
 """How often right assumptions are flagged, all of an estimator's tests together."""
-_LARGEST = 1e70
-MOST_TESTED = 100_000
-FEWEST = 20
+_LARGEST_SCORE = 1e70
+MOST_SCORES_TESTED = 100_000
+FEWEST_OF_A_CLASS = 20
 """Trials of either class below which the assumptions cannot be tested, so that no verdict rests on the bound."""
 
 
@@ -103,9 +103,9 @@ def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
 def _of_moderate_size(scores: Scores) -> Scores:
     """Scores whose squares are finite. No log-likelihood ratio is so large, and d' does not depend on the scale."""
     largest = max(-scores.ascending[0][0], scores.ascending[0][-1], -scores.ascending[1][0], scores.ascending[1][-1])
-    if largest <= _LARGEST:
+    if largest <= _LARGEST_SCORE:
         return scores
-    return Scores(scores.members / largest * _LARGEST, scores.others / largest * _LARGEST)
+    return Scores(scores.members / largest * _LARGEST_SCORE, scores.others / largest * _LARGEST_SCORE)
 
 
 def separation_mu(found: Moments, confidence: float) -> float:
@@ -172,15 +172,17 @@ Test = tuple[str, float]
 
 
 def _test_assumptions(scores: Scores, tests: list[Test]) -> tuple[Assumption, ...]:
-    """Each at an equal part of LEVEL; with too few trials to test, nothing is assumed to hold."""
-    few = min(scores.members.size, scores.others.size) < FEWEST
-    taken = Assumption(f"at least {FEWEST} trials of either class, so that the assumptions can be tested", not few)
+    """Each at an equal part of FLAG_LEVEL; with too few trials to test, nothing is assumed to hold."""
+    few = min(scores.members.size, scores.others.size) < FEWEST_OF_A_CLASS
+    taken = Assumption(
+        f"at least {FEWEST_OF_A_CLASS} trials of either class, so that the assumptions can be tested", not few
+    )
     both = np.sort(np.concatenate(scores.ascending), kind="stable")  # two ascending runs: merged, not sorted
     changes = np.flatnonzero(both[1:] != both[:-1])
     longest = int(np.diff(changes, prepend=-1, append=both.size - 1).max())
     # scores rounded to a twentieth of their standard deviation have one value 2 % of the time, and lose nothing by it
     distinct = Assumption("the scores differ, as Gaussian ones do", longest <= max(2, both.size // 50))
-    part = LEVEL / len(tests)
+    part = FLAG_LEVEL / len(tests)
     return GAUSSIAN, taken, distinct, *(Assumption(text, not few and p >= part, p) for text, p in tests)
 
 
@@ -191,8 +193,8 @@ def _normal(scores: Scores) -> Test:
     """
     text = "the scores are Gaussian (Anderson-Darling)"
     rest = np.concatenate([values - values.mean() for values in (scores.members, scores.others)])
-    if rest.size > MOST_TESTED:
-        rest = np.random.default_rng(0).choice(rest, MOST_TESTED)
+    if rest.size > MOST_SCORES_TESTED:
+        rest = np.random.default_rng(0).choice(rest, MOST_SCORES_TESTED)
     spread, n = float(rest.std()), rest.size
     if spread == 0 or n < 8:
         return text, 0.0

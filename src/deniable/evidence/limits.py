@@ -56,7 +56,7 @@ def lower_limits(events: ArrayLike, trials: ArrayLike, confidence: ArrayLike) ->
     return np.where(k <= 0, 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, 1 - np.asarray(confidence)))
 
 
-CORNERS, EDGE = 6, 0.4
+CORNERS, EDGE_RISK_SHARE = 6, 0.4
 """Of the staircase; and the share of the risk that either rate alone is given, half of it in a rectangle."""
 
 
@@ -70,19 +70,20 @@ def joint_tails(risk: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Why (Lemma E2): with U = Pr[at most as many events | true rate], and V for the other rate, a rate is within its
     limit at 1 - u where U >= u. U and V are independent and no less than uniform, and corners are a staircase from (u
     small, v large) to (u large, v small), whose part of the unit square, sum of (1 - v_i) (u_{i+1} - u_i) with 1 at the
-    end, is 1 - `risk`. Both have tails that grow by one factor, from EDGE * risk on (in the spirit of Fisher 1932,
-    whose set is u v >= constant; cut off at the edges, for bounds that rest on one of the rates alone).
+    end, is 1 - `risk`. Both have tails that grow by one factor, from EDGE_RISK_SHARE * risk on (in the
+    spirit of Fisher 1932, whose set is u v >= constant; cut off at the edges, for bounds that rest on one of the rates
+    alone).
     """
     exponents = np.arange(CORNERS)
 
     def missed(factor: float) -> float:
-        u = EDGE * risk * factor**exponents
+        u = EDGE_RISK_SHARE * risk * factor**exponents
         return float(u[0] + np.sum(u[::-1] * np.diff(u, append=1.0))) - risk
 
-    most = (1 / (EDGE * risk)) ** (1 / (CORNERS - 1))
+    most = (1 / (EDGE_RISK_SHARE * risk)) ** (1 / (CORNERS - 1))
     # where even the whole edge misses less than a large risk allows, it is taken
     factor = most if missed(most) <= 0 else brentq(missed, 1.0, most, xtol=1e-14) * (1 - 1e-12)
-    u = np.minimum(EDGE * risk * factor**exponents, 1.0)
+    u = np.minimum(EDGE_RISK_SHARE * risk * factor**exponents, 1.0)
     return u, u[::-1].copy()
 
 

@@ -35,7 +35,7 @@ __all__ = [
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05)
 """Shares of the canaries that are guessed about."""
-_FARTHEST, _PRECISION = 100.0, 1e-6
+_LARGEST_EPSILON, _EPSILON_PRECISION = 100.0, 1e-6
 _COINS_TEXT = "each canary was included by its own fair coin, and all else was the same"
 _UNFAIR_LEVEL = 1e-4
 """How often fair coins are taken for unfair ones."""
@@ -159,11 +159,11 @@ def _largest(refuted: Callable[[float], bool]) -> float:
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    while high < _FARTHEST and refuted(high):
+    while high < _LARGEST_EPSILON and refuted(high):
         low, high = high, 2 * high
-    if high >= _FARTHEST and refuted(_FARTHEST):
-        return _FARTHEST
-    while high - low > _PRECISION:
+    if high >= _LARGEST_EPSILON and refuted(_LARGEST_EPSILON):
+        return _LARGEST_EPSILON
+    while high - low > _EPSILON_PRECISION:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low

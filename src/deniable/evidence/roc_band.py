@@ -25,7 +25,7 @@ __all__ = ["FEW_VALUES", "RocBand"]
 
 FEW_VALUES = 12
 """Distinct scores up to which each gets limits of its own."""
-_GROWTH = 1.35
+_RANK_GROWTH = 1.35
 """Of the ranks at which order statistics are limited: finer costs more risk than it gains."""
 
 Counts = NDArray[np.int64]
@@ -122,7 +122,7 @@ def _many_limits(above: Counts, trials: int, risk: float) -> tuple[Floats, Float
 @cache
 def _ranks(trials: int) -> Counts:
     """0, then ranks that grow geometrically from either end up to `trials`."""
-    steps = np.arange(int(np.log(trials + 1) / np.log(_GROWTH)) + 1)
-    near = np.unique(np.ceil(_GROWTH**steps).astype(np.int64))
+    steps = np.arange(int(np.log(trials + 1) / np.log(_RANK_GROWTH)) + 1)
+    near = np.unique(np.ceil(_RANK_GROWTH**steps).astype(np.int64))
     near = near[near <= trials]
     return np.unique(np.concatenate([[0], near, trials + 1 - near]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.evidence.attack_scores import Floats, Scores
-from deniable.evidence.score_audit import Asked
+from deniable.evidence.examined_claim import Asked
 
 __all__ = ["SettledRows", "settle_origin"]
 

@@ -9,25 +9,16 @@ training, whose scores share its randomness (`rows_from`). Every bound carries t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from math import inf, isfinite
 
 import numpy as np
 
-from deniable.bounds.advantage import kairouz_advantage
-from deniable.checks import one_of, probability
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.bound import Bound
 from deniable.evidence.credible import credible_bound
-from deniable.evidence.estimators import (
-    Advantage,
-    Estimator,
-    GaussianCurve,
-    MechanismCurve,
-    Region,
-    estimate,
-)
+from deniable.evidence.examined_claim import INDEPENDENT, ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
 from deniable.evidence.intervals import (
     advantage_interval,
     auc_interval,
@@ -35,17 +26,13 @@ from deniable.evidence.intervals import (
     best_advantage_interval,
     tpr_interval,
 )
-from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval
-from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.sequential import hockey_sticks
-from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
+from deniable.evidence.thresholds import Fixed
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
 from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
-from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.formatting import as_given
-from deniable.mechanisms import ApproximateDP, Training
-from deniable.promises import Epsilon
+from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched
 from deniable.results.verdict_result import (
     Achieved,
@@ -58,132 +45,15 @@ from deniable.results.verdict_result import (
 )
 from deniable.scores import privacy_loss
 
-__all__ = ["FPRS", "METHODS", "Asked", "judge_scores"]
+__all__ = ["FPRS", "judge_scores"]
 
 FPRS = (0.001, 0.01, 0.1)
-METHODS = (
-    *("region", "gaussian", "mechanism", "separation", "likelihood", "advantage", "watch"),
-    *("one-run", "one-run-gaussian"),
-)
-"""Estimators that a verdict may rest on."""
-ONE_RUN = ("one-run", "one-run-gaussian")
-"""Those of them that are sound for the canaries of one training; the others take a training for each row."""
-ORIGINS = ("trainings", "one-run")
-INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
+"""At which false positive rates the true positive rate is shown."""
 NOT_STATED = (
     "This takes each row for a training of its own, which was not stated: say --from trainings, or, for the canaries "
     "of one training, --from one-run."
 )
-
 ONE_LOOK = "The verdict may be asked again after every new row; all other limits are for one look."
-
-
-@dataclass(frozen=True)
-class Asked:
-    """How a claim is to be examined: all that must be settled before the scores are seen."""
-
-    claim: Epsilon
-    training: Training | None = None
-    """The training that is claimed, if its noise is known."""
-    method: str | None = None
-    rule: Rule | None = None
-    confidence: float = 0.95
-    rows_from: str | None = None
-    """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
-
-    def __post_init__(self) -> None:
-        probability("confidence", self.confidence, open_ends=True)
-        if self.method is not None:
-            one_of("method", self.method, METHODS)
-        if self.rows_from is not None:
-            one_of("from", self.rows_from, ORIGINS)
-        if self.rows_from == "one-run" and self.method not in (None, *ONE_RUN):
-            raise ValueError(
-                f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "
-                f"{' or '.join(ONE_RUN)}"
-            )
-        if self.method == "mechanism" and self.training is None:
-            raise ValueError(
-                "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
-            )
-
-    @property
-    def primary(self) -> str:
-        """The estimator that the verdict rests on."""
-        if self.method is not None:
-            return self.method
-        if self.rows_from == "one-run":
-            return "one-run-gaussian" if self.training is not None and self.training.rate == 1 else "one-run"
-        return "mechanism" if self.training is not None else "region"
-
-    @property
-    def of_one_run(self) -> bool:
-        """Whether the rows are taken for the canaries of one training."""
-        return self.primary in ONE_RUN
-
-    @property
-    def thresholds(self) -> Rule:
-        return self.rule or Bonferroni()
-
-    @property
-    def delta(self) -> float:
-        return self.claim.delta
-
-    @property
-    def largest_advantage(self) -> float:
-        """Of the training, where it is named; else the largest under the guarantee."""
-        if self.training is None:
-            return kairouz_advantage(self.claim.bound, self.delta)
-        return float(privacy_loss(self.training.mechanism, self.training.adjacency).advantage())
-
-    def estimator(self, name: str) -> Callable[[Scores], Bound]:
-        """Scores to a bound with all that it assumes, by the estimator's name."""
-        if name in ONE_RUN:
-            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
-        if name == "watch":
-            return lambda scores: self.watched_bound(scores, self.watch(scores))
-        found = self._of_trainings(name)
-        return lambda scores: _assuming(INDEPENDENT, found(scores))
-
-    def watch(self, scores: Scores) -> Evidence:
-        """What a watch over the rows, in their order, shows against the claim."""
-        return watch_rows(scores, claimed_loss(self.claim, self.training), 1 - self.confidence)
-
-    def watched_bound(self, scores: Scores, evidence: Evidence) -> Bound:
-        """The bound on epsilon that holds after every row, with all that it assumes."""
-        training = self.training
-        found = evidence.bare_bound(self.delta) if training is None else evidence.mechanism_bound(training, self.delta)
-        return _assuming(INDEPENDENT, _assuming(order_assumption(scores), found))
-
-    def _of_trainings(self, name: str) -> Callable[[Scores], Bound]:
-        if name in _WHOLE:
-            return lambda scores: _WHOLE[name](scores, self.delta, self.confidence)
-        reading = self.reading(name)
-        return lambda scores: estimate(reading, scores, self.thresholds, self.confidence)
-
-    def reading(self, name: str) -> Estimator:
-        """The estimator of this name that reads limits on the error rates."""
-        if name == "mechanism" and self.training is not None:
-            return MechanismCurve.of(self.training, self.delta)
-        readings: dict[str, Callable[[float], Estimator]] = {
-            "region": Region,
-            "gaussian": GaussianCurve,
-            "advantage": Advantage,
-        }
-        return readings[name](self.delta)
-
-
-_WHOLE: dict[str, Callable[[Scores, float, float], Bound]] = {
-    "separation": separation,
-    "likelihood": likelihood,
-    "one-run": one_run,
-    "one-run-gaussian": one_run_gaussian,
-}
-"""Estimators that need no threshold."""
-
-
-def _assuming(assumption: Assumption, bound: Bound) -> Bound:
-    return replace(bound, assumptions=(assumption, *bound.assumptions))
 
 
 def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
@@ -227,7 +97,7 @@ def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator
             yield asked.estimator(name)(scores)
     if isinstance(asked.thresholds, Fixed):
         bound = credible_bound(scores.errors(asked.thresholds.threshold), asked.delta, asked.confidence)
-        yield _assuming(INDEPENDENT, bound)
+        yield with_assumption(INDEPENDENT, bound)
 
 
 def _rows_needed(asked: Asked) -> int | None:
@@ -236,7 +106,7 @@ def _rows_needed(asked: Asked) -> int | None:
     if asked.primary == "watch":
         nothing = hockey_sticks(privacy_loss(ApproximateDP(0.0, asked.delta)))
         return expected_trials(observer_tally(shift_of(asked.largest_advantage)), nothing, 1 - asked.confidence)
-    if asked.primary in _WHOLE:
+    if asked.primary in WITHOUT_THRESHOLD:
         whole_scores = asked.estimator(asked.primary)
         return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
     # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
@@ -335,14 +205,3 @@ def _too_little_noise(asked: Asked) -> Iterator[str]:
         epsilon = f"{exact.epsilon:.6g}"
     claimed = as_given(asked.claim.bound)
     yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."
-
-
-def rule_named(name: str | None, threshold: float | None) -> Rule | None:
-    """The rule of this name; a threshold names the fixed one."""
-    if name is not None:
-        one_of("rule", name, tuple(RULES))
-    if threshold is not None:
-        if name not in (None, "fixed"):
-            raise ValueError(f"a threshold goes with rule 'fixed', got {name!r}")
-        return Fixed(threshold)
-    return None if name is None else RULES[name]()

@@ -18,7 +18,7 @@ from deniable.scores import privacy_loss
 
 __all__ = ["epsilon_from_sensitivity", "epsilon_of_shift", "largest_shift"]
 
-LEVELS = 8
+SHIFT_LEVELS = 8
 """Unlike steps of sampled batches are rounded up to so many; more cost more time than they gain precision."""
 
 
@@ -65,7 +65,7 @@ def _shifts(trials: Trials) -> NDArray[np.float64]:
 
 
 def _sampled_steps(shifts: NDArray[np.float64], rate: float) -> Mechanism:
-    groups = np.array_split(np.sort(shifts[shifts > 0]), LEVELS)
+    groups = np.array_split(np.sort(shifts[shifts > 0]), SHIFT_LEVELS)
     steps = (
         Gaussian(min(1 / float(group[-1]), MOST_NOISE)).subsampled(rate).composed(len(group))
         for group in groups

@@ -301,10 +301,10 @@ def _is_decision(scores: Scores) -> bool:
     if scores.values.size != 2:
         return False
     higher = sum(int(np.sum(values == scores.values[1])) for values in scores.ascending)
-    return _OFTEN <= higher <= len(scores) - _OFTEN
+    return _FEWEST_OF_EITHER_VALUE <= higher <= len(scores) - _FEWEST_OF_EITHER_VALUE
 
 
-_OFTEN = 10
+_FEWEST_OF_EITHER_VALUE = 10
 
 
 def _tuple(errors: Errors) -> tuple[int, int, int, int]:

@@ -38,7 +38,7 @@ __all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trial
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
 DO_NOT_REDUCE = "Do not reduce the noise because of this: another data set or attack may reach more."
-MOST_TRIALS = 2**20
+MOST_TRIALS_OF_A_KIND = 2**20
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def trials_to_decide(shows: Callable[[Scores], bool], advantage: float, threshol
     if advantage <= 0:
         return None
     each = 4
-    while each <= MOST_TRIALS and not shows(ideal_scores(advantage, each, threshold)):
+    while each <= MOST_TRIALS_OF_A_KIND and not shows(ideal_scores(advantage, each, threshold)):
         each *= 2
-    if each > MOST_TRIALS:
+    if each > MOST_TRIALS_OF_A_KIND:
         return None
     low, high = each // 2, each
     while high - low > max(1, high // 50):

@@ -25,12 +25,25 @@ from deniable.mechanisms.releases import (
     RandomizedResponse,
     TotalVariation,
 )
-from deniable.mechanisms.samplings import Poisson, RandomAllocation, Sampled, Sampling, Subsampled
+from deniable.mechanisms.samplings import (
+    CyclicPoisson,
+    FixedSize,
+    Poisson,
+    RandomAllocation,
+    Sampled,
+    Sampling,
+    Shuffled,
+    Subsampled,
+    TruncatedPoisson,
+    samplings_of,
+)
 
 __all__ = [
     "Adjacency",
     "ApproximateDP",
     "Composed",
+    "CyclicPoisson",
+    "FixedSize",
     "Gaussian",
     "GaussianDP",
     "Laplace",
@@ -41,9 +54,12 @@ __all__ = [
     "RandomizedResponse",
     "Sampled",
     "Sampling",
+    "Shuffled",
     "Subsampled",
     "TotalVariation",
     "Training",
+    "TruncatedPoisson",
     "compose",
     "named_adjacency",
+    "samplings_of",
 ]

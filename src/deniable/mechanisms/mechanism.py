@@ -24,7 +24,7 @@ class Mechanism:
         """The mechanism on random samples; a number is a rate.
 
         With a rate, or `Poisson`, every record takes part with that probability, independently. One run is one
-        step; with `RandomAllocation` it is one epoch.
+        step; with `RandomAllocation` and `Shuffled` it is one epoch, with `CyclicPoisson` one round of all bands.
         """
         from deniable.mechanisms.samplings import sample_by  # noqa: PLC0415
 

@@ -8,7 +8,19 @@ from deniable.checks import probability, refuse, whole
 from deniable.mechanisms.compositions import Composed
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = ["Poisson", "RandomAllocation", "Sampled", "Sampling", "Subsampled", "sample_by"]
+__all__ = [
+    "CyclicPoisson",
+    "FixedSize",
+    "Poisson",
+    "RandomAllocation",
+    "Sampled",
+    "Sampling",
+    "Shuffled",
+    "Subsampled",
+    "TruncatedPoisson",
+    "sample_by",
+    "samplings_of",
+]
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,73 @@ class RandomAllocation(Sampling):
 
 
 @dataclass(frozen=True)
+class FixedSize(Sampling):
+    """Every step has `batch` of the `records` records, drawn anew and without replacement."""
+
+    batch: int
+    records: int
+
+    def __post_init__(self) -> None:
+        whole("records", self.records)
+        whole("batch", self.batch)
+        if self.batch > self.records:
+            raise refuse("batch", self.batch, f"at most the {self.records} records")
+
+
+@dataclass(frozen=True)
+class TruncatedPoisson(Sampling):
+    """A Poisson sample of the `records` records; of one larger than `cap`, so many at random (Ganesh 2025)."""
+
+    rate: float
+    cap: int
+    records: int
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        whole("cap", self.cap)
+        whole("records", self.records, low=2)
+
+
+@dataclass(frozen=True)
+class CyclicPoisson(Sampling):
+    """Noise that is correlated over `bands` steps (banded matrix mechanisms); a run is one round of so many steps.
+
+    Records are split into as many groups in advance. Step by step the groups take turns, and every record of the group
+    takes part with probability bands * rate, so that `rate` is a record's share of all steps.
+    """
+
+    rate: float
+    bands: int
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        whole("bands", self.bands)
+        if self.bands * self.rate > 1:
+            raise refuse("rate", self.rate, f"at most 1 / {self.bands} with {self.bands} bands")
+
+    @property
+    def steps_of_run(self) -> int:
+        return self.bands
+
+
+@dataclass(frozen=True)
+class Shuffled(Sampling):
+    """The records are shuffled and cut into `steps_per_epoch` batches of one size; a run is one pass over all of them.
+
+    Nothing better than no sampling is proved for it: its loss is that of one release on all records.
+    """
+
+    steps_per_epoch: int
+
+    def __post_init__(self) -> None:
+        whole("steps_per_epoch", self.steps_per_epoch)
+
+    @property
+    def steps_of_run(self) -> int:
+        return self.steps_per_epoch
+
+
+@dataclass(frozen=True)
 class Subsampled(Mechanism):
     """`mechanism` run on a Poisson sample of the records."""
 
@@ -90,6 +169,12 @@ def sample_by(mechanism: Mechanism, sampling: Sampling | float) -> Mechanism:
     if isinstance(sampling, Poisson):
         return Subsampled(mechanism, sampling.rate)
     return Sampled(mechanism, sampling) if isinstance(sampling, Sampling) else Subsampled(mechanism, sampling)
+
+
+def samplings_of(mechanism: Mechanism) -> list[Sampling]:
+    """The samplings of all parts of a release, but for Poisson's."""
+    parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
+    return [part.sampling for part, steps in parts if steps and isinstance(part, Sampled)]
 
 
 def _refuse_composed(mechanism: Mechanism) -> None:

@@ -103,7 +103,8 @@ def _draw_rates(data: Data) -> Figure:
     reach = [[max(0.0, row.value - row.low) for row in data["tpr"]]]
     reach += [[max(0.0, row.high - row.value) for row in data["tpr"]]]
     found.errorbar(fpr, tpr, yerr=reach, fmt="o", color=GREEN, capsize=3, label="measured")
-    found.plot([1e-4, 1], [1e-4, 1], ":", color=MUTED, linewidth=1, label="guessing")
+    rates = [10 ** (place / 25) for place in range(-100, 1)]  # as many wrong as right: no straight line on this axis
+    found.plot(rates, rates, ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xscale="log", xlim=(3e-4, 1), ylim=(0, 1.03))
     ticks = [1e-3, 1e-2, 1e-1, 1]
     found.set_xticks(ticks, [percent_as_given(tick) for tick in ticks])

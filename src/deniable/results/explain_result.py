@@ -48,6 +48,10 @@ class AnswerInput(Part, frozen=True, kw_only=True):
     epochs: int | None = None
     rate: float | None = None
     steps: int | None = None
+    sampling: str | None = None
+    """How batches are drawn, where that is not by Poisson."""
+    steps_per_epoch: int | None = None
+    cap: int | None = None
     categories: int | None = None
     features: int | None = None
     delta: float
@@ -69,7 +73,8 @@ class AnswerInput(Part, frozen=True, kw_only=True):
     @property
     def is_training(self) -> bool:
         """Whether Gaussian noise is added in several steps, or to a sample."""
-        return (self.rate is not None and self.rate < 1) or (self.steps or 1) > 1
+        sampled = self.sampling is not None or (self.rate is not None and self.rate < 1)
+        return sampled or (self.steps or 1) > 1
 
     @property
     def is_bare(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from deniable.results.base import Part
 
 __all__ = [
@@ -87,6 +89,8 @@ class Scores(Part, frozen=True, kw_only=True):
     tpr: tuple[TprAt, ...] = ()
     ppv: tuple[PpvAt, ...] = ()
     success: tuple[SuccessAt, ...] = ()
+    epsilon_at_least: float | UnsetType = UNSET
+    """Where epsilon is only a bound: one that some data are known to have."""
 
 
 class Claimed(Part, frozen=True, kw_only=True):

@@ -29,8 +29,7 @@ _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Reci
 def moving_norm(twins: Twins | None) -> str:
     """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
     pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
-    if all(_is_whole(one, two) for one, two in pairs):
-        return ""  # nothing is clipped
+    pairs = [(one, two) for one, two in pairs if not _is_whole(one, two)]  # the others tell of no norm
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
         return text

@@ -133,7 +133,9 @@ def bare_share(evidence: Evidence) -> float:
 def left_out(evidence: Evidence) -> Diagnosis:
     """The finding for weights that have exactly the claimed clean sum and no noise, whatever the others have."""
     test, p_value = noise_scale(evidence), evidence.level / 2
-    return replace(test, p_value=min(test.p_value, p_value), sentence=_bare_sentence(evidence), weakens=True)
+    named = any(words in test.sentence for words in ("missing", "no noise"))  # in steps or layers
+    sentence = test.sentence if named else _bare_sentence(evidence)
+    return replace(test, p_value=min(test.p_value, p_value), sentence=sentence, weakens=True)
 
 
 def _layer_squares(evidence: Evidence) -> Array:

@@ -1,0 +1,112 @@
+"""How batches are drawn, as people describe it: from options to a release, and from its description to a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.checks import MOST_STEPS, RefusedError, one_of
+from deniable.fields import Field
+from deniable.formatting import as_given, percent_as_given
+from deniable.mechanisms import FixedSize, Gaussian, Mechanism, RandomAllocation, Sampling, Shuffled, TruncatedPoisson
+from deniable.results.explain_result import AnswerInput
+
+__all__ = ["BATCHES", "SAMPLINGS", "are_poisson", "parse_batches", "tell_batches"]
+
+Values = Mapping[str, Any]
+POISSON = "poisson"
+BATCHES: dict[str, Field] = {
+    field.name: field
+    for field in (
+        Field("steps_per_epoch", "M", "Steps of an epoch, with {sampling} allocation or shuffled.", "whole", (1, 1e7)),
+        Field("cap", "B", "Largest batch, with {sampling} truncated.", "whole", (1, 1e12)),
+    )
+}
+"""What describes batches other than Poisson's, beside records, batch, epochs, rate and steps."""
+_TRAINING = ("records", "batch", "epochs", "rate", "steps", *BATCHES)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One way to draw batches: what describes it, the sampling, and how many runs there are."""
+
+    needs: tuple[str, ...]
+    may: tuple[str, ...]
+    build: Callable[[Values], tuple[Sampling, int]]
+
+
+def _fixed(values: Values) -> tuple[Sampling, int]:
+    records, batch = values["records"], values["batch"]
+    if "steps" not in values and "epochs" not in values:
+        raise RefusedError("{steps} is missing", "steps", hint="or give {epochs}")
+    return FixedSize(batch, records), values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
+
+
+SAMPLINGS: dict[str, _Kind] = {
+    "allocation": _Kind(
+        ("steps_per_epoch",),
+        ("epochs", "records"),
+        lambda values: (RandomAllocation(values["steps_per_epoch"]), values.get("epochs", 1)),
+    ),
+    "shuffled": _Kind(
+        ("steps_per_epoch",),
+        ("epochs", "records"),
+        lambda values: (Shuffled(values["steps_per_epoch"]), values.get("epochs", 1)),
+    ),
+    "fixed": _Kind(("records", "batch"), ("steps", "epochs"), _fixed),
+    "truncated": _Kind(
+        ("rate", "cap", "records", "steps"),
+        (),
+        lambda values: (TruncatedPoisson(values["rate"], values["cap"], values["records"]), values["steps"]),
+    ),
+}
+"""Every word that `sampling` may be, beside "poisson"."""
+
+
+def are_poisson(values: Values) -> bool:
+    """Whether batches are Poisson's, as where nothing is said; what describes others is refused then."""
+    if one_of("sampling", values.get("sampling", POISSON), (POISSON, *SAMPLINGS)) != POISSON:
+        return False
+    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated")):
+        if stray in values:
+            raise RefusedError(f"{{{stray}}} needs {{sampling}}, as in {{sampling}} {owner}", stray, values[stray])
+    return True
+
+
+def parse_batches(values: Values) -> Callable[[float], Mechanism]:
+    """The release by its noise."""
+    name = values["sampling"]
+    kind = SAMPLINGS[name]
+    for stray in _TRAINING:
+        if stray in values and stray not in (*kind.needs, *kind.may):
+            raise RefusedError(f"{{{stray}}} does not go with {{sampling}} {name}", stray, values[stray])
+    for missing in kind.needs:
+        if missing not in values:
+            raise RefusedError(f"{{{missing}}} is missing: {{sampling}} {name} needs it", missing)
+    sampling, runs = kind.build(values)
+    if runs * sampling.steps_of_run > MOST_STEPS:
+        field = "epochs" if "epochs" in values else "steps_per_epoch"
+        raise RefusedError(f"{{{field}}} must give at most {MOST_STEPS:g} steps in all", field, values.get(field))
+    return lambda noise: Gaussian(noise).subsampled(sampling).composed(runs)
+
+
+def tell_batches(given: AnswerInput) -> str:
+    """A clause: which steps there are, and who takes part in them."""
+    epochs = "1 epoch" if given.epochs == 1 else f"{as_given(given.epochs or 0)} epochs"
+    passes = f"{epochs} of {as_given(given.steps_per_epoch or 0)} steps"
+    steps = "1 step" if given.steps == 1 else f"{as_given(given.steps or 0)} steps"
+    match given.sampling:
+        case "allocation":
+            drawn = "every record takes part in exactly one step, drawn at random and independently of the others"
+            return f"{passes}; in each epoch {drawn}"
+        case "shuffled":
+            return f"{passes}, each on the next batch of the shuffled records"
+        case "fixed":
+            drawn = f"{as_given(given.batch or 0)} of {as_given(given.records or 0)} records"
+            return f"{steps}, each on {drawn}, drawn at random without replacement"
+    rate = percent_as_given(float(f"{given.rate or 0.0:.4g}"))
+    return (
+        f"{steps}; in each, every record is drawn independently with probability {rate}, and of a batch above "
+        f"{as_given(given.cap or 0)} so many are kept at random"
+    )

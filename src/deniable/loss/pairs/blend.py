@@ -1,0 +1,125 @@
+"""A release that draws one of several pairs, tells which one, and then runs it.
+
+Its divergences and tails are means of theirs, and so is its moment function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.moments.elementary import expm1, log1p
+from deniable.loss.pairs.step import Moments, Step
+
+__all__ = ["Blend"]
+
+_LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
+
+
+@dataclass(frozen=True)
+class Blend(Step):
+    """Steps with the probabilities that each of them is drawn, which sum to 1."""
+
+    parts: tuple[tuple[float, Step], ...]
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return all(step.smooth for _, step in self.parts)
+
+    def sticks(self, k: Floats) -> Floats:
+        return np.asarray(sum(share * step.sticks(k) for share, step in self.parts))
+
+    def tails(self, t: Floats) -> Floats:
+        return np.asarray(sum(share * step.tails(t) for share, step in self.parts))
+
+    def null_tails(self, t: Floats) -> Floats:
+        return np.asarray(sum(share * step.null_tails(t) for share, step in self.parts))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.asarray(np.logaddexp.reduce([np.log(share) + step.log_null_tails(t) for share, step in self.parts]))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return _Mean(self.parts).cumulant(s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return _Mean(self.parts).tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        logs = [np.log(own) + step.envelope(c, omega, share) for own, step in self.parts]
+        return np.asarray(np.logaddexp.reduce(logs))
+
+    def damped(self, decay: float) -> Step:
+        return Blend(tuple((share, step.damped(decay)) for share, step in self.parts))
+
+    def jumps(self, decay: float) -> Moments | None:
+        parts = [(share, step.jumps(decay)) for share, step in self.parts]
+        return None if any(jumps is None for _, jumps in parts) else _Mean(tuple(parts))  # type: ignore[arg-type]
+
+    def jump_size(self, probability: float) -> float:
+        return max(step.jump_size(min(probability / share, 0.99)) for share, step in self.parts)
+
+    def jump_probability(self, size: float) -> float:
+        return sum(share * step.jump_probability(size) for share, step in self.parts)
+
+    @property
+    def presence(self) -> float:  # type: ignore[override]
+        return sum(share * step.presence for share, step in self.parts)
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return max(self.parts)[1].sampled_like(mu, presence)
+
+    @property
+    def variation(self) -> float:
+        return sum(share * step.variation for share, step in self.parts)
+
+    @property
+    def escape(self) -> float:
+        return sum(share * step.escape for share, step in self.parts)
+
+    def reversed(self) -> Step:
+        return Blend(tuple((share, step.reversed()) for share, step in self.parts))
+
+    @property
+    def largest(self) -> float:
+        return max(step.largest for _, step in self.parts)
+
+    @property
+    def largest_finite(self) -> float:
+        return max(step.largest_finite for _, step in self.parts)
+
+    @property
+    def scale(self) -> float:
+        return sum(share * step.scale for share, step in self.parts)
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A mean of measures, each known by its moments."""
+
+    parts: tuple[tuple[float, Moments], ...]
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        found = np.array([moments.cumulant(s) for _, moments in self.parts])
+        shares = np.array([share for share, _ in self.parts])
+        if np.abs(found.real).max() < _LARGE_NATS:
+            return np.asarray(log1p(shares @ expm1(found)))
+        tops = found.real.max(axis=0)
+        return np.asarray(tops + np.log(shares @ np.exp(found - tops)))
+
+    def tilted(self, c: Floats) -> Floats:
+        """ln of the mean, and mean and variance of the mixture of the tilted laws."""
+        values, means, variances = np.array([moments.tilted(c) for _, moments in self.parts]).swapaxes(0, 1)
+        shares = np.array([share for share, _ in self.parts])
+        known = np.isfinite(values).all(axis=0)
+        values = np.where(known, values, 0.0)
+        tops = values.max(axis=0)
+        terms = shares[:, None] * np.exp(values - tops)
+        totals = terms.sum(axis=0)
+        near = np.abs(values).max(axis=0) < _LARGE_NATS
+        total = np.where(near, np.log1p(shares @ np.expm1(np.where(near, values, 0.0))), tops + np.log(totals))
+        mean = (terms * means).sum(axis=0) / totals
+        variance = (terms * (variances + (means - mean) ** 2)).sum(axis=0) / totals
+        return np.where(known, np.array([total, mean, variance]), inf)

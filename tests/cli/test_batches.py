@@ -1,0 +1,60 @@
+"""How batches are drawn, on the command line: every answer says it, and what does not go together is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import Run
+
+ALLOCATION = ("--sampling", "allocation", "--steps-per-epoch", 100, "--epochs", 10)
+
+
+def test_allocation_is_explained(run: Run) -> None:
+    document = json.loads(run("explain", "--noise", 1.426215, *ALLOCATION, "--json").out)
+    assert document["scores"]["epsilon"] == pytest.approx(0.942732, rel=1e-5)
+    assert document["input"]["sampling"] == "allocation"
+    assert "epsilon_at_least" not in document["scores"]
+    text = " ".join(run("explain", "--noise", 1.426215, *ALLOCATION).out.split())
+    assert "Assumes 10 epochs of 100 steps; in each epoch every record takes part in exactly one step" in text
+
+
+def test_shuffled_passes_say_what_is_known(run: Run) -> None:
+    asked = ("--noise", 0.5, "--sampling", "shuffled", "--steps-per-epoch", 10_000, "--delta", 1e-6)
+    document = json.loads(run("explain", *asked, "--adjacency", "zero-out", "--json").out)
+    assert document["scores"]["epsilon_at_least"] == pytest.approx(10.9948, abs=1e-4)
+    assert document["scores"]["epsilon"] > document["scores"]["epsilon_at_least"]
+    assert "is at least 10.9 for some data; the value for Poisson batches is not theirs" in document["notes"][0]
+
+
+def test_truncated_and_fixed_batches_are_explained(run: Run) -> None:
+    truncated = ("--sampling", "truncated", "--rate", 0.01, "--cap", 30, "--records", 1000, "--steps", 50)
+    document = json.loads(run("explain", "--noise", 1, *truncated, "--adjacency", "zero-out", "--json").out)
+    assert document["input"]["cap"] == 30
+    fixed = ("--sampling", "fixed", "--records", 1000, "--batch", 10, "--steps", 20, "--adjacency", "replace")
+    text = " ".join(run("explain", "--noise", 1, *fixed).out.split())
+    assert "Assumes 20 steps, each on 10 of 1,000 records, drawn at random without replacement." in text
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--sampling", "banana"), "--sampling must be one of poisson, allocation, shuffled, fixed, truncated"),
+        (("--steps-per-epoch", 3), "--steps-per-epoch needs --sampling, as in --sampling allocation"),
+        (("--sampling", "allocation"), "--steps-per-epoch is missing: --sampling allocation needs it"),
+        ((*ALLOCATION, "--rate", 0.1), "--rate does not go with --sampling allocation"),
+        ((*ALLOCATION, "--adjacency", "replace"), "--adjacency replace is not proved for random allocation"),
+        (("--sampling", "shuffled", "--steps-per-epoch", 9), "is not proved for shuffled batches"),
+        (
+            ("--sampling", "fixed", "--records", 10, "--batch", 20, "--steps", 5),
+            "--batch must be at most the 10 records",
+        ),
+        (("--sampling", "truncated", "--cap", 0), "--cap must be a whole number >= 1"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run: Run, options: tuple[object, ...], told: str) -> None:
+    outcome = run("explain", "--noise", 1, *options)
+    assert outcome.code == 2
+    assert told in outcome.err
+    assert len(outcome.err.splitlines()) == 1

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from math import exp, inf, log
 
@@ -69,11 +69,11 @@ def calibrate(
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     one_of("over", over, tuple(searches))
     hints: dict[float, float] = {}
-    kept = lru_cache(_KEPT)(lambda value: replace(privacy_loss(mechanism_of(value), adjacency), hints=hints))
+    kept = lru_cache(_KEPT)(lambda value: _HintedLoss(privacy_loss(mechanism_of(value), adjacency).pair, hints))
     risk = _Risk(target, kept)
     with limit_effort(_EFFORT):
         value, find_error = (target.bound, lambda: 0.0) if isinstance(target, Noise) else searches[over](risk)
-    return Calibration(value, mechanism_of(value), target, risk.loss(value), find_error)
+    return Calibration(value, mechanism_of(value), target, PrivacyLoss(risk.loss(value).pair), find_error)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _Risk:
     """What must not exceed the target's level, by the value that is sought."""
 
     target: Promise
-    loss: Callable[[float], PrivacyLoss]
+    loss: Callable[[float], _HintedLoss]
 
     @property
     def level(self) -> float:
@@ -105,12 +105,45 @@ class _Risk:
         """Less than half as dear: one direction only, and a bound where that is far below the level."""
         target = self.target
         with share_of(_SHARE):
-            return target.risk(self.loss(value).one_way(_FAR_BELOW * target.level, target.backwards))
+            return target.risk(_quick_loss(self.loss(value), _FAR_BELOW * target.level, target.backwards))
 
     def guess(self, value: float) -> float:
         """A guess, much cheaper still; inf where there is none to be had."""
-        rough = self.loss(value).roughly()
+        rough = rough_loss(self.loss(value))
         return inf if rough is None else self.target.risk(rough)
+
+
+@dataclass
+class _HintedLoss(PrivacyLoss):
+    """A loss whose thresholds are first looked for where a similar release had them."""
+
+    hints: dict[float, float]
+
+    @property
+    def _hints(self) -> dict[float, float]:
+        return self.hints
+
+
+@dataclass
+class _QuickLoss(_HintedLoss):
+    """A loss to look around with: one direction only, and nothing exact about what is negligible."""
+
+    negligible: float
+    _both_ways = False
+
+    @property
+    def _negligible(self) -> float:
+        return self.negligible
+
+
+def _quick_loss(loss: _HintedLoss, negligible: float, back: bool) -> PrivacyLoss:
+    return _QuickLoss(loss.pair.reversed(), {}, negligible) if back else _QuickLoss(loss.pair, loss.hints, negligible)
+
+
+def rough_loss(loss: PrivacyLoss) -> PrivacyLoss | None:
+    """About the same loss in one direction, much quicker; None where there is no such thing."""
+    rough = loss.pair.rough()
+    return None if rough is None else _QuickLoss(rough, {}, 0.0)
 
 
 _KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB

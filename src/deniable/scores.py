@@ -8,9 +8,10 @@ the distance it may have from the truth in `.error`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,12 +53,18 @@ class PrivacyLoss:
     """The privacy loss of a release, with the scores that follow from it."""
 
     pair: Pair
-    both_ways: bool = True
-    """Whether the pair is also looked at with its sides exchanged."""
-    hints: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
-    """Thresholds of attacks by their false positive rates, as a similar release had them: where to look first."""
-    negligible: float = 0.0
-    """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
+    _both_ways: ClassVar[bool] = True
+    """Whether the pair is also looked at with its sides exchanged; a search (deniable.calibration) may do without."""
+
+    @property
+    def _negligible(self) -> float:
+        """Divergences and tails that a quick bound shows to be below it are answered by that bound."""
+        return 0.0
+
+    @cached_property
+    def _hints(self) -> dict[float, float]:
+        """Thresholds of attacks by their false positive rates, as a similar release had them: where to look first."""
+        return {}
 
     @property
     def method(self) -> str:
@@ -66,22 +73,12 @@ class PrivacyLoss:
 
     @cached_property
     def _directions(self) -> tuple[Pair, ...]:
-        back = self.pair.reversed() if self.both_ways else self.pair
+        back = self.pair.reversed() if self._both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
-
-    def one_way(self, negligible: float, back: bool = False) -> PrivacyLoss:
-        """The same to look around with: one direction only, and nothing exact about what is negligible."""
-        pair, hints = (self.pair.reversed(), {}) if back else (self.pair, self.hints)
-        return replace(self, pair=pair, both_ways=False, negligible=negligible, hints=hints)
-
-    def roughly(self) -> PrivacyLoss | None:
-        """About the same, much quicker; None where there is no such thing."""
-        rough = self.pair.rough()
-        return None if rough is None else PrivacyLoss(rough, both_ways=False)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
-        if self.negligible and (ceiling := max(pair.ceiling(k) for pair in self._directions)) <= self.negligible:
+        if self._negligible and (ceiling := max(pair.ceiling(k) for pair in self._directions)) <= self._negligible:
             return Upper(ceiling, ceiling)
         worst = functional(self.pair)
         for pair in self._directions[1:]:
@@ -93,7 +90,7 @@ class PrivacyLoss:
     def delta(self, epsilon: float) -> Upper:
         """Smallest delta for which the release is (epsilon, delta)-DP; any real epsilon."""
         real("epsilon", epsilon)
-        if epsilon == 0 and not self.negligible:
+        if epsilon == 0 and not self._negligible:
             return self.advantage()
         return self._worst(lambda pair: pair.hockey_stick(epsilon), epsilon)
 
@@ -171,7 +168,7 @@ class PrivacyLoss:
     def _known_points(self) -> list[tuple[float, float]]:
         """(fpr, tpr) of attacks that are known at no cost; turned round, they are attacks on the reversed pair."""
         points = [pair.jump_test for pair in self._directions]
-        return points + [(1 - y, 1 - x) for x, y in points] if self.both_ways else points
+        return points + [(1 - y, 1 - x) for x, y in points] if self._both_ways else points
 
     def _is_apart(self, fpr: float) -> bool:
         """Whether the best attack with this rate only looks for a step that no data without the person explain."""
@@ -192,9 +189,9 @@ class PrivacyLoss:
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
         if self._is_apart(fpr):
             return [level[0], *(_Test(self.pair, Upper(k)) for k in (self.pair.least,) if isfinite(k))]
-        steep = self.pair.null_exceeded(fpr, self.hints.get(fpr))
+        steep = self.pair.null_exceeded(fpr, self._hints.get(fpr))
         if isfinite(steep):
-            self.hints[fpr] = float(steep)
+            self._hints[fpr] = float(steep)
         if len(self._directions) == 1:
             return [_Test(self.pair, steep)] if isfinite(steep) else level
         if steep > 0:

@@ -38,6 +38,22 @@ def test_truncated_and_fixed_batches_are_explained(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "neighbours"),
+    [
+        (ALLOCATION, "add-remove"),
+        (("--sampling", "shuffled", "--steps-per-epoch", 9), "zero-out"),
+        (("--sampling", "truncated", "--rate", 0.01, "--cap", 30, "--records", 1000, "--steps", 5), "zero-out"),
+        (("--sampling", "fixed", "--records", 1000, "--batch", 10, "--steps", 2), "replace"),
+    ],
+)
+def test_neighbours_that_are_not_named_are_those_that_are_proved(
+    run: Run, options: tuple[object, ...], neighbours: str
+) -> None:
+    for command in (("explain", "--noise", 1), ("choose", "--advantage", 0.3)):
+        assert json.loads(run(*command, *options, "--json").out)["input"]["adjacency"] == neighbours
+
+
+@pytest.mark.parametrize(
     ("options", "told"),
     [
         (("--sampling", "banana"), "--sampling must be one of poisson, allocation, shuffled, fixed, truncated"),
@@ -45,7 +61,10 @@ def test_truncated_and_fixed_batches_are_explained(run: Run) -> None:
         (("--sampling", "allocation"), "--steps-per-epoch is missing: --sampling allocation needs it"),
         ((*ALLOCATION, "--rate", 0.1), "--rate does not go with --sampling allocation"),
         ((*ALLOCATION, "--adjacency", "replace"), "--adjacency replace is not proved for random allocation"),
-        (("--sampling", "shuffled", "--steps-per-epoch", 9), "is not proved for shuffled batches"),
+        (
+            ("--sampling", "shuffled", "--steps-per-epoch", 9, "--adjacency", "add-remove"),
+            "is not proved for shuffled batches",
+        ),
         (
             ("--sampling", "fixed", "--records", 10, "--batch", 20, "--steps", 5),
             "--batch must be at most the 10 records",

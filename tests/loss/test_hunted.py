@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import expm1, log1p, sqrt
 
 import pytest
 from scipy.special import ndtr
@@ -89,3 +89,13 @@ def test_a_grid_of_a_billion_sampled_gaussians_brackets_their_line():
         found, proved = pair.null_tail(t), Grid(pair.composition, 2**14).null_tail(t)
         assert found.least <= proved
         assert found >= proved.least
+
+
+def test_moments_that_overflow_are_no_exception():
+    """Where k and the moments are beyond all numbers, the width of a line was an OverflowError."""
+    loss = PL(G(0.001).subsampled(dn.TruncatedPoisson(0.01, 30, 1000)).composed(5), "zero-out")
+    assert loss.belief(1e-3) == 1
+    found = [loss.tpr(0.01), loss.advantage(), loss.ppv(0.01, 0.5)]
+    taken = -expm1(5 * log1p(-0.01))  # the chance that the person takes part in some step, which is then seen
+    assert found[:2] == pytest.approx([0.01 + taken, taken], rel=1e-3)
+    assert found[2] == pytest.approx(found[0] / (found[0] + 0.01), rel=1e-3)

@@ -164,6 +164,14 @@ RELEASES: dict[str, Release] = {
 """What may have been released, in the order in which it is listed."""
 
 
+_USUAL_NEIGHBOURS = {
+    "shuffled": Adjacency.ZERO_OUT,
+    "truncated": Adjacency.ZERO_OUT,
+    "fixed": Adjacency.REPLACE,
+}
+"""Where batches are drawn in a way for which add-remove neighbours are not proved."""
+
+
 def parse_release(values: Values, adjacency: str | None) -> tuple[Mechanism, AnswerInput]:
     """The release that `explain` was asked about, and what was given."""
     question = parse_question(values, adjacency)
@@ -192,8 +200,9 @@ def parse_choice(values: Values, adjacency: str | None, mechanism: str | None) -
 
 
 def parse_question(values: Values, adjacency: str | None) -> Question:
-    """What is asked, with the defaults; neighbours are add-remove where none are named."""
-    return Question.of(values, Adjacency(adjacency or Adjacency.ADD_REMOVE))
+    """What is asked, with the defaults; where no neighbours are named, the first for which the batches are proved."""
+    usual = _USUAL_NEIGHBOURS.get(str(values.get("sampling")), Adjacency.ADD_REMOVE)
+    return Question.of(values, Adjacency(adjacency or usual))
 
 
 def parse_promise(values: Values, asked: Question) -> Promise:

@@ -96,7 +96,8 @@ _ASKED = [
     word_option(
         "adjacency",
         "A",
-        "Neighbours: add-remove (default; sensitivity C, the clipping norm), replace (2C) or zero-out (C).",
+        "Neighbours: add-remove (default; sensitivity C, the clipping norm), replace (2C; default of fixed batches) or "
+        "zero-out (C; default of shuffled and truncated ones).",
         QUESTION,
     ),
 ]

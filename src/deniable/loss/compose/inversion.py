@@ -105,6 +105,8 @@ class Inversion:
             functional = STICK
             strip = (1.0, inf) if k >= law.mean or k > max(law.null_mean, 0.0) else (-inf, 0.0)
         saddle = find_saddle(law, functional, k, strip)
+        if saddle.slope == inf:
+            raise UnresolvedError("moments of losses so large cannot be had")
         return saddle, (saddle.c, strip, _reach(saddle.offset(functional, k)))
 
     def _along(self, line: Line, functional: Functional, k: float) -> Known:

@@ -6,7 +6,7 @@ questions that differ a little share it.
 
 from __future__ import annotations
 
-from math import exp, inf, log, sqrt
+from math import exp, inf, isfinite, log, sqrt
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def find_saddle(law: Composition, functional: Functional, k: float, strip: Strip
         offset = sign * here.offset(functional, k)
         if abs(offset) < NEAR_WIDTHS:
             return here
-        near, far = (near, place) if offset > 0 else (place, far)
+        near, far = (near, place) if offset > 0 or not isfinite(offset) else (place, far)  # K cannot be had so far out
         place -= _jump(offset, here, functional, pole, rung)
         if not near < place < far:  # K may bend much faster than its second derivative foretells
             if far - near == 1:
@@ -60,7 +60,7 @@ def find_saddle(law: Composition, functional: Functional, k: float, strip: Strip
 
 def _jump(offset: float, here: Saddle, functional: Functional, pole: float, rung: float) -> int:
     """Rungs towards the pole that Newton's method foretells, one at least; at most a factor e of the distance."""
-    if abs(offset) == inf:
+    if not isfinite(offset):
         return round(1 / rung)
     move = offset / sqrt(here.bend + functional.bend(here.c)) / abs(here.c - pole)
     least = 0.5 if abs(offset) > 5 else 0.0  # where K is exploding, Newton's own steps are far too short

@@ -89,8 +89,9 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if sum_candidate(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
-    roughly = best is None or best.name == NORM or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
-    if roughly and (text := moving_norm(evidence.twins)):
+    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
+    another_norm = best is not None and best.name == NORM
+    if (roughly or another_norm) and (text := moving_norm(evidence.twins, clipped_only=not roughly)):
         return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)
 

@@ -26,10 +26,14 @@ MOST_RECORDS = 50
 _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Recipe(Adaptive(...)))"
 
 
-def moving_norm(twins: Twins | None) -> str:
-    """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not."""
+def moving_norm(twins: Twins | None, clipped_only: bool) -> str:
+    """What is taken from the records, in words, if it explains the first step of all twins; "" if it does not.
+
+    Twins whose exchanged gradients are shorter than the norm fit many norms. They are left out (`clipped_only`) where a
+    fixed norm explains the sums, too.
+    """
     pairs = twins.exchanged_pairs if twins is not None and twins.looked and twins.synchronous else []
-    pairs = [(one, two) for one, two in pairs if not _is_whole(one, two)]  # the others tell of no norm
+    pairs = [(one, two) for one, two in pairs if not (clipped_only and _is_whole(one, two))]
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
         return text

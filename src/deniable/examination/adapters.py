@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from deniable.examination.later_records import WATCHED_STEP
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
 __all__ = ["watch_opacus"]
@@ -56,6 +57,8 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
         steps.append(AppliedStep(weights, gradients, scale, batch, _clip(stepping), public))
+        if (counter := WATCHED_STEP.get()) is not None:
+            counter.count()
         if earlier is not None:
             earlier(stepping)
 

@@ -177,7 +177,8 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
         return whole_steps if steps[odd_steps].min() < MISSING else _bare_sentence(evidence) or whole_steps
     if overall < NONE:
         return scale_cause(evidence, overall)
-    return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
+    uneven = _uneven_sentence(found, overall, _noise_before_clipping(evidence, overall))
+    return _sized_sentence(evidence, found) or uneven or scale_cause(evidence, overall)
 
 
 def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
@@ -188,7 +189,10 @@ def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
     divided = found.single * sizes
     if abs(float(np.median(divided)) - 1) > 0.1 or divided.std() > 0.2:
         return ""
-    return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+    times = f"{float(np.median(found.single)):.3g} x the claimed standard deviation"
+    return (
+        f"the noise has {times}: it is divided by the batch size ({sizes.mean():.4g}) twice; divide the noisy sum once"
+    )
 
 
 def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
@@ -214,14 +218,15 @@ def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:
     return f"the noise has {scales.mean():.2g} x the claimed standard deviation in steps {named}: add it in every step"
 
 
-def _uneven_sentence(found: _Scales, overall: float) -> str:
+def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
+    """`before` tells that noise is added before clipping, which makes it about equally long, too."""
     missing = found.failing[3] & (found.single < MISSING)
     if missing.any() and overall > MISSING:
         whole = missing.all(1)
         if whole.sum() * missing.shape[1] == missing.sum():
             return f"the noise is missing in {100 * whole.mean():.0f} % of the trainings: add it in every training"
         return f"the noise is missing in {100 * missing.mean():.0f} % of the steps, at random: add it in every step"
-    if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5:
+    if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5 and before is None:
         return (
             "the noise is equally long in every step, as if the same numbers came again in another order or were "
             "scaled to one length: draw fresh noise in every step, and leave it as it is"

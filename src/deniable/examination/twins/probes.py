@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS
+from deniable.examination.twins.provoking_records import LARGE_TIMES, SHORT_NORMS
 from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import Run, StandIn, drawn_places, half_precision_error, newly_drawn, stand_in
-from deniable.examination.twins.twins import LARGE_TIMES, SHORT_NORMS, Twins
+from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
 __all__ = ["Probe", "probe_later_steps", "probe_share", "unbounded_step"]
 
 CONTENTS = 6
 """So many other records are tried in a place."""
+LATER_STEPS = 3
+"""So many steps after the first are tried with records that are exchanged just before."""
 HUGE_TIMES = 1000.0
 """A record with features so many times as large has a share that nothing but clipping bounds."""
 
@@ -51,10 +55,19 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
 
 
 def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
-    """The same at steps after the first (counted from 0), by records that no step before has drawn."""
+    """The same at steps after the first (counted from 0).
+
+    By records that are exchanged just before the step, while the training runs; or, where it keeps copies and does not
+    notice, by records that no step before has drawn.
+    """
     for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
-        for step in range(1, min(STEPS, len(twins.original(seed).seen))):
-            if fresh := newly_drawn(twins.original(seed), step):
+        one = twins.original(seed)
+        for step in np.unique(np.linspace(1, max(1, len(one.seen) - 1), LATER_STEPS).astype(int)):
+            drawn = drawn_places(one, step) if step < len(one.seen) else []
+            if drawn and (found := _probe(twins, seed, drawn[0], int(step), late=True)).reach > 0:
+                yield int(step), found
+        for step in range(1, min(STEPS, len(one.seen))):
+            if fresh := newly_drawn(one, step):
                 yield step, _probe(twins, seed, fresh[0], step)
 
 
@@ -69,15 +82,15 @@ def unbounded_step(twins: Twins) -> int | None:
     return None
 
 
-def _probe(twins: Twins, seed: int, first: int, step: int) -> Probe:
-    """One record, and a second one, exchanged at a step before which neither was drawn."""
+def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -> Probe:
+    """One record, and others, exchanged at a step before which none was drawn, or `late`: just before the step."""
     one = twins.original(seed)
-    others = [i for i in newly_drawn(one, step) if i != first]
+    others = [i for i in (drawn_places(one, step) if late else newly_drawn(one, step)) if i != first]
     usual = twins.other_columns(one, first)[:CONTENTS]
 
     def change(exchanged: dict[int, StandIn]) -> Tensor:
         try:
-            found = twins.train(seed, True, exchanged, step + 1).sums
+            found = twins.train(seed, True, exchanged, step + 1, after=step if late else 0).sums
         except ArithmeticError:  # a stretched record's training diverges
             return torch.zeros_like(one.sums[step])
         return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]

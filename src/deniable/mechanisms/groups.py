@@ -31,7 +31,7 @@ def group(mechanism: Mechanism, size: int) -> Mechanism:
 
     Noise: the sensitivity is `size` times as large, exactly. Pure and approximate DP, total variation: Dong, Roth, Su
     2022, Theorem 2.14, and Vadhan 2017, Lemma 2.2. zCDP: Bun, Steinke 2016, Proposition 27. Samples: as many records
-    per person (Lemma A6 to A8).
+    per person.
     """
     whole("size", size)
     if size == 1:

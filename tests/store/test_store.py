@@ -189,7 +189,7 @@ def test_a_block_damaged_while_the_file_is_open_is_not_used(
 ) -> None:
     campaign(tmp_path)
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        place = store._file.records[1].start
+        place = store._file.record(1).start
         with (tmp_path / FILE).open("r+b") as other:
             other.seek(place + 40)
             other.write(b"?")

@@ -50,14 +50,14 @@ def _handlers_put_off() -> Iterator[None]:
     if current_thread() is not main_thread():
         handlers = {}
     for number in handlers:
-        signal.signal(number, lambda number, frame: heard.append(number))
+        signal.signal(number, lambda late, frame: heard.append(late))
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in heard:
-            handlers[signal.Signals(number)](number, None)
+        for late in heard:
+            handlers[signal.Signals(late)](late, None)
 
 
 @contextmanager

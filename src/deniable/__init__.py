@@ -90,7 +90,9 @@ _ROOMS = (
     "data",
     "evidence",
     "examination",
+    "formats",
     "local",
+    "opacus",
     "report",
     "results",
     "store",
@@ -104,6 +106,7 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "from_opacus": "deniable.formats",
     "reproduce": "deniable.experiments",
     "verdict": "deniable.campaigns.score_verdict",
 }
@@ -118,8 +121,9 @@ if TYPE_CHECKING:
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
     from deniable.experiments import reproduce as reproduce
+    from deniable.formats import from_opacus as from_opacus
 
-__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "reproduce", "verdict"]
+__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "from_opacus", "reproduce", "verdict"]
 
 
 def __getattr__(name: str) -> Any:

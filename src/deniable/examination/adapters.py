@@ -46,13 +46,14 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
     clipping norm, which ``clipping="adaptive"`` changes; and the weights when the loop has ended.
     """
     drawn = _drawn_batches(loader) if loader is not None else None
+    drawn_ahead = getattr(loader, "num_workers", 0) > 0
     steps = WatchedSteps(list(optimizer.params))
     earlier = optimizer.step_hook
 
     def record(stepping: Any) -> None:
         weights, gradients = list(stepping.params), [p.grad for p in stepping.params]
         divisor = stepping.expected_batch_size * stepping.accumulated_iterations
-        batch = None if drawn is None else _next(drawn, stepping)
+        batch = None if drawn is None else _next(drawn, stepping, drawn_ahead)
         scale = divisor if stepping.loss_reduction == "mean" else 1.0
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
@@ -93,8 +94,15 @@ def _drawn_batches(loader: Any) -> deque[list[int]]:
     return drawn
 
 
-def _next(drawn: deque[list[int]], stepping: Any) -> list[int]:
-    """The batch of this step, all of them if it accumulated several; a loop may have skipped empty ones."""
+def _next(drawn: deque[list[int]], stepping: Any, drawn_ahead: bool) -> list[int]:
+    """The batch of this step: all that were drawn since the last, as a loop may accumulate several.
+
+    A loader with workers draws ahead. Then the optimizer tells how many there are; a loop may have skipped empty ones.
+    """
+    if drawn and not drawn_ahead:
+        found = [record for batch in drawn for record in batch]
+        drawn.clear()
+        return found
     while drawn and not drawn[0] and _drew_something(stepping):
         drawn.popleft()
     if len(drawn) < stepping.accumulated_iterations:

@@ -23,7 +23,7 @@ from deniable.examination.diagnostics.candidates import (
     sum_candidate,
     unit_vector,
 )
-from deniable.examination.diagnostics.moving_norms import moving_norm
+from deniable.examination.diagnostics.moving_norms import moving_norm, norm_of_other_records
 from deniable.examination.diagnostics.trial_evidence import Evidence
 
 __all__ = ["Explanation", "explanation", "simplest", "sum_is_clipped"]
@@ -91,11 +91,19 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if sum_candidate(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
-    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
-    another_norm = best is not None and best.name == NORM
-    if (roughly or another_norm) and (text := moving_norm(evidence.twins, clipped_only=not roughly)):
+    if text := _moving_norm(evidence, best, exact):
         return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)
+
+
+def _moving_norm(evidence: Evidence, best: Candidate | None, exact: Array) -> str:
+    """A norm that is taken from the records, in words, where no fixed one fits, or not on other records; else ""."""
+    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
+    another_norm = best is not None and best.name == NORM
+    found = moving_norm(evidence.twins, clipped_only=not roughly) if roughly or another_norm else ""
+    if found or best is None or not another_norm:
+        return found
+    return norm_of_other_records(evidence.twins, best.stretch * evidence.claim.clip)
 
 
 def _fitting(evidence: Evidence, exact: Array) -> tuple[Candidate | None, list[Candidate]]:

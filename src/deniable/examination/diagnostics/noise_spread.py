@@ -220,7 +220,7 @@ def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:
 
 def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
     """`before` tells that noise is added before clipping, which makes it about equally long, too."""
-    missing = found.failing[3] & (found.single < MISSING)
+    missing = found.failing[3] & (found.single < MISSING * found.single.max())
     if missing.any() and overall > MISSING:
         whole = missing.all(1)
         if whole.sum() * missing.shape[1] == missing.sum():

@@ -38,7 +38,8 @@ def normality(evidence: Evidence) -> Diagnosis:
         kurtosis = float(np.mean(numbers_as_drawn**4))
     else:
         numbers_as_drawn = numbers
-    shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis)
+    drawn_scale = noise_ratio(evidence)
+    shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis, drawn_scale)
     if not few and (bare := bare_share(evidence)) > 0.05:
         shape = f"left out on {100 * bare:.0f} % of the weights"
     as_they_are = bool(evidence.gradient_fits) and not scaled
@@ -92,7 +93,8 @@ def _takes_few_values(evidence: Evidence) -> bool:
     return bool(np.sum(np.diff(numbers) > APART) < expected / 2)
 
 
-def _shape(numbers: NDArray[np.float64], kurtosis: float) -> str:
+def _shape(numbers: NDArray[np.float64], kurtosis: float, scale: float) -> str:
+    """`numbers` are in their own standard deviation, which is `scale` x the claimed one."""
     largest = float(np.abs(numbers).max())
     if abs(kurtosis - 1.8) < 0.05:
         return "uniform"
@@ -101,5 +103,5 @@ def _shape(numbers: NDArray[np.float64], kurtosis: float) -> str:
     if kurtosis >= 3:
         return "heavy-tailed"
     if len(numbers) * 2 * np.exp(log_ndtr(-largest)) > 10:  # ten or more were to be expected beyond it
-        return f"cut off at {largest:.2f} standard deviations"
+        return f"cut off at {scale * largest:.2f} claimed standard deviations"
     return "light-tailed"

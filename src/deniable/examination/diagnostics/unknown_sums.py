@@ -96,7 +96,10 @@ def _less_private(probe: Probe, ratio: float) -> str:
     """What the twins show, in words; "" if one record changes the first sum no further than claimed."""
     depends = DEPENDS + 4 * probe.rounding
     if probe.outside > depends:
-        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+        return (
+            "records outside the batch are used as well, in the sum or in statistics: use the batch that was drawn, "
+            "and yield its indices"
+        )
     if probe.interaction > depends:
         return (
             "one record's share of the sum depends on other records of the batch (statistics, weights or a norm taken "

@@ -47,6 +47,8 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
         return None
     first = twins.place_in_batch(twins.original(holding[0])) if place is None else place
     found = _probe(twins, holding[0], first, 0)
+    if found is None:
+        return None
     outside, reach = max(_change_by_others(twins, other) for other in twins.seeds), found.reach
     if twins.adjacency is Adjacency.ADD_REMOVE and twins.keeps_order:
         pairs = [pair for pair in twins.synchronous if len(pair[0].members) != len(pair[1].members)]
@@ -64,11 +66,13 @@ def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
         one = twins.original(seed)
         for step in np.unique(np.linspace(1, max(1, len(one.seen) - 1), LATER_STEPS).astype(int)):
             drawn = drawn_places(one, step) if step < len(one.seen) else []
-            if drawn and (found := _probe(twins, seed, drawn[0], int(step), late=True)).reach > 0:
+            found = _probe(twins, seed, drawn[0], int(step), late=True) if drawn else None
+            if found is not None and found.reach > 0:
                 yield int(step), found
         for step in range(1, min(STEPS, len(one.seen))):
-            if fresh := newly_drawn(one, step):
-                yield step, _probe(twins, seed, fresh[0], step)
+            fresh = newly_drawn(one, step)
+            if fresh and (found := _probe(twins, seed, fresh[0], step)) is not None:
+                yield step, found
 
 
 def unbounded_step(twins: Twins) -> int | None:
@@ -82,18 +86,25 @@ def unbounded_step(twins: Twins) -> int | None:
     return None
 
 
-def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -> Probe:
-    """One record, and others, exchanged at a step before which none was drawn, or `late`: just before the step."""
+def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -> Probe | None:
+    """One record, and others, exchanged at a step before which none was drawn, or `late`: just before the step.
+
+    None where the records change what random numbers are drawn.
+    """
     one = twins.original(seed)
     others = [i for i in (drawn_places(one, step) if late else newly_drawn(one, step)) if i != first]
     usual = twins.other_columns(one, first)[:CONTENTS]
 
+    together = True
+
     def change(exchanged: dict[int, StandIn]) -> Tensor:
+        nonlocal together
         try:
-            found = twins.train(seed, True, exchanged, step + 1, after=step if late else 0).sums
+            found = twins.train(seed, True, exchanged, step + 1, after=step if late else 0)
         except ArithmeticError:  # a stretched record's training diverges
             return torch.zeros_like(one.sums[step])
-        return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
+        together &= found.seen.random_states[: step + 1] == one.seen.random_states[: step + 1]
+        return (found.sums[step] if len(found.sums) > step else torch.zeros_like(found.sums[0])) - one.sums[step]
 
     contents = [
         *(stand_in(one, column, LARGE_TIMES) for column in usual[:2]),
@@ -105,7 +116,8 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
     rounding = half_precision_error(one) * float(one.sums[step].norm())
-    return Probe(_radius(points) / twins.clip, interaction / twins.clip, 0.0, rounding / twins.clip)
+    found = Probe(_radius(points) / twins.clip, interaction / twins.clip, 0.0, rounding / twins.clip)
+    return found if together else None
 
 
 def _change_by_others(twins: Twins, seed: int) -> float:

@@ -70,7 +70,10 @@ def _different_step(one: Run, two: Run, step: int, moved: str) -> str:
     if one.seen.public[step] != two.seen.public[step] or one.seen.divisors[step] != two.seen.divisors[step]:
         return f"{_UNDRAWN} change numbers that are made known (a divisor, a loss), {_UNHIDDEN}"
     if not are_same(one.sums[step], two.sums[step]):
-        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+        return (
+            "records outside the batch are used as well, in the sum or in statistics: use the batch that was drawn, "
+            "and yield its indices"
+        )
     return ""
 
 

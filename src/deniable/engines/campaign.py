@@ -3,16 +3,17 @@ it finishes, and end everywhere once the answer is certain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from deniable.engines.beside import Shared
 from deniable.engines.players import Playing
 from deniable.engines.protocol import Engine, Work
-from deniable.store import StoreError
+from deniable.store import SharedStore, StoreError
 
 __all__ = ["Campaign", "Certain", "Keeper", "arrays_of", "play_missing"]
 
@@ -71,16 +72,26 @@ def play_missing(
     if not watch.is_over():
         missing = (number for number in range(campaign.blocks) if number not in finished)
         with (
-            closing(engine.run(campaign.work, missing)) as running,
+            closing(_results(campaign, engine, keeper, missing)) as running,
             closing(_playing(keeper, campaign, engine)) as told,
         ):
             for number, result in running:
                 finished.add(number, result)
-                told.add()
+                told.add(result is not None)
                 hear(finished.count)
                 if watch.is_over():
                     break
     return [finished.load(number) for number in range(watch.needed)]
+
+
+def _results(
+    campaign: Campaign[T], engine: Engine, keeper: Keeper | None, missing: Iterable[int]
+) -> Generator[tuple[int, T | None], None, None]:
+    """(number, result) as blocks finish; without the result where another process has kept it."""
+    if isinstance(engine, Shared) and isinstance(keeper, SharedStore):
+        yield from engine.run_in(keeper, campaign.work, missing)
+    else:
+        yield from engine.run(campaign.work, missing)
 
 
 def _playing(keeper: Keeper | None, campaign: Campaign[T], engine: Engine) -> Playing:
@@ -102,9 +113,11 @@ class _Finished(Generic[T]):
     def __contains__(self, number: int) -> bool:
         return number in (self._results if self._keeper is None else self._keeper)
 
-    def add(self, number: int, result: T) -> None:
-        """Keep one; a block that was played twice counts once."""
-        if number in self:
+    def add(self, number: int, result: T | None) -> None:
+        """Keep one, unless another process did; a block that was played twice counts once."""
+        if result is None:
+            self.count += 1
+        if result is None or number in self:
             return
         if self._keeper is None:
             self._results[number] = result

@@ -7,11 +7,22 @@ ends when the answer is certain) | planned, worker, slurm, merge (workers for a 
 plays, and how far it is).
 """
 
-from deniable.engines.beside import Shared, open_store
+from deniable.engines.beside import Shared, open_store, resume_store
 from deniable.engines.campaign import Campaign, play_missing
 from deniable.engines.choice import choose_engine
 from deniable.engines.cluster import Ray
 from deniable.engines.local import Local
 from deniable.engines.protocol import Engine, EngineError
 
-__all__ = ["Campaign", "Engine", "EngineError", "Local", "Ray", "Shared", "choose_engine", "open_store", "play_missing"]
+__all__ = [
+    "Campaign",
+    "Engine",
+    "EngineError",
+    "Local",
+    "Ray",
+    "Shared",
+    "choose_engine",
+    "open_store",
+    "play_missing",
+    "resume_store",
+]

@@ -18,14 +18,15 @@ from typing import TypeVar
 from deniable.checks import positive
 from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.protocol import Engine, Finished, Work
-from deniable.store import SharedStore, Store, opened
+from deniable.store import CampaignStore, SharedStore, Store, opened
 
-__all__ = ["Shared", "open_store"]
+__all__ = ["Shared", "open_store", "resume_store"]
 
 T = TypeVar("T")
 _LISTING_SHARE = 0.05
 """Of the time, at most, goes into looking at what the others have finished, while there is work."""
 _LONGEST_SLEEP_SECONDS = 2.0
+_NOTHING_TO_SHARE = "engine shared needs out, the directory that the processes share"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Shared:
 
     def run(self, work: Work[T], blocks: Iterable[int]) -> Finished[T]:
         """Refused: without a directory there is nothing to share."""
-        raise ValueError("engine shared needs out, the directory that the processes share")
+        raise ValueError(_NOTHING_TO_SHARE)
 
     def run_in(
         self, store: SharedStore, work: Work[T], blocks: Iterable[int], is_over: Callable[[], bool] = bool
@@ -118,10 +119,15 @@ class _Missing:
 
 def open_store(
     engine: Engine, directory: Path | str | None, resume: bool = False
-) -> AbstractContextManager[Store | SharedStore | None]:
+) -> AbstractContextManager[CampaignStore | None]:
     """What keeps a campaign's blocks: the store of a driver, or of one of many processes; None without a directory."""
     if not isinstance(engine, Shared):
         return opened(directory, resume)
     if directory is None:
-        raise ValueError("engine shared needs out, the directory that the processes share")
+        raise ValueError(_NOTHING_TO_SHARE)
     return SharedStore(directory)
+
+
+def resume_store(engine: Engine, directory: Path | str) -> CampaignStore:
+    """The same, of a directory in which one goes on with whatever is there."""
+    return SharedStore(directory) if isinstance(engine, Shared) else Store(directory, resume=True)

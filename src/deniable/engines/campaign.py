@@ -18,6 +18,7 @@ from deniable.store import SharedStore, StoreError
 __all__ = ["Campaign", "Certain", "Keeper", "arrays_of", "play_missing"]
 
 T = TypeVar("T")
+Results = Generator[tuple[int, T | None], None, None]
 Certain = Callable[[T], bool]
 """Hears every block once, in the order of their numbers; True once the answer is certain after this one."""
 
@@ -71,10 +72,8 @@ def play_missing(
     hear(finished.count)
     if not watch.is_over():
         missing = (number for number in range(campaign.blocks) if number not in finished)
-        with (
-            closing(_results(campaign, engine, keeper, missing)) as running,
-            closing(_playing(keeper, campaign, engine)) as told,
-        ):
+        running = _results(campaign.work, engine, keeper, missing)
+        with closing(running), closing(_playing(keeper, campaign, engine)) as told:
             for number, result in running:
                 finished.add(number, result)
                 told.add(result is not None)
@@ -84,14 +83,12 @@ def play_missing(
     return [finished.load(number) for number in range(watch.needed)]
 
 
-def _results(
-    campaign: Campaign[T], engine: Engine, keeper: Keeper | None, missing: Iterable[int]
-) -> Generator[tuple[int, T | None], None, None]:
+def _results(work: Work[T], engine: Engine, keeper: Keeper | None, missing: Iterable[int]) -> Results[T]:
     """(number, result) as blocks finish; without the result where another process has kept it."""
     if isinstance(engine, Shared) and isinstance(keeper, SharedStore):
-        yield from engine.run_in(keeper, campaign.work, missing)
+        yield from engine.run_in(keeper, work, missing)
     else:
-        yield from engine.run(campaign.work, missing)
+        yield from engine.run(work, missing)
 
 
 def _playing(keeper: Keeper | None, campaign: Campaign[T], engine: Engine) -> Playing:

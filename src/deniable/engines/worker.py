@@ -82,6 +82,7 @@ class _End(Generic[T]):
             self._heard += 1
             if certain(block):
                 (self._store.directory / CERTAIN).touch()
+                return
 
     def close(self) -> None:
         """Another worker may look."""

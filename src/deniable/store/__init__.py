@@ -12,7 +12,7 @@ and the arrays. A campaign's answer (audit.json and its like) lies beside the bl
 
 from deniable.store.documents import canonical, read_document, replace_file, verified, write_document
 from deniable.store.records import FILE, StoreError
-from deniable.store.shared import SharedBlocks, settings_digest
+from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
 from deniable.store.shared_store import SharedStore
 from deniable.store.store import (
     Store,
@@ -25,8 +25,13 @@ from deniable.store.store import (
     read_settings,
 )
 
+CampaignStore = Store | SharedStore
+"""What keeps a campaign's blocks: a store of this process alone, or one that many share."""
+
 __all__ = [
     "FILE",
+    "SETTINGS_FILE",
+    "CampaignStore",
     "SharedBlocks",
     "SharedStore",
     "Store",

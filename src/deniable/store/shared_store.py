@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from deniable.store.documents import canonical, replace_file
 from deniable.store.records import FILE, SETTINGS, Arrays, RecordFile, block_of, in_words
-from deniable.store.shared import SharedBlocks, settings_digest
+from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
 from deniable.store.store import refuse_other_settings
 
-__all__ = ["SETTINGS_FILE", "SharedStore"]
-
-SETTINGS_FILE = "settings.json"
+__all__ = ["SharedStore"]
 
 
 class SharedStore:

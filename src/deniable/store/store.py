@@ -28,7 +28,7 @@ from deniable.store.records import (
     in_words,
     to_bytes,
 )
-from deniable.store.shared import SharedBlocks, settings_digest
+from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
 
 __all__ = [
     "Store",
@@ -193,7 +193,10 @@ def read_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
 
 def look_at_settings(directory: Path | str) -> dict[str, Any] | None:
     """A campaign's settings, without a lock; None where they are not there, or damaged."""
-    path = Path(directory) / FILE
+    path, told = Path(directory) / FILE, Path(directory) / SETTINGS_FILE
+    if not path.is_file():
+        found: dict[str, Any] | None = json.loads(told.read_bytes()) if told.is_file() else None
+        return found
     with closing(RecordFile(path, write=False, locked=False)) as file:
         return json.loads(file.body(SETTINGS)) if SETTINGS in file.places else None
 

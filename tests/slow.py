@@ -36,6 +36,7 @@ SLOW = (
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",
+    "engines/test_shared.py",
     "engines/test_workers.py",
     "experiments/",
     "hunt/",

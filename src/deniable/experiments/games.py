@@ -132,7 +132,7 @@ def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Va
 
         return summary(play(game, run.trials, tell, run.engine))
 
-    return run.once(game.name, asdict(game), work)
+    return run.once(game.name, asdict(game), work, divided=True)
 
 
 def binomial_error(found: Values) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 __all__ = ["canonical", "read_document", "replace_file", "verified", "write_document"]
 
@@ -26,7 +27,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
     OSError names the path.
     """
-    draft = path.with_name(path.name + ".part")
+    draft = path.with_name(f"{path.name}.{uuid4().hex[:8]}.part")  # others may be writing the same file
     try:
         with draft.open("wb") as file:
             file.write(content)
@@ -34,6 +35,7 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(draft, path)  # noqa: PTH105 (named for what it does)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise type(error)(error.errno, f"cannot be written ({error.strerror})", str(path)) from error
 
 

@@ -71,18 +71,18 @@ def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | Non
     def work() -> Values:
         from deniable.comparison import ComparisonPlan
         from deniable.comparison import run as compare
-        from deniable.engines import Local
-        from deniable.store import Store
+        from deniable.engines import Local, resume_store
 
         given = {name: value for name, value in settings.items() if value is not None}
         if levels is not None:
             given["local"] = _ends(data)
         plan = ComparisonPlan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
-        with Store(place, resume=True) as store:
-            return _level_values(compare(plan, store, engine=run.engine or Local(_cores(run))))
+        engine = run.engine or Local(_cores(run))
+        with resume_store(engine, place) as store:
+            return _level_values(compare(plan, store, engine=engine))
 
-    return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
+    return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work, divided=True)
 
 
 def _ends(data: str) -> tuple[float, float]:

@@ -35,8 +35,8 @@ def verdict(
         str,
         typer.Argument(
             metavar="SCORES.csv",
-            help="One row per record: columns score and member (1 or 0). Or the .json file of a canary plan, with coins, "
-            "scores and, if there was one, the claim.",
+            help="One row per record: columns score and member (1 or 0). Or the .json file of a canary plan, with "
+            "coins, scores and, if there was one, the claim.",
             show_default=False,
         ),
     ],

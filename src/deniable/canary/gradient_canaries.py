@@ -67,10 +67,9 @@ class GradientCanaries:
         self, sums: Sequence[Tensor], gradients: Sequence[Tensor], divisor: float, batch: Iterable[int]
     ) -> None:
         """The same for a library that has added its noise already: sums are linear, so the order does not matter."""
-        self._clean = self._read(sums)
-        self._times = self._count(batch)
+        clean, self._times = self._read(sums), self._count(batch)
         self._write(gradients, 1 / divisor)
-        self._note(self._read(gradients) * divisor)
+        self._note(self._read(gradients) * divisor - clean)
 
     def _count(self, batch: Iterable[int]) -> Array:
         """How often each canary is in the batch."""
@@ -84,10 +83,11 @@ class GradientCanaries:
         """Take note of the sums after the noise."""
         if self._clean is None:
             raise ValueError("add(sums, batch) must come before each observe(noisy sums)")
-        self._note(self._read(noisy))
+        self._note(self._read(noisy) - self._clean)
 
-    def _note(self, noisy: Array) -> None:
-        seen = (noisy - self._clean) / self._length
+    def _note(self, added: Array) -> None:
+        """Add the step's log-likelihood ratios; `added` is what noise and canaries added to the clean sums."""
+        seen = added / self._length
         self._clean, self.steps = None, self.steps + 1
         # log((1 - q) + q exp((x - 1/2) / noise^2)), without overflow
         exponent = (seen - 0.5) / self.noise**2

@@ -14,6 +14,7 @@ import typer
 from deniable.cli.common import print_parts, refusals
 from deniable.cli.options import Text, option, read
 from deniable.formatting import count_of
+from deniable.store.records import in_words
 
 __all__ = ["merge", "status", "submit", "worker"]
 
@@ -39,7 +40,8 @@ def worker(
         planned = Planned.read(place)
         if Path(planned.directory).is_dir():
             os.chdir(planned.directory)
-        done = play_planned(planned, place, seconds)
+        with in_words(place):
+            done = play_planned(planned, place, seconds)
     print(done, file=sys.stderr)
 
 
@@ -62,7 +64,8 @@ def submit(
         asked = read({"workers": workers, "memory": memory, "hours": hours})
         number = asked.get("workers", min(100, Planned.read(directory).blocks or 100))
         megabytes, minutes = round(1000 * asked.get("memory", 4)), max(1, round(60 * asked.get("hours", 4)))
-        path = write_script(directory, number, megabytes, minutes)
+        with in_words(Path(directory)):
+            path = write_script(directory, number, megabytes, minutes)
     typer.echo(f"sbatch {path}")
 
 

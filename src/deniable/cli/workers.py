@@ -101,6 +101,8 @@ def status(
     else:
         from rich.text import Text as Words
 
+        from deniable.report.stored_runs import DOCUMENTS
         from deniable.report.under_way import sentences
 
-        print_parts(Words(sentence) for sentence in sentences(found))
+        answer = next((str(path) for name in DOCUMENTS if (path := Path(directory) / name).is_file()), None)
+        print_parts(Words(sentence) for sentence in sentences(found, answer))

@@ -37,12 +37,11 @@ class CampaignStatus:
     finish: str | None
     """The command that judges the blocks."""
 
-    @property
-    def seconds_left(self) -> float | None:
-        """If all goes on as it does; None where nobody plays, or nobody knows how much is left."""
-        if self.blocks is None or not self.blocks_a_second:
+    def seconds_until(self, blocks: int | None) -> float | None:
+        """Until so many are finished, if all goes on as it does; None where nobody plays, or knows the number."""
+        if blocks is None or not self.blocks_a_second:
             return None
-        return (self.blocks - self.finished) / self.blocks_a_second
+        return max(0, blocks - self.finished) / self.blocks_a_second
 
     @property
     def nodes(self) -> dict[str, float]:

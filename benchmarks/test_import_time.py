@@ -1,4 +1,4 @@
-"""`import deniable` costs less than twice what its own foundations cost (issue 2, section 1)."""
+"""`import deniable` adds at most a fifth to what its own foundations cost."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def test_import_time(record: Callable[[Ratio], None]) -> None:
     pairs = [(seconds_to_import("deniable"), seconds_to_import(FOUNDATIONS)) for _ in range(7)]
     ours, foundations = (min(times) for times in zip(*pairs, strict=True))
     record(Ratio("import deniable", f"import {FOUNDATIONS}", ours, foundations))
-    assert ours < 2 * foundations
+    assert ours < 1.21 * foundations

@@ -11,16 +11,23 @@ from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
     Composed,
+    ConcentratedDP,
     CyclicPoisson,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
     FixedSize,
     Gaussian,
     GaussianDP,
     Laplace,
     Mechanism,
     Pixelization,
+    PmfPair,
     Poisson,
     RandomAllocation,
     RandomizedResponse,
+    RenyiDP,
+    RepeatAndSelect,
     Sampled,
     Sampling,
     Shuffled,
@@ -39,17 +46,24 @@ __all__ = [
     "ApproximateDP",
     "Calibration",
     "Composed",
+    "ConcentratedDP",
     "CyclicPoisson",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
     "FixedSize",
     "Gaussian",
     "GaussianDP",
     "Laplace",
     "Mechanism",
     "Pixelization",
+    "PmfPair",
     "Poisson",
     "PrivacyLoss",
     "RandomAllocation",
     "RandomizedResponse",
+    "RenyiDP",
+    "RepeatAndSelect",
     "Sampled",
     "Sampling",
     "Shuffled",
@@ -72,11 +86,14 @@ _ROOMS = (
     "adversaries",
     "bounds",
     "campaigns",
+    "canary",
     "comparison",
     "data",
     "evidence",
     "examination",
+    "formats",
     "local",
+    "opacus",
     "report",
     "results",
     "store",
@@ -86,10 +103,12 @@ _ROOMS = (
 _FUNCTIONS = {
     "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
+    "canaries": "deniable.canary.plan",
     "choose": "deniable.answers.choose",
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "from_opacus": "deniable.formats",
     "reproduce": "deniable.experiments",
     "verdict": "deniable.campaigns.score_verdict",
 }
@@ -100,12 +119,25 @@ if TYPE_CHECKING:
     from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
+    from deniable.canary.plan import canaries as canaries
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
     from deniable.experiments import reproduce as reproduce
+    from deniable.formats import from_opacus as from_opacus
 
-__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "reproduce", "verdict"]
+__all__ += [
+    "attack",
+    "audit",
+    "canaries",
+    "choose",
+    "compare",
+    "examine",
+    "explain",
+    "from_opacus",
+    "reproduce",
+    "verdict",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,11 @@ from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
 from deniable.effort import ends_in_time
-from deniable.loss import Pair, Upper, dominating_pair
 from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
+from deniable.upper import Upper
+
+if TYPE_CHECKING:
+    from deniable.loss import Pair
 
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
@@ -286,4 +289,6 @@ def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> PrivacyLoss:
     """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples."""
+    from deniable.loss import dominating_pair  # noqa: PLC0415 (half of the time of `import deniable`)
+
     return PrivacyLoss(dominating_pair(mechanism, named_adjacency(mechanism, adjacency)))

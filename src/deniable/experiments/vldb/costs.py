@@ -64,7 +64,7 @@ def _advantage(steps: int) -> float:
     """Of one training: read its final belief and decide (Algorithm 1, line 14); mean over many decisions."""
     import numpy as np
 
-    from deniable.adversaries.identifiability import beliefs
+    from deniable.scores import beliefs
 
     repeats = 2000
     ratios = np.zeros((1, steps))

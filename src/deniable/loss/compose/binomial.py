@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, floor, inf, lgamma, log, log1p, pi, sqrt
+from math import exp, expm1, floor, inf, log, log1p, sqrt
 
 import numpy as np
 
@@ -30,18 +30,10 @@ from deniable.upper import Upper, upper
 __all__ = ["Binomial", "TwoLosses", "two_losses"]
 
 _EPS = 2.2e-16
-_WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may be as small as that, is left out
 _LEFT_OUT = exp(-40)
 _RARE = 1e-14
-_ALL_NATS = 720.0
 _MANY = 10_000  # runs whose sum is nearly Gaussian
 _RAREST = 1e-250
-_MANY_TERMS = 2**11  # from which on sums are taken by a rule
-_SINGLY = 64  # first terms of such a sum
-_PLACES = 16  # in every block of it
-_SURE = 1e-9  # relative, more than the round-off of a sum
-_FEW = 16  # below it Stirling's error is tabulated, from it on its series is exact to double precision
-_STIRLING = np.array([0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - 0.5 * log(2 * pi) for n in range(1, _FEW)])
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,7 @@ from deniable.loss.arrays import Floats
 
 _EPS = 2.2e-16
 _WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may be as small as that, is left out
-_LEFT_OUT = exp(-40)
-_RARE = 1e-14
 _ALL_NATS = 720.0
-_MANY = 10_000  # runs whose sum is nearly Gaussian
-_RAREST = 1e-250
 _MANY_TERMS = 2**11  # from which on sums are taken by a rule
 _SINGLY = 64  # first terms of such a sum
 _PLACES = 16  # in every block of it

@@ -43,9 +43,9 @@ def comparison_chapter(run: ReportedRun) -> Chapter:
 
 def _promise(document: CompareResult) -> str:
     kinds = [row.kind for row in document.levels]
-    central, local = kinds.count("central"), kinds.count("local")
+    central, local = (count_of(kinds.count(kind), "level") for kind in ("central", "local"))
     return (
-        f"{count_of(central, 'level')} of central privacy (noise on gradients) and {count_of(local, 'level')} of local privacy (noise on "
+        f"{central} of central privacy (noise on gradients) and {local} of local privacy (noise on "
         "the records themselves). Their epsilons cannot be compared; what an attacker achieves and what accuracy is "
         "left can."
     )

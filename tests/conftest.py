@@ -63,7 +63,7 @@ def damage_block() -> Callable[[Path, int], None]:
 
     def damage(place: Path, number: int) -> None:
         with Store(place, resume=True) as store:
-            record = store._file.records[number]
+            record = store._file.record(number)
         content = bytearray((place / FILE).read_bytes())
         content[record.start + record.length // 2] ^= 1
         (place / FILE).write_bytes(content)

@@ -38,6 +38,7 @@ SLOW = (
     "engines/test_ray.py",
     "engines/test_workers.py",
     "experiments/",
+    "formats/test_opacus.py",
     "hunt/",
     "report/",
     "test_docs.py::test_the_site_is_whole_and_asks_nobody",

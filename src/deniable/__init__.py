@@ -11,16 +11,23 @@ from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
     Composed,
+    ConcentratedDP,
     CyclicPoisson,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
     FixedSize,
     Gaussian,
     GaussianDP,
     Laplace,
     Mechanism,
     Pixelization,
+    PmfPair,
     Poisson,
     RandomAllocation,
     RandomizedResponse,
+    RenyiDP,
+    RepeatAndSelect,
     Sampled,
     Sampling,
     Shuffled,
@@ -39,17 +46,24 @@ __all__ = [
     "ApproximateDP",
     "Calibration",
     "Composed",
+    "ConcentratedDP",
     "CyclicPoisson",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
     "FixedSize",
     "Gaussian",
     "GaussianDP",
     "Laplace",
     "Mechanism",
     "Pixelization",
+    "PmfPair",
     "Poisson",
     "PrivacyLoss",
     "RandomAllocation",
     "RandomizedResponse",
+    "RenyiDP",
+    "RepeatAndSelect",
     "Sampled",
     "Sampling",
     "Shuffled",
@@ -76,7 +90,9 @@ _ROOMS = (
     "data",
     "evidence",
     "examination",
+    "formats",
     "local",
+    "opacus",
     "report",
     "results",
     "store",
@@ -90,6 +106,7 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "from_opacus": "deniable.formats",
     "reproduce": "deniable.experiments",
     "verdict": "deniable.campaigns.score_verdict",
 }
@@ -104,8 +121,9 @@ if TYPE_CHECKING:
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
     from deniable.experiments import reproduce as reproduce
+    from deniable.formats import from_opacus as from_opacus
 
-__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "reproduce", "verdict"]
+__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "from_opacus", "reproduce", "verdict"]
 
 
 def __getattr__(name: str) -> Any:

@@ -189,7 +189,7 @@ def test_a_block_damaged_while_the_file_is_open_is_not_used(
 ) -> None:
     campaign(tmp_path)
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        place = store._file.records[1].start
+        place = store._file.record(1).start
         with (tmp_path / FILE).open("r+b") as other:
             other.seek(place + 40)
             other.write(b"?")
@@ -261,6 +261,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"cannot be written \(No space left on device\).*report\.html"):
         replace_file(tmp_path / "report.html", b"page")
+    assert not list(tmp_path.iterdir())  # no draft takes what space is left
 
 
 def test_kill_9_in_the_middle_of_saving(tmp_path: Path) -> None:

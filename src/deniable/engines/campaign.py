@@ -37,7 +37,10 @@ class Keeper(Protocol):
     """What keeps finished blocks: a `Store`."""
 
     def finished(self) -> list[int]:
-        """Their numbers."""
+        """Their numbers, in ascending order."""
+
+    def __contains__(self, number: int) -> bool:
+        """Whether one is finished."""
 
     def load(self, number: int) -> dict[str, NDArray[Any]]:
         """The arrays of one."""
@@ -61,12 +64,12 @@ def play_missing(
     blocks are finished, first of those that were kept already. Whatever ends this early ends the workers. With a
     keeper, results are read again at the end, so that memory does not grow while the blocks are played.
     """
-    finished = _Finished(campaign.kind, keeper)
+    finished = _Finished(campaign, keeper)
     watch = _Watch(finished, campaign.blocks, certain)
     hear = tell or (lambda done: None)
-    hear(len(finished.numbers))
+    hear(finished.count)
     if not watch.is_over():
-        missing = (number for number in range(campaign.blocks) if number not in finished.numbers)
+        missing = (number for number in range(campaign.blocks) if number not in finished)
         with (
             closing(engine.run(campaign.work, missing)) as running,
             closing(_playing(keeper, campaign, engine)) as told,
@@ -74,7 +77,7 @@ def play_missing(
             for number, result in running:
                 finished.add(number, result)
                 told.add()
-                hear(len(finished.numbers))
+                hear(finished.count)
                 if watch.is_over():
                     break
     return [finished.load(number) for number in range(watch.needed)]
@@ -88,22 +91,26 @@ def _playing(keeper: Keeper | None, campaign: Campaign[T], engine: Engine) -> Pl
 class _Finished(Generic[T]):
     """Finished blocks: with a keeper, or else in memory."""
 
-    def __init__(self, kind: type[T], keeper: Keeper | None) -> None:
-        self._kind, self._keeper = kind, keeper
+    def __init__(self, campaign: Campaign[T], keeper: Keeper | None) -> None:
+        self._kind, self._keeper = campaign.kind, keeper
         self._results: dict[int, T] = {}
-        self.numbers = set(() if keeper is None else keeper.finished())
-        if self.numbers:
-            self.load(min(self.numbers))  # of another kind: refused before the work
+        before = [number for number in (() if keeper is None else keeper.finished()) if number < campaign.blocks]
+        self.count = len(before)
+        if before:
+            self.load(before[0])  # of another kind: refused before the work
+
+    def __contains__(self, number: int) -> bool:
+        return number in (self._results if self._keeper is None else self._keeper)
 
     def add(self, number: int, result: T) -> None:
         """Keep one; a block that was played twice counts once."""
-        if number in self.numbers:
+        if number in self:
             return
         if self._keeper is None:
             self._results[number] = result
         else:
             self._keeper.save(number, arrays_of(result), at_once=False)
-        self.numbers.add(number)
+        self.count += 1
 
     def load(self, number: int) -> T:
         """The result of one."""
@@ -131,13 +138,13 @@ class _Watch(Generic[T]):
     def is_over(self) -> bool:
         """Whether no more blocks are needed."""
         while self._certain is not None and not self._is_certain and self._heard < self.needed:
-            if self._heard not in self._finished.numbers:
+            if self._heard not in self._finished:
                 return False
             self._is_certain = self._certain(self._finished.load(self._heard))
             self._heard += 1
             if self._is_certain:
                 self.needed = self._heard
-        return self._is_certain or len(self._finished.numbers) >= self.needed
+        return self._is_certain or self._finished.count >= self.needed
 
 
 def arrays_of(result: Any) -> dict[str, Any]:

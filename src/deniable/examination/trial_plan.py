@@ -133,6 +133,9 @@ class _Kept:
         """Their numbers."""
         return sorted(self._trials)
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._trials
+
     def load(self, number: int) -> dict[str, Any]:
         """The arrays of one."""
         return self._trials[number]

@@ -15,15 +15,23 @@ from __future__ import annotations
 from deniable.mechanisms.adjacency import Adjacency, named_adjacency
 from deniable.mechanisms.compositions import Composed, compose
 from deniable.mechanisms.dp_sgd import Training
+from deniable.mechanisms.guarantees import (
+    ApproximateDP,
+    ConcentratedDP,
+    GaussianDP,
+    PmfPair,
+    RenyiDP,
+    TotalVariation,
+)
 from deniable.mechanisms.mechanism import Mechanism
 from deniable.mechanisms.releases import (
-    ApproximateDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
-    GaussianDP,
     Laplace,
     Pixelization,
     RandomizedResponse,
-    TotalVariation,
 )
 from deniable.mechanisms.samplings import (
     CyclicPoisson,
@@ -37,21 +45,29 @@ from deniable.mechanisms.samplings import (
     TruncatedPoisson,
     samplings_of,
 )
+from deniable.mechanisms.selection import RepeatAndSelect
 
 __all__ = [
     "Adjacency",
     "ApproximateDP",
     "Composed",
+    "ConcentratedDP",
     "CyclicPoisson",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
     "FixedSize",
     "Gaussian",
     "GaussianDP",
     "Laplace",
     "Mechanism",
     "Pixelization",
+    "PmfPair",
     "Poisson",
     "RandomAllocation",
     "RandomizedResponse",
+    "RenyiDP",
+    "RepeatAndSelect",
     "Sampled",
     "Sampling",
     "Shuffled",

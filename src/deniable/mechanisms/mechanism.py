@@ -35,3 +35,9 @@ class Mechanism:
         from deniable.mechanisms.compositions import Composed  # noqa: PLC0415
 
         return Composed(((self, steps),))
+
+    def group(self, size: int) -> Mechanism:
+        """The same release between data sets that differ in `size` records."""
+        from deniable.mechanisms.groups import group  # noqa: PLC0415
+
+        return group(self, size)

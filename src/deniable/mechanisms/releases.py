@@ -1,4 +1,4 @@
-"""One release: noise on a query, randomized answers, or a bare guarantee.
+"""One release: noise on a query, randomized answers, or a random choice.
 
 Noise is always relative to the sensitivity: ``noise = sigma / sensitivity`` and ``scale = b / sensitivity``.
 """
@@ -8,10 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
-from deniable.checks import amount_of_noise, loss_size, positive, probability, whole
+from deniable.checks import amount_of_noise, loss_size, probability, whole
+from deniable.mechanisms.guarantees import GaussianDP
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = ["ApproximateDP", "Gaussian", "GaussianDP", "Laplace", "Pixelization", "RandomizedResponse", "TotalVariation"]
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Laplace",
+    "Pixelization",
+    "RandomizedResponse",
+]
 
 
 @dataclass(frozen=True)
@@ -87,32 +96,45 @@ class Pixelization(Mechanism):
 
 
 @dataclass(frozen=True)
-class ApproximateDP(Mechanism):
-    """A bare (epsilon, delta) guarantee: all that is known of the release."""
+class DiscreteGaussian(Mechanism):
+    """Adds an integer z with probability proportional to e^{-z^2 / (2 sigma^2)} to one integer (Canonne 2020).
+
+    `sigma` is in units of the query, not of its sensitivity, the largest change of the integer between neighbours:
+    the lattice has a size of its own. Numbers of a vector that are noised apart are a composition.
+    """
+
+    sigma: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        amount_of_noise("sigma", self.sigma)
+        whole("sensitivity", self.sensitivity)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Adds an integer z with probability proportional to e^{-|z| / scale} to one integer; the geometric mechanism.
+
+    Pure (sensitivity / scale)-DP; `scale` is in units of the query (Ghosh, Roughgarden, Sundararajan 2009).
+    """
+
+    scale: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        amount_of_noise("scale", self.scale)
+        whole("sensitivity", self.sensitivity)
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Mechanism):
+    """Chooses y with probability proportional to e^{epsilon u(y) / (2 D)}, D the most that u(y) changes by.
+
+    Where no neighbour raises one utility and lowers another one, e^{epsilon u(y) / D} has the same guarantee: losses
+    lie within a range of width epsilon (bounded range, Dong, Durfee, Rogers 2020).
+    """
 
     epsilon: float
-    delta: float = 0.0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, zero=True)  # weaker analyses state any number
-        probability("delta", self.delta)
-
-
-@dataclass(frozen=True)
-class TotalVariation(Mechanism):
-    """A bare alpha-TVD guarantee (Jia 2023, Definition 3)."""
-
-    alpha: float
-
-    def __post_init__(self) -> None:
-        probability("alpha", self.alpha)
-
-
-@dataclass(frozen=True)
-class GaussianDP(Mechanism):
-    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1), whatever the query."""
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        loss_size("mu", self.mu, zero=True)
+        loss_size("epsilon", self.epsilon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deniable.checks import probability, refuse, whole
 from deniable.mechanisms.compositions import Composed
@@ -25,7 +25,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the records of a run are drawn; a run is one step, or as many as belong together."""
+    """How the records of a run are drawn; a run is one step, or as many as belong together.
+
+    Neighbours differ in all of a person's `records_per_person` records, which is what *a record* means elsewhere.
+    """
+
+    records_per_person: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        whole("records_per_person", self.records_per_person)
 
     @property
     def steps_of_run(self) -> int:
@@ -40,6 +48,7 @@ class Poisson(Sampling):
     rate: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         probability("rate", self.rate)
 
 
@@ -56,6 +65,7 @@ class RandomAllocation(Sampling):
     times: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("steps_per_epoch", self.steps_per_epoch)
         whole("times", self.times)
         if self.times > self.steps_per_epoch:
@@ -68,16 +78,20 @@ class RandomAllocation(Sampling):
 
 @dataclass(frozen=True)
 class FixedSize(Sampling):
-    """Every step has `batch` of the `records` records, drawn anew and without replacement."""
+    """Every step has `batch` of the `records` records, drawn anew; with `replacement` a record may be drawn again."""
 
     batch: int
     records: int
+    replacement: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("records", self.records)
         whole("batch", self.batch)
-        if self.batch > self.records:
+        if self.batch > self.records and not self.replacement:
             raise refuse("batch", self.batch, f"at most the {self.records} records")
+        if self.records_per_person > self.records:
+            raise refuse("records_per_person", self.records_per_person, f"at most the {self.records} records")
 
 
 @dataclass(frozen=True)
@@ -89,6 +103,7 @@ class TruncatedPoisson(Sampling):
     records: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         probability("rate", self.rate)
         whole("cap", self.cap)
         whole("records", self.records, low=2)
@@ -106,6 +121,7 @@ class CyclicPoisson(Sampling):
     bands: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         probability("rate", self.rate)
         whole("bands", self.bands)
         if self.bands * self.rate > 1:
@@ -126,6 +142,7 @@ class Shuffled(Sampling):
     steps_per_epoch: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("steps_per_epoch", self.steps_per_epoch)
 
     @property
@@ -166,13 +183,13 @@ class Sampled(Mechanism):
 
 def sample_by(mechanism: Mechanism, sampling: Sampling | float) -> Mechanism:
     """The mechanism on samples; a rate is that of a Poisson sample."""
-    if isinstance(sampling, Poisson):
+    if isinstance(sampling, Poisson) and sampling.records_per_person == 1:
         return Subsampled(mechanism, sampling.rate)
     return Sampled(mechanism, sampling) if isinstance(sampling, Sampling) else Subsampled(mechanism, sampling)
 
 
 def samplings_of(mechanism: Mechanism) -> list[Sampling]:
-    """The samplings of all parts of a release, but for Poisson's."""
+    """The samplings of all parts of a release, but for Poisson's of one record a person."""
     parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
     return [part.sampling for part, steps in parts if steps and isinstance(part, Sampled)]
 

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.store.places import Places
+
 __all__ = [
     "FILE",
     "SETTINGS",
@@ -65,6 +67,10 @@ class Record(NamedTuple):
     def end(self) -> int:
         return self.start + self.length
 
+    def is_head_of(self, body: bytes) -> bool:
+        """Whether a body is the one that was written."""
+        return len(body) == self.length and sha256(body).digest() == self.digest
+
 
 @dataclass(frozen=True)
 class Damage:
@@ -88,7 +94,7 @@ class Damage:
 
 
 class RecordFile:
-    """The records of one locked file, in an index that is made once by reading, and checking, all of it."""
+    """The records of one locked file; their `places` are found once, by reading and checking all of it."""
 
     def __init__(self, path: Path, write: bool, locked: bool = True) -> None:
         self.path = path
@@ -98,7 +104,7 @@ class RecordFile:
         try:
             if locked:
                 _lock(self._file.fileno(), exclusive=write)
-            self.records, self.damage = self._scan()
+            self.places, self.damage = self._scan()
         except BaseException:
             self._file.close()
             raise
@@ -110,15 +116,26 @@ class RecordFile:
         finally:
             self._file.close()
 
-    def body(self, record: Record) -> bytes:
-        """A record's body; StoreError names one that is not as it was written."""
+    def record(self, number: int) -> Record:
+        """What the head of one of the `places` says; StoreError where it is not as it was written."""
+        place = self.places[number]
+        record = self._record(place)
+        if record is None or record.number != number:
+            raise self._damaged(Damage(place, place + _HEAD.size, number))
+        return record
+
+    def body(self, number: int) -> bytes:
+        """The body of one of the `places`; StoreError names one that is not as it was written."""
+        record = self.record(number)
         body = self._read(record.start, record.length)
-        if len(body) < record.length or sha256(body).digest() != record.digest:
-            gap = Damage(record.start - _HEAD.size, record.end, record.number)
-            raise StoreError(f"{self.path} is damaged {gap}: {RESUME}")
+        if not record.is_head_of(body):
+            raise self._damaged(Damage(record.start - _HEAD.size, record.end, number))
         return body
 
-    def add(self, number: int, body: bytes, at_once: bool = True) -> Record:
+    def _damaged(self, gap: Damage) -> StoreError:
+        return StoreError(f"{self.path} is damaged {gap}: {RESUME}")
+
+    def add(self, number: int, body: bytes, at_once: bool = True) -> None:
         """Add a record at the end; on return it is on the disk, and after an error the file is as before.
 
         If not `at_once`, records that follow each other quickly wait for the disk together: each survives the end of
@@ -130,9 +147,7 @@ class RecordFile:
         except BaseException:
             self._file.truncate(end)
             raise
-        record = Record(number, end + _HEAD.size, len(body), sha256(body).digest())
-        self.records[number] = record
-        return record
+        self.places[number] = end
 
     def mend(self) -> None:
         """Put a void record over damaged bytes, and cut off what was not written to its end."""
@@ -146,32 +161,24 @@ class RecordFile:
                 self._write(gap.start, seal(VOID, body))
         self.damage = []
 
-    def _scan(self) -> tuple[dict[int, Record], list[Damage]]:
-        records: dict[int, Record] = {}
-        damage: list[Damage] = []
+    def _scan(self) -> tuple[Places, list[Damage]]:
+        places, damage = Places(), list[Damage]()
         place, size = 0, self._file.seek(0, os.SEEK_END)
         while place < size:
             record = self._record(place)
-            if record is not None and self._is_whole(record):
-                records[record.number] = record
+            if record is not None and record.is_head_of(self._read(record.start, record.length)):
+                places[record.number] = place
                 place = record.end
                 continue
             following = self._next_record(place + 1, size)
             damage.append(Damage(place, following, None if record is None else record.number))
             place = following
-        records.pop(VOID, None)
-        return records, damage
+        places.pop(VOID, None)
+        return places, damage
 
     def _record(self, place: int) -> Record | None:
         """What the head at `place` says, if it is one."""
         return _record_of(self._read(place, _HEAD.size), place)
-
-    def _is_whole(self, record: Record) -> bool:
-        try:
-            self.body(record)
-        except StoreError:
-            return False
-        return True
 
     def _next_record(self, place: int, size: int) -> int:
         """Where the next whole head begins, from `place` on; the file's end if there is none."""
@@ -252,7 +259,7 @@ def seal(number: int, body: bytes) -> bytes:
 def unseal(content: bytes) -> tuple[int, bytes]:
     """(number, body) of a record; ValueError where it is not as it was written."""
     record, body = _record_of(content[: _HEAD.size], 0), content[_HEAD.size :]
-    if record is None or len(body) != record.length or sha256(body).digest() != record.digest:
+    if record is None or not record.is_head_of(body):
         raise ValueError("a byte was changed or is missing: its checksum differs")
     return record.number, body
 

@@ -74,27 +74,27 @@ class Store:
     @property
     def is_new(self) -> bool:
         """Whether no campaign was begun here."""
-        return not self._file.records and not self._file.damage
+        return not self._file.places and not self._file.damage
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Make the file this campaign's, or check that it is."""
         text = canonical(settings)
         self._settings_digest = settings_digest(settings)
-        held = self._file.records.get(SETTINGS)
-        if held is not None:
-            self._agree(self._file.body(held).decode(), json.loads(text))
+        held = SETTINGS in self._file.places
+        if held:
+            self._agree(self._file.body(SETTINGS).decode(), json.loads(text))
         self._refuse_foreign_blocks()
         with in_words(self.directory):
             if self._file.damage:
                 self._tell_damage()
                 self._file.mend()
-            if held is None:
+            if not held:
                 self._file.add(SETTINGS, text.encode())
         self._take_in(SharedBlocks(self.directory, self._settings_digest))
 
     def _take_in(self, shared: SharedBlocks) -> None:
         """What workers finished in this directory; a damaged block is told to the log, and played again."""
-        for number in sorted(shared.finished() - self._file.records.keys()):
+        for number in sorted(shared.finished() - self._file.places.keys()):
             try:
                 arrays = shared.load(number)
             except StoreError as error:
@@ -111,17 +111,17 @@ class Store:
 
     def finished(self) -> list[int]:
         """The numbers of the finished blocks, in ascending order."""
-        return sorted(number for number in self._file.records if number >= 0)
+        return list(_numbers(self._file))
 
     def __contains__(self, number: int) -> bool:
-        return number in self._file.records
+        return number in self._file.places
 
     def save(self, number: int, arrays: Mapping[str, NDArray[Any]], at_once: bool = True) -> None:
         """Add one finished block; on return it is on the disk.
 
         If not `at_once`, blocks that finish quickly wait for the disk together (see `RecordFile.add`).
         """
-        if whole("number", number, low=0) in self._file.records:
+        if whole("number", number, low=0) in self._file.places:
             raise StoreError(f"{self.path} holds block {number} already: a block is saved once")
         body = self._settings_digest + to_bytes(arrays)
         with in_words(self.directory):
@@ -129,16 +129,16 @@ class Store:
 
     def load(self, number: int) -> Arrays:
         """The arrays of one finished block; StoreError names one that was damaged since the file was opened."""
-        if number not in self._file.records:
+        if number not in self._file.places:
             raise StoreError(f"{self.path} holds no block {number}")
         with in_words(self.directory):
-            return from_bytes(self._file.body(self._file.records[number])[_DIGEST_BYTES:])
+            return from_bytes(self._file.body(number)[_DIGEST_BYTES:])
 
     def _claim(self, resume: bool) -> None:
         """What the file holds must be to be continued."""
         if self.is_new:
             return
-        if not self._file.records:
+        if not self._file.places:
             raise _damaged(self.path, self._file)
         if not resume:
             raise StoreError(
@@ -158,7 +158,7 @@ class Store:
         """Blocks tell the settings that they were played under, also where the settings themselves are damaged."""
         for number in self.finished():
             with in_words(self.directory):
-                under = self._file.body(self._file.records[number])[:_DIGEST_BYTES]
+                under = self._file.body(number)[:_DIGEST_BYTES]
             if under != self._settings_digest:
                 raise StoreError(
                     f"{self.directory} was begun with other settings: block {number} of {self.path} was played under "
@@ -169,6 +169,11 @@ class Store:
         for gap in self._file.damage:
             again = "they are written again" if gap.number == SETTINGS else "it is played again"
             _log.warning("%s is damaged %s: %s, all other blocks are kept", self.path, gap, again)
+
+
+def _numbers(file: RecordFile) -> Iterator[int]:
+    """Of the finished blocks, in ascending order."""
+    return (number for number in file.places if number >= 0)
 
 
 def kept(directory: Path | str) -> tuple[dict[str, Any], list[Arrays]]:
@@ -196,7 +201,7 @@ def look_at_settings(directory: Path | str) -> dict[str, Any] | None:
     """A campaign's settings, without a lock; None where they are not there, or damaged."""
     path = Path(directory) / FILE
     with closing(RecordFile(path, write=False, locked=False)) as file:
-        return json.loads(file.body(file.records[SETTINGS])) if SETTINGS in file.records else None
+        return json.loads(file.body(SETTINGS)) if SETTINGS in file.places else None
 
 
 def look_at_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
@@ -208,8 +213,8 @@ def look_at_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
     with ExitStack() as stack:
         file = stack.enter_context(closing(RecordFile(path, write=False, locked=False))) if path.is_file() else None
         for number in count():
-            if file is not None and number in file.records:
-                body = file.body(file.records[number])
+            if file is not None and number in file.places:
+                body = file.body(number)
             elif shared.holds(number):
                 body = shared.body(number)
             else:
@@ -225,15 +230,15 @@ def _reading(directory: Path | str) -> Iterator[tuple[dict[str, Any], Iterator[t
         with closing(RecordFile(path, write=False)) as file:
             if file.damage:
                 raise _damaged(path, file)
-            if SETTINGS not in file.records:
+            if SETTINGS not in file.places:
                 raise StoreError(f"{path} is empty: its campaign was not begun; go on with --resume")
-            text = file.body(file.records.pop(SETTINGS))
+            text = file.body(SETTINGS)
             yield json.loads(text), _blocks(file, sha256(text).digest())
 
 
 def _blocks(file: RecordFile, digest: bytes) -> Iterator[tuple[int, Arrays]]:
-    for number, record in sorted(file.records.items()):
-        body = file.body(record)
+    for number in _numbers(file):
+        body = file.body(number)
         if not body.startswith(digest):
             raise StoreError(f"{file.path}: block {number} was played under other settings; name another directory")
         yield number, from_bytes(body[_DIGEST_BYTES:])
@@ -255,7 +260,7 @@ def opened(directory: Path | str | None, resume: bool = False) -> AbstractContex
 
 
 def _damaged(path: Path, file: RecordFile) -> StoreError:
-    if not file.records:
+    if not file.places:
         return StoreError(f"{path} is not a campaign's file, or damaged throughout: name another directory")
     said = "; ".join(map(str, file.damage[:5])) + ("; ..." if len(file.damage) > 5 else "")
     return StoreError(f"{path} is damaged {said}: {RESUME}")

@@ -35,6 +35,8 @@ def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency)
         raise RefusedError(
             f"{type(sampling).__name__} is proved for Gaussian noise on a sum, not for {type(mechanism).__name__}"
         )
+    if sampling.records_per_person > 1 or (isinstance(sampling, FixedSize) and sampling.replacement):
+        raise RefusedError(f"{sampling} is not built yet")
     mu = 1 / mechanism.noise
     match sampling:
         case RandomAllocation(steps, times):

@@ -1,0 +1,7 @@
+"""What other tools write down of a release, read as mechanisms of ours; what is not known is refused by its name."""
+
+from __future__ import annotations
+
+from deniable.formats.opacus_history import from_opacus
+
+__all__ = ["from_opacus"]

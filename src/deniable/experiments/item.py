@@ -126,6 +126,10 @@ class Item(Generic[T]):
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (docs/theory/errata.md)."""
 
+    def draw_values(self, values: Values) -> Figure:
+        """The picture of kept values."""
+        return self.draw(msgspec.convert(values, self.read_as))
+
     def expected_seconds(self, scale: Scale, done: Container[str] = ()) -> float:
         """About how many seconds it takes where the shared work that `done` names is done.
 

@@ -130,7 +130,7 @@ def _run_item(selected: Selected, run: ItemRun, out: Path) -> ItemResult:
     record = judge_item(selected, plain, scale, seed=run.seed, seconds=seconds, versions=made_by)
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = item.draw(convert(record.values, item.read_as))
+    figure = item.draw_values(record.values)
     replace_file(path.with_suffix(".svg"), _draw_bytes(figure, "svg"))
     figure.set_layout_engine("none")  # laid out once, for both
     replace_file(path.with_suffix(".png"), _draw_bytes(figure, "png"))

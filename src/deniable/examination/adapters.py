@@ -9,7 +9,7 @@ from typing import Any
 from deniable.examination.later_records import WATCHED_STEP
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
-__all__ = ["watch_opacus"]
+__all__ = ["drawn_batches", "next_batch", "watch_opacus"]
 
 
 class WatchedSteps(list[AppliedStep]):
@@ -45,15 +45,14 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
     What is recorded is what Opacus hands to the wrapped optimizer: ``p.grad`` after clipping, noise and scaling; its
     clipping norm, which ``clipping="adaptive"`` changes; and the weights when the loop has ended.
     """
-    drawn = _drawn_batches(loader) if loader is not None else None
-    drawn_ahead = getattr(loader, "num_workers", 0) > 0
+    drawn = drawn_batches(loader) if loader is not None else None
     steps = WatchedSteps(list(optimizer.params))
     earlier = optimizer.step_hook
 
     def record(stepping: Any) -> None:
         weights, gradients = list(stepping.params), [p.grad for p in stepping.params]
         divisor = stepping.expected_batch_size * stepping.accumulated_iterations
-        batch = None if drawn is None else _next(drawn, stepping, drawn_ahead)
+        batch = None if drawn is None else next_batch(drawn, stepping)
         scale = divisor if stepping.loss_reduction == "mean" else 1.0
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
@@ -65,6 +64,13 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
 
     optimizer.attach_step_hook(record)
     return steps
+
+
+class DrawnBatches(deque[list[int]]):
+    """Batches that a loader has drawn and no step has used."""
+
+    ahead = False
+    """Whether it may draw them before they are used."""
 
 
 class _Watched:
@@ -85,21 +91,23 @@ class _Watched:
         return getattr(self._sampler, name)
 
 
-def _drawn_batches(loader: Any) -> deque[list[int]]:
+def drawn_batches(loader: Any) -> DrawnBatches:
+    """A queue that fills with the batches that a loader draws, from now on."""
     if getattr(loader, "batch_sampler", None) is None:
         raise ValueError("loader must be a DataLoader with a batch sampler, so that its batches can be recorded")
-    drawn: deque[list[int]] = deque()
+    drawn = DrawnBatches()
+    drawn.ahead = getattr(loader, "num_workers", 0) > 0
     # a DataLoader refuses another sampler once it is made; this one draws from the very same
     object.__setattr__(loader, "batch_sampler", _Watched(loader.batch_sampler, drawn))
     return drawn
 
 
-def _next(drawn: deque[list[int]], stepping: Any, drawn_ahead: bool) -> list[int]:
+def next_batch(drawn: DrawnBatches, stepping: Any) -> list[int]:
     """The batch of this step: all that were drawn since the last, as a loop may accumulate several.
 
     A loader with workers draws ahead. Then the optimizer tells how many there are; a loop may have skipped empty ones.
     """
-    if drawn and not drawn_ahead:
+    if drawn and not drawn.ahead:
         found = [record for batch in drawn for record in batch]
         drawn.clear()
         return found

@@ -19,7 +19,7 @@ from deniable.mechanisms import Adjacency
 
 __all__ = ["likely_dissimilar", "too_many_pairs"]
 
-WORK = 2**43
+WORK_BYTES = 2**43
 """Bytes of prepared records met in pairs, above which not all pairs are compared: with ssim, about a minute a core."""
 SAMPLE, FINALISTS = 256, 64
 """Records that all are compared with, and the most unlike of all, which are then compared with all."""
@@ -29,7 +29,7 @@ def too_many_pairs(inside: Dataset, outside: Dataset, adjacency: Adjacency, meas
     """Whether comparing every pair would take longer than people wait."""
     others = outside if adjacency is Adjacency.REPLACE else inside
     record_bytes = find_measure(measure).kernel(inside.features[:2], others.features[:2]).record_bytes
-    return len(inside) * len(others) * record_bytes > WORK
+    return len(inside) * len(others) * record_bytes > WORK_BYTES
 
 
 def likely_dissimilar(

@@ -16,12 +16,13 @@ from math import exp, expm1, floor, inf, log, log1p, sqrt
 
 import numpy as np
 
-from deniable.loss.arrays import Floats
+from deniable.loss.arrays import EPS, Floats
 from deniable.loss.compose.binomial_terms import BinomialLaw, Terms
 from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
@@ -29,8 +30,7 @@ from deniable.upper import Upper, upper
 
 __all__ = ["Binomial", "TwoLosses", "two_losses"]
 
-_EPS = 2.2e-16
-_LEFT_OUT = exp(-40)
+_LEFT_OUT = exp(-40)  # of a sum, beyond the window of its terms (Lemma B2)
 _RARE = 1e-14
 _MANY = 10_000  # runs whose sum is nearly Gaussian
 _RAREST = 1e-250
@@ -71,6 +71,9 @@ def two_losses(step: Step) -> TwoLosses | None:
         high, low = (float(log_mixture(step.rate, np.array([loss]))[0]) for loss in (base.epsilon, -base.epsilon))
         mixed = log((1 - step.rate) * base.down + step.rate * base.up), log(base.up) + low
         return TwoLosses(high, -low, mixed, (log(base.up) - base.epsilon, log(base.up)))
+    if isinstance(step, MassStep) and step.losses.size == 2 and step.hidden == step.null_hidden == 0:
+        (low, high), (log_low, log_high) = step.losses.tolist(), step.log_null_masses.tolist()
+        return TwoLosses(high, -low, (log_high + high, log_low + low), (log_high, log_low))
     if isinstance(step, SubsampledAdd):
         mirrored = two_losses(step.mirror)
         return mirrored.reversed() if mirrored else None
@@ -125,8 +128,8 @@ class Binomial(Pair):
     def slips(self, successes: Floats) -> Floats:
         """Round-off of the losses: of a product, or of the difference of two."""
         if self.step.high == self.step.low:
-            return 2 * _EPS * np.abs(self.losses(successes))
-        return 2 * _EPS * (successes * self.step.high + (self.count - successes) * self.step.low)
+            return 2 * EPS * np.abs(self.losses(successes))
+        return 2 * EPS * (successes * self.step.high + (self.count - successes) * self.step.low)
 
     def _first_above(self, t: float) -> int:
         """The fewest successes whose loss may be above t, round-off included."""
@@ -139,7 +142,7 @@ class Binomial(Pair):
     def _total(self, sizes: Floats, terms: Terms, unsure: float, mass: float) -> Upper:
         """The sum of `sizes`, one a term, of finite losses that have this mass together."""
         total = float(sizes.sum())
-        error = float((sizes * terms.doubts).sum()) + unsure + (_LEFT_OUT + 32 * _EPS) * total
+        error = float((sizes * terms.doubts).sum()) + unsure + (_LEFT_OUT + 32 * EPS) * total
         return upper(mass * total, mass * error, high=mass)
 
     def hockey_stick(self, k: float) -> Upper:
@@ -151,8 +154,8 @@ class Binomial(Pair):
         return self._plus_escape(self._total(terms.masses * -np.expm1(apart), terms, unsure, self.finite))
 
     def _plus_escape(self, finite: Upper) -> Upper:
-        value = min(1.0, finite + self.escape * (1 + _EPS))
-        return Upper(value, finite.error + 2 * _EPS * value)
+        value = min(1.0, finite + self.escape * (1 + EPS))
+        return Upper(value, finite.error + 2 * EPS * value)
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
@@ -201,7 +204,7 @@ class Binomial(Pair):
 
     @property
     def largest_finite(self) -> float:
-        return self.count * self.step.high * (1 + 2 * _EPS)  # not below the product, rounded
+        return self.count * self.step.high * (1 + 2 * EPS)  # not below the product, rounded
 
     @property
     def scale(self) -> float:

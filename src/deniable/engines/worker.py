@@ -46,7 +46,7 @@ def work_in(
     playing = Playing(place, campaign.blocks)
     known, played = numbers_in(place / FILE), 0
     with closing(Claims(place, playing.name, lease_seconds)) as claims, closing(playing):
-        watch = None if certain is None else _Watch(place, campaign, shared, claims, certain)
+        watch = None if certain is None else _WorkerWatch(place, campaign, shared, claims, certain)
         while not (place / CERTAIN).exists():
             known |= shared.finished()
             missing = [number for number in range(campaign.blocks) if number not in known]
@@ -66,7 +66,7 @@ def work_in(
     return played
 
 
-class _Watch:
+class _WorkerWatch:
     """One worker's look at the evidence for all: the blocks in the order of their numbers, as far as they are there."""
 
     def __init__(

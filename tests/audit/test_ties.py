@@ -22,7 +22,8 @@ from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Sp
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from hunt import statistics
-from hunt.statistics import Attack, Statement, simulate
+from hunt.attacks import Attack, draw_attack
+from hunt.statistics import Statement, simulate
 
 DELTA = 1e-5
 RULES: list[Rule] = [Fixed(0.5), Bonferroni(), Split(), MultiSplit(3)]
@@ -180,6 +181,19 @@ def test_the_truths_of_the_hunt_by_drawing() -> None:
     assert average_precision_interval(scores).value == pytest.approx(FEW.average_precision(1, 1), abs=0.01)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_truths_of_random_attacks_by_drawing(seed: int) -> None:
+    """Densities, atoms, atoms among a density and power laws: each truth against very many scores."""
+    attack = draw_attack(np.random.default_rng(seed))
+    scores = attack.draw(40_000, 40_000, np.random.default_rng(seed))
+    errors = scores.errors(0.25)
+    rates = errors.false_positives / errors.negatives, errors.false_negatives / errors.positives
+    assert rates == pytest.approx(attack.at(0.25), abs=0.015)
+    assert auc_interval(scores).value == pytest.approx(attack.auc(), abs=0.01)
+    below = [np.mean(scores.members < attack.quantile(0.8)), np.mean(scores.members <= attack.quantile(0.8))]
+    assert below[0] - 0.015 < 0.8 < below[1] + 0.015
+
+
 @pytest.mark.parametrize("values", [4, 200])
 def test_the_band_holds_everywhere_at_once(values: int) -> None:
     """Few values and many: with probability 95 % no rate of the whole curve is above its limit, nor below."""
@@ -288,8 +302,9 @@ def test_the_hunt_catches_an_interval_that_is_too_narrow(monkeypatch: pytest.Mon
         return Interval(found.value, (2 * found.value + found.low) / 3, (2 * found.value + found.high) / 3)
 
     statement = Statement("auc", lambda scores: narrow(scores, 0.95)[1:], RESPONSES.auc(), RESPONSES.auc(), 0.05)
-    monkeypatch.setattr(statistics, "_of_epsilon", lambda *_: statement)
-    monkeypatch.setattr(statistics, "_of_achieved", lambda *_: replace(statement, risk=0.025))
+    monkeypatch.setattr(statistics, "KINDS", ("epsilon", "achieved"))
+    monkeypatch.setitem(statistics.OF_AN_ATTACK, "epsilon", lambda *_: statement)
+    monkeypatch.setitem(statistics.OF_AN_ATTACK, "achieved", lambda *_: replace(statement, risk=0.025))
     monkeypatch.setattr(statistics, "draw_attack", lambda _: RESPONSES)
     monkeypatch.setattr(statistics, "SECONDS", 0.3)
     found = [statistics.look(seed) for seed in range(3)]

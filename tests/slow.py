@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "canary/",
     "adversaries/",
     "audit/test_campaign.py",
     "audit/test_diagnostics.py",
@@ -64,6 +65,10 @@ SLOW = (
     "loss/test_allocated.py::test_published_noise_for_total_variation",
     "loss/test_allocated.py::test_published_values",
     "loss/test_allocated.py::test_complex_moments_by_the_laplace_transform",
+    "loss/test_masses.py::test_any_masses_composed",
+    "loss/test_masses.py::test_calibration",
+    "loss/test_masses.py::test_census",
+    "loss/test_masses.py::test_choices_composed_against_a_density_on_a_grid",
     "loss/test_regressions.py",
     "loss/test_round_off.py::test_atoms_beside_a_faint_gaussian_band_by_band",
     "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",

@@ -25,7 +25,7 @@ from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import Bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.watch import shift_of
-from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
+from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most, told_apart
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import ReleaseScores as ExactScores
@@ -78,7 +78,7 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
         return Verdict("cannot judge", " ".join(_why_undecided(bound)))
     sure = f"(confidence {bound.confidence:.4g})"
     if bound.value > claim.bound:
-        least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
+        least = f"at least {told_apart(bound.value, claim.bound)[0]}" if bound.value < inf else "beyond all bounds"
         what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
         return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
     if bound.value > 0 and (most := rows.provable()) <= claim.bound:
@@ -201,7 +201,8 @@ def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> Ite
 
 
 def _above(what: str, low: float, limit: float, allowed: str) -> str:
-    return f"{what} is above {at_least(low) if low < inf else 'any value'}, more than the {limit:.4g} that {allowed}"
+    found, most = told_apart(low, limit) if low < inf else ("any value", at_most(limit, 4))
+    return f"{what} is above {found}, more than the {most} that {allowed}"
 
 
 def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> bool:

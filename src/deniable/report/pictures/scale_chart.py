@@ -16,6 +16,7 @@ from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 
 __all__ = [
+    "Aim",
     "Axis",
     "Bar",
     "Row",
@@ -111,15 +112,22 @@ class ScaleChart:
         return asdict(self)
 
 
-def promise_scale(
-    axis: Axis, promised: float | None, exact: float | None, measured: Row | None, note: str
-) -> ScaleChart:
-    """Promised (where something is), what the noise allows, and what was measured."""
-    rows = [] if promised is None else [Row("Promised", "promise", axis.low, promised)]
+@dataclass(frozen=True)
+class Aim:
+    """What was not to be exceeded, and what it is called: promised, or only tested."""
+
+    name: str
+    value: float | None
+
+
+def promise_scale(axis: Axis, aim: Aim, exact: float | None, measured: Row | None, note: str) -> ScaleChart:
+    """Promised or tested (where something is), what the noise allows, and what was measured."""
+    rows = [] if aim.value is None else [Row(aim.name, "promise", axis.low, aim.value)]
     rows.append(Row("This noise allows", "exact", axis.low, exact))
     rows += [measured] if measured is not None else []
-    limit = exact if promised is None else promised
-    return _scale("Promise against measurement", axis, rows, None if limit is None else axis.at(limit), note)
+    limit = exact if aim.value is None else aim.value
+    title = f"{aim.name} against measured" if aim.value is not None else "Allowed against measured"
+    return _scale(title, axis, rows, None if limit is None else axis.at(limit), note)
 
 
 def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, note: str) -> ScaleChart:

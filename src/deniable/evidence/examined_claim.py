@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.bound import INDEPENDENT, Assumption, Bound
 from deniable.evidence.estimators import (
     Advantage,
     Estimator,
@@ -36,7 +36,6 @@ METHODS = (
 ONE_RUN = ("one-run", "one-run-gaussian")
 """Those of them that are sound for the canaries of one training; the others take a training for each row."""
 ORIGINS = ("trainings", "one-run")
-INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 from scipy.special import bdtrc, expit
@@ -46,6 +46,7 @@ from hunt.find import Find
 __all__ = ["look", "simulate"]
 
 SIGNIFICANCE, SLACK, SECONDS = 1e-6, 1.2, 1.0
+CLAIMED_DELTA = 1e-5
 ROUNDING = 1e-5
 """How far the truths of finely divided distributions are trusted, absolutely."""
 WATCHED_ROWS, WATCHED_ROUNDS = 300, 40
@@ -109,6 +110,8 @@ def look(seed: int) -> Find | None:
         rounds = min(rounds, {"one-run": 400, "credible": 60}.get(str(kind), rounds))
     else:
         attack = draw_attack(generator)
+        while kind in ("verdict", "watch") and not isfinite(attack.epsilon(CLAIMED_DELTA)):
+            attack = draw_attack(generator)  # no claim is true of it
         if kind == "watch":
             members, others, rounds = min(members, WATCHED_ROWS), min(others, WATCHED_ROWS), WATCHED_ROUNDS
         statement = OF_AN_ATTACK[str(kind)](attack, members, others, confidence, generator)
@@ -243,7 +246,7 @@ def _of_verdict(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
-    claim = Epsilon(attack.epsilon(1e-5), 1e-5)
+    claim = Epsilon(attack.epsilon(CLAIMED_DELTA), CLAIMED_DELTA)
     asked = Asked(claim, confidence=confidence, rule=RULES[generator.integers(4)])
 
     def ends(scores: Scores) -> Ends:
@@ -257,7 +260,7 @@ def _of_watch(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is ever refuted by a watch no more often than is stated."""
-    claim = claimed_loss(Epsilon(attack.epsilon(1e-5), 1e-5), None)
+    claim = claimed_loss(Epsilon(attack.epsilon(CLAIMED_DELTA), CLAIMED_DELTA), None)
 
     def ends(scores: Scores) -> Ends:
         return float(watch_rows(scores, claim, 1 - confidence).refuted_after is not None), inf

@@ -28,6 +28,7 @@ __all__ = [
     "ATTACKS",
     "TEST_MODE",
     "agreement",
+    "aim",
     "assumptions",
     "audit_tone",
     "badge",
@@ -71,6 +72,11 @@ WIDE_ADVANTAGE = 0.3
 def is_test_mode(document: AuditResult) -> bool:
     """Whether an audit's noise followed the data, so that it protects nobody."""
     return document.input.sensitivity != "global"
+
+
+def aim(document: AuditResult) -> str:
+    """What an audit's target is called: a test mode promises nothing."""
+    return "Tested" if is_test_mode(document) else "Promised"
 
 
 def bare_scores(epsilon: float, delta: float) -> tuple[float, float, float]:

@@ -122,7 +122,8 @@ class WatchedTraining:
     final: list[Tensor] | None
     """The final weights; None if they were not shown."""
     random_states: list[int]
-    """A digest of torch's random state after each step was yielded: twins with the same draw the same numbers."""
+    """A digest of torch's random state after each step was yielded (0: as before the first): twins with the same state
+    draw the same numbers."""
     shown: list[Tensor] | None = None
     """The sums as they were yielded, where that is something else than `sums`."""
 
@@ -141,6 +142,7 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
     sums: list[list[Tensor]] = []
     found: list[AppliedStep] = []
     states: list[int] = []
+    at_first = _random_state()
     released: Released | None = None
     for step in _until_returned(steps):
         if isinstance(step, Released):
@@ -151,7 +153,7 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
         gradient = _fit_shapes(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
         found.append(applied)
-        states.append(hash(torch.random.get_rng_state().numpy().tobytes()))
+        states.append(_random_state())
         if at_most is not None and len(found) >= at_most:
             break
     if not found:
@@ -165,8 +167,12 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
         [one.clip for one in found],
         [one.public for one in found] + ([released.public] if released is not None else []),
         None if final is None else _fit_shapes("final weights", final, parameters),
-        states,
+        [0 if state == at_first else state for state in states],
     )
+
+
+def _random_state() -> int:
+    return hash(torch.random.get_rng_state().numpy().tobytes())
 
 
 def accumulate(seen: WatchedTraining, parts: int) -> WatchedTraining:

@@ -12,6 +12,8 @@ from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["normality"]
 
+UNIFORM_SIZE, LAPLACIAN_SIZE = 0.75**0.5, 0.5**0.5
+"""Mean absolute numbers, in standard deviations."""
 LEAST_EXPECTED = 20
 """Observations that a bin must expect for its chi-square to hold."""
 APART = 1e-5
@@ -96,9 +98,10 @@ def _takes_few_values(evidence: Evidence) -> bool:
 def _shape(numbers: NDArray[np.float64], kurtosis: float, scale: float) -> str:
     """`numbers` are in their own standard deviation, which is `scale` x the claimed one."""
     largest = float(np.abs(numbers).max())
-    if abs(kurtosis - 1.8) < 0.05:
+    size = float(np.abs(numbers).mean())  # varies far less than the kurtosis
+    if abs(size - UNIFORM_SIZE) < 0.01 and kurtosis < 2.2:
         return "uniform"
-    if abs(kurtosis - 6) < 0.4:
+    if abs(size - LAPLACIAN_SIZE) < 0.015 and kurtosis > 4:
         return "Laplacian"
     if kurtosis >= 3:
         return "heavy-tailed"

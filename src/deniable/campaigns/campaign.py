@@ -19,7 +19,7 @@ from deniable.engines.campaign import Certain, arrays_of
 from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
-from deniable.store import Store
+from deniable.store import CampaignStore
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
 from deniable.training.networks.usual_models import model_factory
@@ -84,7 +84,7 @@ class Plan:
 
 def play(
     plan: Plan,
-    store: Store | None = None,
+    store: CampaignStore | None = None,
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,

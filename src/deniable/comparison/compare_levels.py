@@ -29,7 +29,7 @@ from deniable.comparison.repeat_measures import (
     spread_of,
     void,
 )
-from deniable.engines import Engine, choose_engine
+from deniable.engines import Engine, choose_engine, open_store
 from deniable.local import suitable_randomizer
 from deniable.mechanisms import Adjacency
 from deniable.results.compare_result import (
@@ -44,7 +44,7 @@ from deniable.results.compare_result import (
 )
 from deniable.results.shared import Provenance, Spread
 from deniable.scores import privacy_loss
-from deniable.store import Store, opened
+from deniable.store import CampaignStore
 from deniable.tradeoff import average_precision_bound, chance_level, phi
 
 __all__ = ["compare", "judge", "run"]
@@ -97,7 +97,7 @@ def compare(
         progress: Hears (trainings done, trainings in all).
     """
     chosen_engine = choose_engine(engine, processes)
-    with opened(out, resume) as store:
+    with open_store(chosen_engine, out, resume) as store:
         plan = ComparisonPlan.of(
             data,
             classes=classes,
@@ -116,7 +116,7 @@ def compare(
 
 def run(
     plan: ComparisonPlan,
-    store: Store | None = None,
+    store: CampaignStore | None = None,
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,

@@ -148,6 +148,10 @@ class Watched(Part, frozen=True, kw_only=True):
     """How many would probably refute the claim, had the training half of the noise: from theory."""
     epsilon: EpsilonBound
     """The lower bound that holds at every time."""
+    looks: tuple[int, ...] = ()
+    """After so many trials the evidence was looked at; of many looks some."""
+    evidence: tuple[float, ...] = ()
+    """What the bets had made of 1 at each of them."""
     text: str
 
 

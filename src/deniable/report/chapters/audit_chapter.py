@@ -11,6 +11,7 @@ from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_da
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.pictures.observer_pictures import course_pictures
 from deniable.report.pictures.scale_chart import Row, ScaleChart, epsilon_axis, promise_scale, share_axis
+from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
@@ -110,7 +111,8 @@ def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> ScaleChart
 def _parts(document: AuditResult) -> Iterator[Section]:
     if document.measured.trials > 0:
         if document.course is not None:
-            yield Section("What the observer saw", pictures=tuple(course_pictures(document)))
+            pictures = (*course_pictures(document), *watch_picture(document.watched))
+            yield Section("What the observer saw", pictures=pictures)
         yield _epsilon_part(document)
     if document.diagnostics is not None:
         yield Section("Is the training what it claims to be?", tables=(diagnostics(document.diagnostics),))

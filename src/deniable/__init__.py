@@ -111,6 +111,7 @@ _FUNCTIONS = {
     "from_opacus": "deniable.formats",
     "reproduce": "deniable.experiments",
     "verdict": "deniable.campaigns.score_verdict",
+    "watch_run": "deniable.examination.recorded.watch_run",
 }
 """Likewise: the commands as functions, and where they are."""
 
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_opacus as from_opacus
 
@@ -137,6 +139,7 @@ __all__ += [
     "from_opacus",
     "reproduce",
     "verdict",
+    "watch_run",
 ]
 
 

@@ -8,7 +8,7 @@ from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import VerdictName
 
-__all__ = ["RunCheck", "RunInput", "RunResult"]
+__all__ = ["Outcome", "RunCheck", "RunInput", "RunResult"]
 
 Outcome = Literal["as claimed", "less private", "another recipe", "not shown"]
 
@@ -42,8 +42,15 @@ class RunResult(Result, frozen=True, kw_only=True, tag="deniable/run/1"):
     verdict_text: str
     checks: tuple[RunCheck, ...]
     not_shown: tuple[str, ...]
+    claimed_advantage: float
+    """What the claimed noise allows an observer of all steps."""
+    claimed_belief: float
+    """Exceeded with probability 1 / records at most, from a belief of one half."""
     steps: int
     examined_steps: int
+    recomputed: tuple[int, ...]
+    """The numbers of the examined steps, from 0 on, and each one's noise as a share of the claimed one."""
+    noise_ratios: tuple[float, ...]
     least_visible_noise: float | None
     """A noise multiplier below this share of the claimed one is found with probability 95 % or more."""
     watcher_share: float

@@ -55,8 +55,8 @@ def recompute_sums(model: nn.Module, items: Sequence[Any], loss: LossOfBatch, cl
             norms = torch.stack([g.flatten(1).norm(dim=1) for g in found]).norm(dim=0)
             factors = (clip / norms.clamp(min=1e-12)).clamp(max=1.0)
             for total, plain_total, g in zip(clean, whole, found, strict=True):
-                total += torch.einsum("r,r...->...", factors, g)
-                plain_total += g.sum(0)
+                total.add_(torch.einsum("r,r...->...", factors, g))
+                plain_total.add_(g.sum(0))
             longest = max(longest, float(norms.max()))
     return BatchSums(clean, whole, longest)
 
@@ -73,7 +73,8 @@ def _per_record(model: nn.Module, loss: LossOfBatch, parameters: dict[str, Tenso
     def single(values: dict[str, Tensor], item: Any) -> Tensor:
         if isinstance(item, Mapping):
             batch = {name: value.unsqueeze(0) for name, value in item.items()}
-            return functional_call(model, values, (), batch).loss
+            own: Tensor = functional_call(model, values, (), batch).loss
+            return own
         features, target = item
         output = functional_call(model, values, (features.unsqueeze(0),))
         return loss_function(loss)(output, target.unsqueeze(0)).sum()

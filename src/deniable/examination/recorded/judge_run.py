@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,19 @@ from deniable.checks import probability
 from deniable.examination.diagnostics.p_values import any_of, binomial, chi_square, cosine, normal
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, known_factors
 from deniable.mechanisms import Training
-from deniable.results.run_result import RunCheck, RunInput, RunResult
+from deniable.results.run_result import Outcome, RunCheck, RunInput, RunResult
+from deniable.results.shared import VerdictName
+from deniable.scores import privacy_loss
 
 __all__ = ["judge_run"]
 
 Array = NDArray[np.float64]
 CHECKS = 5
 """That rest on chance: noise, its layers, the gradient, independent steps, sampling."""
-AS_CLAIMED, LESS, OTHER, UNKNOWN = "as claimed", "less private", "another recipe", "not shown"
+AS_CLAIMED: Final = "as claimed"
+LESS: Final = "less private"
+OTHER: Final = "another recipe"
+UNKNOWN: Final = "not shown"
 _ROUNDING = 2e-3
 """Of float32 sums, relative: a gradient that differs by less is the same."""
 _UNEXPLAINED_MOVE = 1e-3
@@ -46,18 +52,8 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     """
     level = (1 - probability("confidence", confidence, open_ends=True)) / CHECKS
     checks = tuple(_all_checks(record, claimed, level))
-    failed = [check for check in checks if check.outcome == LESS]
-    others = [check for check in checks if check.outcome == OTHER]
-    unknown = [check for check in checks if check.outcome == UNKNOWN]
-    name, text = (
-        ("violated", "Less private than claimed: " + "; ".join(check.observed for check in failed))
-        if failed
-        else ("cannot judge", "Not everything was shown: " + "; ".join(check.observed for check in unknown))
-        if unknown
-        else ("other recipe", "As private as claimed, by another recipe: " + "; ".join(c.observed for c in others))
-        if others
-        else ("consistent", _consistent_text(record))
-    )
+    name, text = _verdict(record, checks)
+    loss = privacy_loss(claimed.mechanism, claimed.adjacency)
     missing = [f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"]
     return RunResult(
         input=RunInput(
@@ -67,10 +63,14 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
             adjacency=claimed.adjacency,
             confidence=confidence,
         ),
-        verdict=name,  # type: ignore[arg-type]
+        verdict=name,
         verdict_text=f"{text}.",
         checks=checks,
         not_shown=(*(missing if len(record.steps) < len(record.batches) else ()), *_NOT_SHOWN),
+        claimed_advantage=float(loss.advantage()),
+        claimed_belief=float(loss.belief(1 / max(2, record.records))),
+        recomputed=tuple(step.number for step in record.steps),
+        noise_ratios=_Noise.of(record, claimed).ratios,
         steps=len(record.batches),
         examined_steps=len(record.steps),
         least_visible_noise=_least_visible_noise(record),
@@ -78,8 +78,19 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     )
 
 
-def _consistent_text(record: RunRecord) -> str:
-    return (
+def _verdict(record: RunRecord, checks: tuple[RunCheck, ...]) -> tuple[VerdictName, str]:
+    """One of the four words, and the checks that it rests on."""
+    said = {
+        outcome: "; ".join(check.observed for check in checks if check.outcome == outcome)
+        for outcome in (LESS, UNKNOWN, OTHER)
+    }
+    if said[LESS]:
+        return "violated", f"Less private than claimed: {said[LESS]}"
+    if said[UNKNOWN]:
+        return "cannot judge", f"Not everything was shown: {said[UNKNOWN]}"
+    if said[OTHER]:
+        return "other recipe", f"As private as claimed, by another recipe: {said[OTHER]}"
+    return "consistent", (
         f"Nothing speaks against the claim in {len(record.batches):,} steps, {len(record.steps):,} of them recomputed; "
         "one run cannot show everything"
     )
@@ -115,10 +126,10 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
 
 def _steps_check(record: RunRecord, claimed: Training) -> RunCheck:
     taken = len(record.batches)
-    outcome = AS_CLAIMED if taken == claimed.steps else LESS if taken > claimed.steps else OTHER
+    outcome: Outcome = AS_CLAIMED if taken == claimed.steps else LESS if taken > claimed.steps else OTHER
     return RunCheck(
         name="number of steps",
-        outcome=outcome,  # type: ignore[arg-type]
+        outcome=outcome,
         observed=f"{taken:,} steps were taken in place of {claimed.steps:,}" if outcome != AS_CLAIMED else f"{taken:,}",
         expected=f"{claimed.steps:,}",
     )
@@ -153,8 +164,8 @@ def _sampling_check(record: RunRecord, claimed: Training, level: float) -> RunCh
         return RunCheck(name=name, outcome="less private", observed=seen, expected=expected, p_value=p_value)
     found = float(sizes.sum()) / (n * len(sizes))
     seen = f"records are drawn with rate {found:.4g} in place of {rate:g}"
-    outcome = LESS if found > rate else OTHER if any_of(mean) < level else LESS
-    return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)  # type: ignore[arg-type]
+    outcome: Outcome = LESS if found > rate else OTHER if any_of(mean) < level else LESS
+    return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 
 
 def _divisor_check(record: RunRecord) -> RunCheck:
@@ -171,14 +182,16 @@ def _divisor_check(record: RunRecord) -> RunCheck:
 
 def _gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
     """What was applied, along the clipped sum and along what clipping takes away."""
-    scaled, cut, p_values = _components(record.steps)
+    scaled, cut_shares, p_values = _components(record.steps)
+    known = cut_shares[~np.isnan(cut_shares)]
+    cut = float(known.mean()) if len(known) else 0.0
     p_value = any_of(*p_values)
     name, expected = "gradient", "the sum of the batch's gradients, each clipped"
-    if p_value >= level or (abs(scaled.mean()) < _ROUNDING and abs(np.nanmean(cut)) < _ROUNDING):
+    if p_value >= level or (abs(scaled.mean()) < _ROUNDING and abs(cut) < _ROUNDING):
         return RunCheck(name=name, outcome="as claimed", observed="the same", expected=expected, p_value=p_value)
-    unclipped = any_of(p_values[1]) < level and np.nanmean(cut) > _ROUNDING
+    unclipped = any_of(p_values[1]) < level and cut > _ROUNDING
     if unclipped:
-        much = "not clipped" if np.nanmean(cut) > 0.9 else f"clipped in part: {np.nanmean(cut):.0%} of the rest stays"
+        much = "not clipped" if cut > 0.9 else f"clipped in part: {cut:.0%} of the rest stays"
         longest = max(step.longest / step.clip for step in record.steps)
         seen = f"the records' gradients are {much} (the longest has {longest:.3g} x the clipping norm)"
         return RunCheck(name=name, outcome="less private", observed=seen, expected=expected, p_value=p_value)
@@ -192,10 +205,10 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     if len(sizes) > 1 and np.ptp(sizes) and by_size.std() / by_size.mean() < 0.5 * factors.std() / factors.mean():
         return _own_size_check(p_value)
     factor = float(factors.mean())
-    enough = _Noise.of(record, claimed).ratio >= _ENOUGH_NOISE * factor
+    enough: bool = _Noise.of(record, claimed).ratio >= _ENOUGH_NOISE * factor
     seen = f"the sum is {factor:.3g} x the clipped one" + ("" if enough else ", with too little noise for that")
-    outcome = OTHER if enough and factor > 0 else LESS
-    return RunCheck(name="gradient", outcome=outcome, observed=seen, expected=expected, p_value=p_value)  # type: ignore[arg-type]
+    outcome: Outcome = OTHER if enough and factor > 0 else LESS
+    return RunCheck(name="gradient", outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 
 
 def _components(steps: tuple[ExaminedStep, ...]) -> tuple[Array, Array, tuple[Array, Array]]:
@@ -215,7 +228,8 @@ def _components(steps: tuple[ExaminedStep, ...]) -> tuple[Array, Array, tuple[Ar
 def _perpendicular(step: ExaminedStep) -> float:
     """The residual's squared length across the clean sum and what is cut."""
     along = np.array([step.residual_clean, step.residual_cut])
-    return float(max(sum(step.residual) - along @ known_factors(step), 0.0))
+    explained = float(along @ known_factors(step))
+    return max(sum(step.residual) - explained, 0.0)
 
 
 def _sigmas(record: RunRecord, claimed: Training) -> Array:
@@ -224,7 +238,7 @@ def _sigmas(record: RunRecord, claimed: Training) -> Array:
 
 @dataclass(frozen=True)
 class _Noise:
-    """Of every examined step: the residual's squares across the known directions, in claimed variances, and how many."""
+    """Of every examined step: the residual's squares across known directions, in claimed variances; how many."""
 
     squares: Array
     degrees: Array
@@ -233,6 +247,11 @@ class _Noise:
     def of(cls, record: RunRecord, claimed: Training) -> _Noise:
         squares = np.array([_perpendicular(step) for step in record.steps]) / _sigmas(record, claimed) ** 2
         return cls(squares, np.array([sum(step.sizes) - 2 for step in record.steps]))
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Measured standard deviation / claimed, of each step."""
+        return tuple(np.sqrt(self.squares / self.degrees).tolist())
 
     @property
     def ratio(self) -> float:
@@ -276,8 +295,8 @@ def _own_size_check(p_value: float) -> RunCheck:
 def _scale_check(name: str, what: str, p_value: float, level: float, ratio: float) -> RunCheck:
     expected = "1 x the claimed standard deviation"
     seen = f"{what} has {ratio:.3g} x the claimed standard deviation"
-    outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < _ROUNDING else LESS if ratio < 1 else OTHER
-    return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)  # type: ignore[arg-type]
+    outcome: Outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < _ROUNDING else LESS if ratio < 1 else OTHER
+    return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 
 
 def _independence_check(record: RunRecord, level: float) -> RunCheck:
@@ -286,7 +305,7 @@ def _independence_check(record: RunRecord, level: float) -> RunCheck:
     compared = np.arange(1, len(cosines) + 1)
     p_value = any_of(np.minimum(1.0, compared * cosine(cosines, record.watched_weights))) if len(cosines) else 1.0
     largest = float(np.abs(cosines).max()) if len(cosines) else 0.0
-    outcome = "less private" if p_value < level and largest > 0.1 else "as claimed"
+    outcome: Outcome = "less private" if p_value < level and largest > 0.1 else "as claimed"
     seen = f"the noise of different steps has a cosine of {largest:.2g}" + (
         ": draw fresh noise in every step" if outcome == LESS else ""
     )

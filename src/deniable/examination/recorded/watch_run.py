@@ -54,28 +54,25 @@ def watch_run(
     private = hasattr(optimizer, "original_optimizer")
     if not private and (clip is None or divisor is None):
         raise ValueError("clip and divisor are missing: name the clipping norm and what the noisy sum is divided by")
-    return RunWatcher(model, optimizer, loader, loss, clip, divisor, probability("budget", budget), path)
+    watcher = RunWatcher(model, optimizer, loader, clip=clip, divisor=divisor)
+    watcher.loss, watcher.budget = loss, probability("budget", budget)
+    watcher.path = None if path is None else Path(path)
+    return watcher
 
 
 class RunWatcher:
     """Records statistics of a run; see `watch_run`."""
 
+    loss: LossOfBatch = "cross-entropy"
+    budget: float = 0.1
+    path: Path | None = None
+
     def __init__(
-        self,
-        model: nn.Module,
-        optimizer: Any,
-        loader: Any,
-        loss: LossOfBatch,
-        clip: float | None,
-        divisor: float | None,
-        budget: float,
-        path: Path | str | None,
+        self, model: nn.Module, optimizer: Any, loader: Any, *, clip: float | None, divisor: float | None
     ) -> None:
-        self.model, self.loss, self.budget = model, loss, budget
-        self._clip, self._divisor = clip, divisor
+        self.model, self._clip, self._divisor = model, clip, divisor
         self._private = optimizer if hasattr(optimizer, "original_optimizer") else None
         moved = optimizer if self._private is None else optimizer.original_optimizer
-        self._path = None if path is None else Path(path)
         self._data, self._drawn = loader.dataset, drawn_batches(loader)
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._weights = WatchedWeights(self._parameters, moved)
@@ -152,8 +149,8 @@ class RunWatcher:
         )
         self._steps.append(found)
         self._compare_noise(found, *(self._weights.take(part) for part in (residual, sums.clean, cut)))
-        if self._path is not None:
-            append_line(self._path, found)
+        if self.path is not None:
+            append_line(self.path, found)
 
     def _compare_noise(self, found: ExaminedStep, residual: Tensor, clean: Tensor, cut: Tensor) -> None:
         """With all earlier noise, on the watched weights: what is used again has a cosine of one.

@@ -28,7 +28,8 @@ class WatchedWeights:
         self._places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._groups = [group_of.get(id(p), 0) for p in self._parameters]
-        self._optimizer, self._expected = optimizer, None
+        self._optimizer = optimizer
+        self._expected: Tensor | None = None
         self._twins = [torch.nn.Parameter(part.clone()) for part in self._take([p.detach() for p in self._parameters])]
         self._copy = self._copy_of(optimizer)
         self.departures: list[float] = []

@@ -15,7 +15,7 @@ from msgspec import convert, structs
 from deniable.campaigns.provenance import compare_command, now, versions
 from deniable.campaigns.region import region
 from deniable.checks import probability
-from deniable.comparison.comparison_plan import CENTRAL, AttackName, ComparisonPlan, Level
+from deniable.comparison.comparison_plan import CENTRAL_NOISES, AttackName, ComparisonPlan, Level
 from deniable.comparison.play import PlayedRepeat, Progress, play
 from deniable.comparison.recommendation import Point, recommend
 from deniable.comparison.repeat_measures import (
@@ -56,7 +56,7 @@ NOTHING = "undefined: the attack on the original model is at its baseline, so no
 def compare(
     data: str | Path | Callable[[], Any] = "purchases",
     *,
-    central: Iterable[float] = CENTRAL,
+    central: Iterable[float] = CENTRAL_NOISES,
     local: Iterable[float] | None = None,
     attack: AttackName = "whitebox",
     records: int | None = None,

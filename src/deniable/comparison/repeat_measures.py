@@ -32,7 +32,7 @@ __all__ = [
 
 FPRS = (0.001, 0.01, 0.05)
 CURVE_POINTS = 200
-SURE = 0.99
+SURE_CONFIDENCE = 0.99
 """How sure it must be that guessing stays below the blind attack, to say that the two groups differ."""
 
 
@@ -132,4 +132,4 @@ def void(bound: EpsilonBound, shifted: Shift) -> EpsilonBound:
 def shift(blind: Sequence[Scored]) -> Shift:
     """What the blind attack says."""
     tested = min(len(s.scores) for s in blind)
-    return Shift(precisions(blind), chance_level(tested, len(blind), SURE))
+    return Shift(precisions(blind), chance_level(tested, len(blind), SURE_CONFIDENCE))

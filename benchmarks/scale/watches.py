@@ -4,9 +4,9 @@
     python benchmarks/scale/watches.py catches 500      trials until a broken claim is refuted
     python benchmarks/scale/watches.py rows 500         the same of `verdict --watch`, files with few members
 
-Looked at after each of the first 100 trials, then whenever there are 1 % more; an audit looks at 5 % more. Since the bound
-of a confidence sequence lies above the truth exactly where the true claim is refuted, the share of false alarms is also
-the share of campaigns in which some bound on the way was wrong.
+Looked at after each of the first 100 trials, then whenever there are 1 % more; an audit looks at 5 % more. Since the
+bound of a confidence sequence lies above the truth exactly where the true claim is refuted, the share of false alarms
+is also the share of campaigns in which some bound on the way was wrong.
 """
 
 from __future__ import annotations

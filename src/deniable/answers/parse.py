@@ -13,6 +13,7 @@ from msgspec import structs
 
 from deniable.answers.batches import BATCHES, are_poisson, parse_batches
 from deniable.answers.describe import describe_choice, describe_release
+from deniable.answers.written import parse_written, written_by
 from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
 from deniable.fields import Field
 from deniable.mechanisms import (
@@ -174,6 +175,10 @@ _USUAL_NEIGHBOURS = {
 
 def parse_release(values: Values, adjacency: str | None) -> tuple[Mechanism, AnswerInput]:
     """The release that `explain` was asked about, and what was given."""
+    companions = [name for release in RELEASES.values() for name in release.companions]
+    if written := written_by(values, (*RELEASES, *companions, *BATCHES, "sampling")):
+        mechanism, neighbours = parse_written(written, values, adjacency)
+        return mechanism, describe_release(mechanism, Question.of(values, neighbours))
     question = parse_question(values, adjacency)
     name = _only(RELEASES, values, "what was released")
     for owner, other in RELEASES.items():

@@ -259,6 +259,8 @@ def setting(result: ExplainResult) -> str:
         return f"Assumes {tell_batches(given)}. {protected} {unit}"
     if given.rate is not None and given.steps is not None:
         return f"{_steps(given.rate, given.steps)} {protected} {unit}"
+    if given.release is not None:
+        return f"Assumes {given.release}. {protected}"
     return f"{protected} Noise is scale / sensitivity." if given.is_laplace else protected
 
 

@@ -15,8 +15,10 @@ import typer
 
 from deniable.answers.batches import BATCHES, SAMPLINGS
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
+from deniable.answers.written import WRITTEN
 from deniable.checks import RefusedError
 from deniable.fields import Field
+from deniable.formats.documents import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
 __all__ = [
@@ -109,7 +111,12 @@ def _batch_options(panel: str) -> list[Parameter]:
     return [word_option("sampling", "S", text, panel), *(field_option(field, panel) for field in BATCHES.values())]
 
 
-EXPLAIN = [*_release_options(), *_batch_options(RELEASE), *_ASKED]
+EXPLAIN = [
+    *_release_options(),
+    *(word_option(name.replace("_", "-"), "FILE", text, RELEASE) for name, text in WRITTEN.items()),
+    *_batch_options(RELEASE),
+    *_ASKED,
+]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
@@ -166,7 +173,8 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
         elif not field.repeatable and given is not None:
             values[name] = field.read(_parse_number(given))
     words = {"sampling": texts["sampling"]} if texts.get("sampling") is not None else {}
-    return {**resolve_spellings(values), **words}
+    documents = {name: read_document(name, texts[name]) for name in WRITTEN if texts.get(name) is not None}
+    return {**resolve_spellings(values), **words, **documents}
 
 
 def _parse_number(text: str) -> Any:
@@ -178,7 +186,7 @@ def _parse_number(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity"}
+_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity", *WRITTEN}
 
 
 def refusal_text(refused: Exception) -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deniable.cli.options import refusal_text
 from draws import when
 
 from .conftest import Run
@@ -128,3 +129,18 @@ def test_any_text_is_either_answered_or_refused(run: Run, text: str) -> None:
         assert outcome.document["scores"]["advantage"] <= 1
     else:
         assert outcome.err.count("\n") == 1
+
+
+def test_a_library_that_finds_no_memory_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*given: object) -> None:
+        raise ImportError("libparquet.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("deniable.answers.parse.parse_release", load)
+    outcome = run("explain", "--epsilon", 1)
+    assert outcome.code == 70
+    assert outcome.err.startswith("deniable: out of memory: ask for less")
+
+
+def test_what_the_disk_refuses_is_a_sentence() -> None:
+    assert refusal_text(OSError(28, "No space left on device", "a/b.json")) == "a/b.json: No space left on device"
+    assert refusal_text(OSError("no such run")) == "no such run"

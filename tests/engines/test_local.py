@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import os
+import signal
 from functools import partial
+from multiprocessing.context import SpawnProcess
 
 import pytest
 from games import neighbours
 from work import refuse_three, square
 
 from deniable.engines import Local, choose_engine
+from deniable.engines.processes import Workers
 from deniable.training.engine import run_block
 from deniable.training.settings import TrainingSettings
 
@@ -50,3 +54,22 @@ def test_bad_engines_are_refused() -> None:
     with pytest.raises(ValueError, match="leave it out"):
         choose_engine(Local(2), processes=3)
     assert choose_engine("local", 3) == Local(3)
+
+
+def test_a_signal_while_a_worker_starts_is_heard_when_it_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HeardError(Exception):
+        pass
+
+    def hear(number: int, frame: object) -> None:
+        raise HeardError
+
+    seen = []
+    monkeypatch.setattr(SpawnProcess, "start", lambda process: (os.kill(os.getpid(), signal.SIGTERM), seen.append(1)))
+    before = signal.signal(signal.SIGTERM, hear)
+    try:
+        with pytest.raises(HeardError):
+            Workers().Process(target=print).start()
+        assert seen  # the start was not cut short, as it would leave a process that nobody ends
+        assert signal.getsignal(signal.SIGTERM) is hear
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -261,6 +261,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"cannot be written \(No space left on device\).*report\.html"):
         replace_file(tmp_path / "report.html", b"page")
+    assert not list(tmp_path.iterdir())  # no draft takes what space is left
 
 
 def test_kill_9_in_the_middle_of_saving(tmp_path: Path) -> None:

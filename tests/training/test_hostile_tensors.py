@@ -131,3 +131,14 @@ def test_a_stale_or_missing_library_is_left_out_and_said(monkeypatch: pytest.Mon
     assert "of another version" in state or "not built" in state
     monkeypatch.setattr(kernels, "find_spec", lambda name: None)
     assert kernels._library() == (None, "not built: trainings are slower; install a C compiler and deniable again")
+
+
+def test_slower_trainings_are_told_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    kernels.tell_if_slow()
+    monkeypatch.setattr(kernels, "KERNELS", None)
+    monkeypatch.setattr(kernels, "STATE", "left out: torch is faster on this processor")
+    kernels.tell_if_slow()
+    assert not caplog.text  # nothing is to be done
+    monkeypatch.setattr(kernels, "STATE", "not built: trainings are slower; install a C compiler and deniable again")
+    kernels.tell_if_slow()
+    assert "compiled kernels are not built: trainings are slower; install a C compiler" in caplog.text

@@ -36,6 +36,9 @@ __all__ = ["app", "main"]
 READER_GONE, REFUSED, FULL = 1, 2, 70
 """Exit codes beside 0; a signal's is 128 and its number."""
 
+_LOADER_LACKS_MEMORY = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+"""What the system's loader says of a library for which memory is lacking."""
+
 _EXPLAIN_EXAMPLES = (
     "Examples:\n\ndeniable explain --epsilon 2.2 --delta 1e-5\n\n"
     "deniable explain --noise 1 --records 60000 --batch 300 --epochs 30"
@@ -155,8 +158,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         return READER_GONE
     except OSError as refused:  # standard output that cannot be written, for one
         return _say(f"{refused.filename or 'the output'}: {refused.strerror or refused}", REFUSED)
-    except MemoryError:
-        return _say("out of memory: ask for less (fewer records, trials or processes), or take a larger machine", FULL)
+    except (MemoryError, ImportError) as failed:
+        if isinstance(failed, ImportError) and not any(words in str(failed) for words in _LOADER_LACKS_MEMORY):
+            raise
+        message = "out of memory: ask for less (fewer records, trials or processes), or take a larger machine"
+        return _say(message, FULL)
     except Stopped as stopped:
         print(stopped, file=sys.stderr)
         return 128 + stopped.signal

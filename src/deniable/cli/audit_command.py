@@ -260,6 +260,9 @@ def _play_campaign(
     arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: ExposureFiles | None
 ) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
+    from deniable.training.kernels import tell_if_slow
+
+    tell_if_slow()
     ground, plan = _plan_campaign(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins

@@ -142,7 +142,9 @@ def _run_comparison(arguments: dict[str, Any], engine: Engine, out: str | None, 
     told = kept_told(out, unit="trainings")
     with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import ComparisonPlan, run
+        from deniable.training.kernels import tell_if_slow
 
+        tell_if_slow()
         return run(ComparisonPlan.of(**arguments), store, engine=engine, progress=progress, **running)
 
 

@@ -191,6 +191,8 @@ _WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimize
 
 def refusal_text(refused: Exception) -> str:
     """A refusal in one sentence, with fields option_name as options."""
+    if isinstance(refused, OSError) and refused.errno is not None:
+        return f"{refused.filename or 'the disk'}: {refused.strerror}"
     if not isinstance(refused, RefusedError):
         return str(refused)
     return refused.phrase(lambda name: option_name(name) if name in FIELDS or name in _WORDS else name)

@@ -63,7 +63,7 @@ def _write_pages(runs: list[str], page: Path, pdf: bool) -> dict[str, Any]:
     try:
         replace_file(page, content)
     except OSError as refused:
-        raise OSError(f"{page} cannot be written ({refused.strerror}): name another file with --out") from refused
+        raise OSError(f"{page} {refused.strerror}: name another file with --out") from refused
     printed = page.with_suffix(".pdf") if pdf else None
     if printed is not None:
         print_page(page, printed)

@@ -14,6 +14,7 @@ import typer
 from deniable.cli.common import print_parts, refusals
 from deniable.cli.options import Text, option, read
 from deniable.formatting import count_of
+from deniable.store.records import in_words
 
 __all__ = ["merge", "status", "submit", "worker"]
 
@@ -41,7 +42,8 @@ def worker(
         if Path(planned.directory).is_dir():
             os.chdir(planned.directory)
         campaign, certain = plan_again(planned)
-        played = work_in(place, campaign, lease_seconds=seconds, certain=certain)
+        with in_words(place):
+            played = work_in(place, campaign, lease_seconds=seconds, certain=certain)
     print(f"{count_of(played, 'block')} played in {directory}", file=sys.stderr)
 
 
@@ -64,7 +66,8 @@ def submit(
         asked = read({"workers": workers, "memory": memory, "hours": hours})
         number = asked.get("workers", min(100, Planned.read(directory).blocks))
         megabytes, minutes = round(1000 * asked.get("memory", 4)), max(1, round(60 * asked.get("hours", 4)))
-        path = write_script(directory, number, megabytes, minutes)
+        with in_words(Path(directory)):
+            path = write_script(directory, number, megabytes, minutes)
     typer.echo(f"sbatch {path}")
 
 

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
+from threading import current_thread, main_thread
 from typing import Any
 
 __all__ = ["Workers"]
@@ -35,8 +36,28 @@ class Workers(SpawnContext):
 
 class _Worker(SpawnProcess):
     def start(self) -> None:
-        with _interrupts_held_back():  # a terminal sends Ctrl-C to all processes; the parent ends its workers
+        # a terminal sends Ctrl-C to all processes; the parent ends its workers, also the one it is just starting
+        with _handlers_put_off(), _interrupts_held_back():
             super().start()
+
+
+@contextmanager
+def _handlers_put_off() -> Iterator[None]:
+    """What Python does on Ctrl-C and SIGTERM happens afterwards: a process that is half started cannot be ended."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in before.items() if callable(handler)}
+    heard: list[int] = []
+    if current_thread() is not main_thread():
+        handlers = {}
+    for number in handlers:
+        signal.signal(number, lambda late, frame: heard.append(late))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in heard:
+            handlers[signal.Signals(late)](late, None)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def canonical(settings: Mapping[str, Any]) -> str:
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: after a crash it is the old or the new one, and on return it is on the disk.
 
-    OSError names the path.
+    OSError names the path; nothing unfinished is left behind.
     """
     draft = path.with_name(path.name + ".part")
     try:
@@ -34,6 +35,8 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(draft, path)  # noqa: PTH105 (named for what it does)
     except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise type(error)(error.errno, f"cannot be written ({error.strerror})", str(path)) from error
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "call", "sizes", "suit"]
+__all__ = ["KERNELS", "STATE", "call", "sizes", "suit", "tell_if_slow"]
 
 VERSION = 2
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
@@ -32,6 +33,12 @@ def _library() -> tuple[ctypes.CDLL | None, str]:
 
 
 KERNELS, STATE = _library()
+
+
+def tell_if_slow() -> None:
+    """Say to the log, which prints on standard error, where another installation would train faster."""
+    if KERNELS is None and "install" in STATE:
+        logging.getLogger(__name__).warning("compiled kernels are %s", STATE)
 
 
 def suit(*tensors: Tensor) -> bool:

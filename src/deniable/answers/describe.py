@@ -17,6 +17,7 @@ from deniable.mechanisms import (
     GaussianDP,
     Laplace,
     Mechanism,
+    Poisson,
     RandomAllocation,
     RandomizedResponse,
     Sampled,
@@ -57,8 +58,11 @@ def describe_choice(family: Callable[[float], Mechanism], promise: Promise, ques
 
 def mechanism_in(given: AnswerInput, chosen_noise: float | None = None) -> Mechanism | None:
     """The release that was described, with the noise that was chosen for it; None where it is known by name alone."""
-    if given.release is not None:
-        return None
+    found = None if given.release is not None else _of_record(given, chosen_noise)
+    return found if found is None or given.records_per_person is None else found.group(given.records_per_person)
+
+
+def _of_record(given: AnswerInput, chosen_noise: float | None) -> Mechanism:
     noise = given.noise if chosen_noise is None else chosen_noise
     if given.is_laplace:
         return Laplace(noise or given.laplace or 0.0)
@@ -128,10 +132,14 @@ def _drawn(noise: float, sampling: Sampling, runs: int) -> dict[str, Any]:
             found = {"sampling": "allocation", "steps_per_epoch": steps, "epochs": runs}
         case Shuffled(steps):
             found = {"sampling": "shuffled", "steps_per_epoch": steps, "epochs": runs}
-        case FixedSize(batch, records):
+        case FixedSize(batch, records, replacement):
             found = {"sampling": "fixed", "batch": batch, "records": records, "steps": runs}
+            found |= {"with_replacement": True} if replacement else {}
         case TruncatedPoisson(rate, cap, records):
             found = {"sampling": "truncated", "rate": rate, "cap": cap, "records": records, "steps": runs}
+        case Poisson(rate):
+            found = {"rate": rate, "steps": runs}
         case _:
             return {}
-    return {"noise": noise, **found}
+    person = {"records_per_person": sampling.records_per_person} if sampling.records_per_person > 1 else {}
+    return {"noise": noise, **found, **person}

@@ -17,8 +17,10 @@ from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.grid import Grid
 from deniable.loss.compose.mixture import MOST_RUNS, Mixture
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.masses import MassStep, integer_gaussian, integer_laplace, step_of_masses
 from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.samplings import sampled_runs
 from deniable.loss.pairs.step import Step
@@ -28,11 +30,15 @@ from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
     Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
     GaussianDP,
     Laplace,
     Mechanism,
     Pixelization,
+    PmfPair,
     RandomizedResponse,
     Sampled,
     Subsampled,
@@ -102,29 +108,49 @@ def _is_flat(step: Step) -> TypeGuard[AtomStep]:
 
 
 def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
-    step: Step
+    if isinstance(mechanism, Subsampled):
+        return _sampled(mechanism, adjacency)
+    step = _noise_step(mechanism) or _guarantee_step(mechanism)
+    if step is None:
+        raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
+    return step
+
+
+def _noise_step(mechanism: Mechanism) -> Step | None:
+    """Of noise on a query, of randomized answers and of random choices."""
+    step: Step | None = None
     match mechanism:
         case Gaussian(noise):
             step = GaussianStep(1 / noise)
-        case GaussianDP(mu):
-            step = GaussianStep(mu) if mu > 0 else NOTHING
         case Laplace(scale):
             step = LaplaceStep(1 / scale)
         case Pixelization(epsilon):
             # A change spread over cells is never easier to see than the same change in one cell: for Laplace noise
             # group privacy (Dong, Roth, Su 2022, Theorem 2.14) is attained by a single shift.
             step = LaplaceStep(epsilon)
+        case DiscreteGaussian(sigma, sensitivity):
+            step = integer_gaussian(sigma, sensitivity)
+        case DiscreteLaplace(scale, sensitivity):
+            step = AtomStep.of_response(1 / scale, 2) if sensitivity == 1 else integer_laplace(scale, sensitivity)
+        case ExponentialMechanism(epsilon):
+            step = BoundedRangeStep(epsilon)
         case RandomizedResponse(epsilon, categories):
             step = AtomStep.of_response(epsilon, categories)
-        case ApproximateDP(epsilon, delta):
-            step = AtomStep.of_guarantee(epsilon, delta)
-        case TotalVariation(alpha):
-            step = AtomStep.of_guarantee(0.0, alpha)
-        case Subsampled():
-            step = _sampled(mechanism, adjacency)
-        case _:
-            raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
     return step
+
+
+def _guarantee_step(mechanism: Mechanism) -> Step | None:
+    """Of what is known by its guarantee alone."""
+    match mechanism:
+        case GaussianDP(mu):
+            return GaussianStep(mu) if mu > 0 else NOTHING
+        case ApproximateDP(epsilon, delta):
+            return AtomStep.of_guarantee(epsilon, delta)
+        case TotalVariation(alpha):
+            return AtomStep.of_guarantee(0.0, alpha)
+        case PmfPair(own, null):
+            return step_of_masses(own, null)
+    return None
 
 
 def _is_never_sampled(mechanism: Mechanism) -> bool:
@@ -147,6 +173,6 @@ def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
         return SubsampledRemove(base, rate, rate_error=error)
     if isinstance(inner, Gaussian) and isinstance(base, GaussianStep):
         return SubsampledReplaceSum(base.mu, rate, rate_error=error)
-    if isinstance(base, AtomStep | LaplaceStep | GaussianStep):
+    if isinstance(base, AtomStep | LaplaceStep | GaussianStep | MassStep | BoundedRangeStep):
         return subsample_replace(base, rate, error)
     raise TypeError(f"cannot sample {type(inner).__name__} under replace")

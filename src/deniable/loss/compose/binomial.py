@@ -22,6 +22,7 @@ from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
@@ -79,6 +80,9 @@ def two_losses(step: Step) -> TwoLosses | None:
         high, low = (float(log_mixture(step.rate, np.array([loss]))[0]) for loss in (base.epsilon, -base.epsilon))
         mixed = log((1 - step.rate) * base.down + step.rate * base.up), log(base.up) + low
         return TwoLosses(high, -low, mixed, (log(base.up) - base.epsilon, log(base.up)))
+    if isinstance(step, MassStep) and step.losses.size == 2 and step.hidden == step.null_hidden == 0:
+        (low, high), (log_low, log_high) = step.losses.tolist(), step.log_null_masses.tolist()
+        return TwoLosses(high, -low, (log_high + high, log_low + low), (log_high, log_low))
     if isinstance(step, SubsampledAdd):
         mirrored = two_losses(step.mirror)
         return mirrored.reversed() if mirrored else None

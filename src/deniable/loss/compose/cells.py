@@ -11,6 +11,7 @@ from deniable.loss.arrays import Floats
 from deniable.loss.compose.cumulants import EPS
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 
@@ -80,7 +81,9 @@ def _cells_of_atoms(step: Step, losses: Floats, log_null: Floats, spacing: float
     for found, (at_lower, at_upper) in ((logs, ends), (log_true, trues)):
         np.logaddexp.at(found, index, at_lower)
         np.logaddexp.at(found, index + 1, at_upper)
-    return Cells(first, logs, log_true, step.escape, _variance(masses, spacing), drift)
+    some = np.flatnonzero(np.maximum(logs, log_true) > -inf)  # an atom on an edge leaves its cell's other end empty
+    kept = slice(some[0], some[-1] + 1)
+    return Cells(first + int(some[0]), logs[kept], log_true[kept], step.escape, _variance(masses, spacing), drift)
 
 
 def _atoms(step: Step) -> tuple[Floats, Floats]:
@@ -90,12 +93,12 @@ def _atoms(step: Step) -> tuple[Floats, Floats]:
         return -losses, log_null + losses
     if isinstance(step, SubsampledRemove):
         losses, log_null = _atoms(step.base)
-        hidden = step.base.escape  # of Q where the base's loss is -inf
+        hidden = step.base.reversed().escape  # of Q where the base's loss is -inf
         losses = log_mixture(step.rate, losses).real
         if hidden == 0:
             return losses, log_null
         return np.append(losses, log1p(-step.rate)), np.append(log_null, log(hidden))
-    assert isinstance(step, AtomStep)
+    assert isinstance(step, AtomStep | MassStep)
     return step.losses, step.log_null_masses
 
 
@@ -202,4 +205,4 @@ def is_atomic(step: Step) -> bool:
         if isinstance(step, SubsampledRemove)
         else step
     )
-    return isinstance(base, AtomStep)
+    return isinstance(base, AtomStep | MassStep)

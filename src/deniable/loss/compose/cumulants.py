@@ -70,7 +70,7 @@ class Composition:
     @cached_property
     def escape(self) -> float:
         """P(L = inf)."""
-        return -float(np.expm1(sum(count * log1p(-step.escape) for step, count in self.parts)))
+        return 0.0 - float(np.expm1(sum(count * log1p(-step.escape) for step, count in self.parts)))
 
     @cached_property
     def presence(self) -> float:

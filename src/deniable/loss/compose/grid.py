@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, exp, floor, inf, log2, sqrt
+from math import ceil, exp, floor, inf, log2, nan, sqrt
 
 import numpy as np
 
 from deniable.effort import UnresolvedError, is_spent, spend
-from deniable.loss.compose.cells import is_atomic, put_on_grid
+from deniable.loss.compose.cells import Cells, is_atomic, put_on_grid
 from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition
@@ -39,6 +39,7 @@ from deniable.loss.compose.saddle import find_level_saddle, find_period, find_ri
 from deniable.loss.compose.transform import GridComposition
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 
@@ -53,6 +54,7 @@ _CLOSE = 1e-7  # relative error with which no law is asked for
 _LOOSE = 1e-3  # relative error from which on other bounds may say more
 _SMALLEST = 5e-324
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
+_LITTLE = 0.01  # share of the points by which a window may be longer so that nothing lies below it
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
 
 
@@ -173,13 +175,18 @@ class Grid(ComposedPair):
         bounds = self._bounds(c)
         low, high = self._window(c, bounds)
         spacing = self._spacing(high - low, points)
-        first = floor(low / spacing)
-        size = 2 ** max(4, ceil(log2(high / spacing - first + 3)))
-        spend(_POINT_COST * size * len(self.composition.parts))
         cells = [
             put_on_grid(step, spacing, *ends) for (step, _), ends in zip(self.composition.parts, bounds, strict=True)
         ]
+        first = self._first_point(cells, floor(low / spacing), points)
+        size = 2 ** max(4, ceil(log2(high / spacing - first + 3)))
+        spend(_POINT_COST * size * len(self.composition.parts))
         return GridComposition(self.composition, cells, c, spacing, size, first).law()
+
+    def _first_point(self, cells: list[Cells], wanted: int, points: int) -> int:
+        """Of the window: the least loss of all steps, in cells, if that is but little below what is wanted."""
+        least = sum(count * cell.first for cell, (_, count) in zip(cells, self.composition.parts, strict=True))
+        return least if wanted - _LITTLE * points <= least < wanted else wanted
 
     def _bounds(self, c: float) -> list[tuple[float, float]]:
         """The least and the largest loss of every step that matters."""
@@ -203,18 +210,27 @@ class Grid(ComposedPair):
     def _spacing(self, width: float, most: int) -> float:
         """So fine that the points suffice, and such that the atoms of the most frequent step lie on the grid."""
         parts = self.composition.parts
+        lattices = {_lattice(step) for step, _ in parts} - {0.0}
+        if len(lattices) == 1 and width / (unit := lattices.pop()) < _MOST_POINTS:
+            return unit  # all losses are on one lattice
         points = max(min(most, _WORK // len(parts)), _FEWEST_POINTS)
-        wanted = max(width / (0.97 * points - 4), 1e-300)
+        wanted = max(width / (0.97 * points - 4), 1e-300 if width > 0 else 1.0)
         atoms = [(n, step.largest_finite) for step, n in parts if not step.smooth and 0 < step.largest_finite < inf]
         if not atoms:
             return wanted
         atom = max(atoms)[1]
-        if width / atom < _MOST_POINTS:
-            if all(isinstance(step, AtomStep) and step.epsilon in (0.0, atom) for step, _ in parts):
-                return atom  # all losses are on one lattice
-            if len(parts) == 1 and is_atomic(parts[0][0]):
-                wanted = min(wanted, atom)
+        if width / atom < _MOST_POINTS and len(parts) == 1 and is_atomic(parts[0][0]):
+            wanted = min(wanted, atom)
         return atom / ceil(atom / wanted * (1 - EPS)) if wanted <= atom else wanted
+
+
+def _lattice(step: Step) -> float:
+    """Of what all its losses are multiples; 0 where they are 0, NaN where there is no such number."""
+    if isinstance(step, AtomStep):
+        return step.epsilon
+    if isinstance(step, MassStep) and step.losses.size == 1:
+        return abs(step.largest_finite)
+    return step.lattice if isinstance(step, MassStep) and step.lattice > 0 else nan
 
 
 def _range(step: Step, failure: float) -> tuple[float, float]:

@@ -17,8 +17,10 @@ from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.masses import MassStep, distance_to
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
 from deniable.loss.pairs.step import ROUNDOFF, Mirrored, Moments, Step
 
@@ -80,7 +82,15 @@ class SubsampledRemove(Step):
         inside = np.isfinite(gap)
         gap, share = np.where(inside, gap, 0.0), np.clip(self.rate - (1 - self.rate) * growth, 0.0, 1.0)
         of_base = np.where(inside, share * (self.base.blur(gap) + 4 * EPS * np.abs(gap)), 0.0)
-        return np.asarray(4 * EPS * (np.abs(k) + np.minimum(np.abs(growth), 1 / (1 - self.rate))) + of_base)
+        blur = np.asarray(4 * EPS * (np.abs(k) + np.minimum(np.abs(growth), 1 / (1 - self.rate))) + of_base)
+        return blur if self._atoms is None else np.minimum(blur, distance_to(self._atoms, k))
+
+    @cached_property
+    def _atoms(self) -> Floats | None:
+        """All losses, ascending, where there are but few: they stay on their side of k."""
+        if not isinstance(self.base, AtomStep | MassStep):
+            return None
+        return np.sort(np.append(log_mixture(self.rate, self.base.losses).real, log1p(-self.rate)))
 
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
@@ -245,14 +255,17 @@ class SubsampledAdd(Step):
 
 def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
     """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
-    if isinstance(base, AtomStep):
+    if isinstance(base, AtomStep | MassStep):
         atoms, log_masses = base.losses, base.log_null_masses
-        if base.hidden > 0:  # of Q, where the base's loss is -inf
-            atoms, log_masses = np.append(atoms, -1e4), np.append(log_masses, log(base.hidden))
+        if (hidden := base.reversed().escape) > 0:  # of Q, where the base's loss is -inf
+            atoms, log_masses = np.append(atoms, -1e4), np.append(log_masses, log(hidden))
         return Nodes(log_mixture(rate, atoms), log_masses)
     if isinstance(base, LaplaceStep):
         ends = np.array([-base.epsilon, base.epsilon])
         between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)
         heavy = np.array([-log(2), -log(2) - base.epsilon])
         return Nodes(np.concatenate([log_mixture(rate, ends), between]), np.concatenate([heavy, log_weights]))
+    if isinstance(base, BoundedRangeStep):
+        between, log_weights = sampled_density(base.epsilon, rate, -base.epsilon, s)
+        return Nodes(between, log_weights + base.log_share)
     raise TypeError(f"no nodes for {type(base).__name__}")

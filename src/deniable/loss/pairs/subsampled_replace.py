@@ -23,6 +23,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import log_ndtr, ndtr
 
+from deniable.checks import RefusedError
 from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
 from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.damping import Jumps, NoiseLaw
@@ -30,8 +31,10 @@ from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import mirrored, sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, jump_probability, jump_size, lift, log_normal
 from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
@@ -40,10 +43,13 @@ from deniable.upper import Upper
 __all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
 
 _MOST_PANELS = 256
+Base = LaplaceStep | GaussianStep | BoundedRangeStep
 
 
-def subsample_replace(base: AtomStep | LaplaceStep | GaussianStep, rate: float, rate_error: float = 0.0) -> Step:
+def subsample_replace(base: Base | AtomStep | MassStep, rate: float, rate_error: float = 0.0) -> Step:
     """The sampled step of a symmetric base: atoms and what is hidden remain so; a density is `SubsampledReplace`."""
+    if isinstance(base, MassStep):
+        return _sampled_masses(base, rate)
     if not isinstance(base, AtomStep):
         return SubsampledReplace(base, rate, rate_error)
     up, hidden = (1 - rate) * base.down + rate * base.up, rate * base.hidden
@@ -52,11 +58,27 @@ def subsample_replace(base: AtomStep | LaplaceStep | GaussianStep, rate: float, 
     return AtomStep(loss, up, still, base.down, hidden, slip=8 * EPS, unsure=rate_error / (1 - rate))
 
 
+def _sampled_masses(base: MassStep, rate: float) -> MassStep:
+    """Losses above 0 as in `SubsampledRemove`, their mirror image, and the rest at 0."""
+    if not base.symmetric:
+        raise RefusedError(
+            "{adjacency} replace is not proved for samples of a pair that changes when its sides are exchanged",
+            "adjacency",
+        )
+    above = base.losses > 0
+    losses, log_null = log_mixture(rate, base.losses[above]).real, base.log_null_masses[above]
+    still = 1 - float(np.exp(log_null).sum() + np.exp(log_null + losses).sum()) - rate * base.hidden
+    joined = np.concatenate([-losses[::-1], [0.0], losses])
+    masses = np.concatenate([(log_null + losses)[::-1], [log(max(still, 1e-300))], log_null])
+    hidden = rate * base.hidden
+    return MassStep(f"{base.name}, sampled {rate!r}", joined, masses, hidden, hidden, symmetric=True)
+
+
 @dataclass(frozen=True)
 class SubsampledReplace(Step):
     """Noise on a Poisson sample: both halves of `SubsampledRemove` and its mirror image, with an atom at 0."""
 
-    base: LaplaceStep | GaussianStep
+    base: Base
     rate: float
     rate_error: float = 0.0
 
@@ -111,6 +133,9 @@ class SubsampledReplace(Step):
         if isinstance(self.base, GaussianStep):
             base, log_null = _gaussian_half(self.base.mu)
             return log_mixture(self.rate, base), log_null
+        if isinstance(self.base, BoundedRangeStep):
+            between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
+            return between, log_weights + self.base.log_share
         end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
         between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
         return np.concatenate([end, between]), np.concatenate([heavy, log_weights])

@@ -159,7 +159,7 @@ def test_a_body_that_is_no_request_is_refused(api: httpx.Client, body: bytes) ->
 def test_a_large_body_is_refused_before_it_is_read_whole(api: httpx.Client) -> None:
     response = api.post("/api/explain", content=b" " * 1_000_000)
     assert response.status_code == 413
-    assert "16384 bytes" in response.json()["error"]["message"]
+    assert "262144 bytes" in response.json()["error"]["message"]
 
 
 def test_a_costly_corner_is_refused_with_what_to_do(api: httpx.Client) -> None:

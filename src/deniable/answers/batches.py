@@ -12,7 +12,16 @@ from deniable.formatting import as_given, percent_as_given
 from deniable.mechanisms import FixedSize, Gaussian, Mechanism, RandomAllocation, Sampling, Shuffled, TruncatedPoisson
 from deniable.results.explain_result import AnswerInput
 
-__all__ = ["BATCHES", "PERSON", "REPLACEMENT", "SAMPLINGS", "are_poisson", "parse_batches", "tell_batches"]
+__all__ = [
+    "BATCHES",
+    "PERSON",
+    "REPLACEMENT",
+    "SAMPLINGS",
+    "SamplingKind",
+    "are_poisson",
+    "parse_batches",
+    "tell_batches",
+]
 
 Values = Mapping[str, Any]
 POISSON = "poisson"
@@ -37,7 +46,7 @@ _TRAINING = ("records", "batch", "epochs", "rate", "steps", *BATCHES, REPLACEMEN
 
 
 @dataclass(frozen=True)
-class _Kind:
+class SamplingKind:
     """One way to draw batches: as the page lists it, what describes it, the sampling, and how many runs there are."""
 
     label: str
@@ -54,21 +63,21 @@ def _fixed(values: Values) -> tuple[Sampling, int]:
     return sampling, values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
 
 
-SAMPLINGS: dict[str, _Kind] = {
-    "allocation": _Kind(
+SAMPLINGS: dict[str, SamplingKind] = {
+    "allocation": SamplingKind(
         "one step an epoch for each record, at random",
         ("steps_per_epoch",),
         ("epochs", "records"),
         lambda values: (RandomAllocation(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "shuffled": _Kind(
+    "shuffled": SamplingKind(
         "shuffled passes (shuffle=True)",
         ("steps_per_epoch",),
         ("epochs", "records"),
         lambda values: (Shuffled(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "fixed": _Kind("batches of a fixed size", ("records", "batch"), ("steps", "epochs", REPLACEMENT), _fixed),
-    "truncated": _Kind(
+    "fixed": SamplingKind("batches of a fixed size", ("records", "batch"), ("steps", "epochs", REPLACEMENT), _fixed),
+    "truncated": SamplingKind(
         "Poisson samples, cut to a largest batch",
         ("rate", "cap", "records", "steps"),
         (),

@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "canary/",
     "adversaries/",
     "audit/test_campaign.py",
     "audit/test_diagnostics.py",

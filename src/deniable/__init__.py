@@ -86,6 +86,7 @@ _ROOMS = (
     "adversaries",
     "bounds",
     "campaigns",
+    "canary",
     "comparison",
     "data",
     "evidence",
@@ -102,6 +103,7 @@ _ROOMS = (
 _FUNCTIONS = {
     "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
+    "canaries": "deniable.canary.plan",
     "choose": "deniable.answers.choose",
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
+    from deniable.canary.plan import canaries as canaries
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
@@ -130,6 +133,7 @@ if TYPE_CHECKING:
 __all__ += [
     "attack",
     "audit",
+    "canaries",
     "choose",
     "compare",
     "examine",

@@ -100,6 +100,8 @@ DESCRIPTIONS = {
     "watch": "bets against the claim, watched from the first trial on; holds whenever the watch ends",
     "one-run": "one run: right guesses about canaries, randomized response",
     "one-run-gaussian": "one run: right guesses about canaries, Gaussian trade-off curve",
+    "one-run-mechanism": "one run: right guesses about canaries, exact curve of the claimed training with less noise",
+    "order-statistics": "one run: errors of the most confident guesses about independent canaries, exact curve",
 }
 """What each estimator does, by its name."""
 

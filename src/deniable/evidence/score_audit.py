@@ -89,7 +89,7 @@ def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator
     """The primary estimator's first, then those that go with rows of this kind."""
     yield asked.estimator(asked.primary)(scores) if evidence is None else asked.watched_bound(scores, evidence)
     if asked.of_one_run:
-        yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
+        yield from (asked.estimator(name)(scores) for name in ("one-run", "one-run-gaussian") if name != asked.primary)
         return
     shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.training is not None else []), "separation"]
     for name in shown:
@@ -106,8 +106,9 @@ def _rows_needed(asked: Asked) -> int | None:
     if asked.primary == "watch":
         nothing = hockey_sticks(privacy_loss(ApproximateDP(0.0, asked.delta)))
         return expected_trials(observer_tally(shift_of(asked.largest_advantage)), nothing, 1 - asked.confidence)
-    if asked.primary in WITHOUT_THRESHOLD:
-        whole_scores = asked.estimator(asked.primary)
+    if asked.primary in (*WITHOUT_THRESHOLD, *ONE_RUN):
+        # the Gaussian reading of right guesses tells as well as the training's own curve, and sooner
+        whole_scores = asked.estimator("one-run-gaussian" if asked.primary == "one-run-mechanism" else asked.primary)
         return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
     # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
     strength = asked.reading("gaussian" if asked.primary == "mechanism" else asked.primary).strength

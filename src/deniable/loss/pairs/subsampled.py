@@ -34,7 +34,7 @@ def _gap(k: Floats, rate: float) -> Floats:
         small = np.log1p(np.maximum(share, -1.0))
         least = np.log(np.maximum(np.exp(np.minimum(k, 0.0)) - (1 - rate), 0.0) / rate)  # where 1 + share would cancel
         large = k - log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(k, 36.0)))
-    return np.select([k > 36.0, (share < -0.5) & (rate > 0.5)], [large, least], small)
+    return np.where(k > 36.0, large, np.where((share < -0.5) & (rate > 0.5), least, small))
 
 
 @dataclass(frozen=True)

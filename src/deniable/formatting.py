@@ -15,6 +15,7 @@ __all__ = [
     "percent_as_given",
     "percent_at_most",
     "short",
+    "times",
 ]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
@@ -92,6 +93,11 @@ def short(value: float) -> str:
 def count_of(number: int, noun: str) -> str:
     """So many of something: 1 training, 1,000 trainings."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def times(number: int) -> str:
+    """How often: once, 2 times."""
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def percent_as_given(value: float) -> str:

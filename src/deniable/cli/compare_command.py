@@ -13,7 +13,7 @@ from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
 from deniable.cli.engine_options import engine_options, read_engine
 from deniable.cli.options import Text, option
-from deniable.formatting import at_least, at_most, short
+from deniable.formatting import at_least, at_most, short, times
 
 if TYPE_CHECKING:
     from deniable.comparison import ComparisonPlan
@@ -166,15 +166,11 @@ def _game(document: CompareResult) -> str:
     given = document.input
     attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
     return (
-        f"Every level was trained {_times(given.repeats)} on {given.records:,} records of {given.data} "
+        f"Every level was trained {times(given.repeats)} on {given.records:,} records of {given.data} "
         f"({given.classes} classes) and attacked by the {attacks[given.attack]} attack, which was tested on as "
         "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
         "alone, without the model."
     )
-
-
-def _times(repeats: int) -> str:
-    return "once" if repeats == 1 else f"{repeats} times"
 
 
 def _levels(document: CompareResult) -> Any:

@@ -102,7 +102,7 @@ class Fitted:
     """A trained target model and what its training cost.
 
     The privacy of the training records is that of the steps taken. Early stopping chooses their number by looking at
-    the weights, so a promise made *before* the training is the planned one (`planned`), which holds whenever it
+    the weights, so a promise made *before* the training is the planned one (`planned_loss`), which holds whenever it
     stops; `spent` is what this very run released. Held-out records are used without protection: they must be public,
     or not part of the promise.
     """

@@ -38,6 +38,7 @@ SLOW = (
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",
+    "engines/test_shared.py",
     "engines/test_workers.py",
     "experiments/",
     "formats/test_opacus.py",

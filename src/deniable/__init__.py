@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deniable import promises
 from deniable.calibration import Calibration, calibrate
 from deniable.mechanisms import (
     Adjacency,
@@ -37,7 +36,8 @@ from deniable.mechanisms import (
     TruncatedPoisson,
     compose,
 )
-from deniable.promises import *  # noqa: F403 (every score of the table)
+from deniable.promises import table as _promise_table
+from deniable.promises.table import *  # noqa: F403 (every score of the table)
 from deniable.scores import PrivacyLoss, posterior, privacy_loss
 from deniable.sweeps import Sweep, sweep
 
@@ -78,7 +78,7 @@ __all__ = [
     "privacy_loss",
     "sweep",
 ]
-__all__ += promises.__all__
+__all__ += _promise_table.__all__
 __version__ = "0.1.0"
 
 

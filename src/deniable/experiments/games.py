@@ -128,7 +128,7 @@ def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Ga
 
         return summary(play(game, run.trials, tell, run.engine))
 
-    return run.once(game.name, asdict(game), work, GameSummary)
+    return run.once(game.name, asdict(game), work, GameSummary, divided=True)
 
 
 def available(data: str) -> bool:

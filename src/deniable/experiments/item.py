@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from deniable.engines import Engine
+from deniable.engines import Engine, Shared
 from deniable.experiments.statements import Comparison
 from deniable.store import canonical, read_document, write_document
 
@@ -80,16 +80,31 @@ class ItemRun:
         """The directory of one campaign: equal settings have the same one, so a `Store` there is shared and resumed."""
         return self.trials / f"{name}-{sha256(canonical(settings).encode()).hexdigest()[:16]}"
 
-    def once(self, name: str, settings: Mapping[str, Any], work: Callable[[], T], read_as: type[T]) -> T:
-        """The result of `work`, done once for these settings and kept in `trials`, also over restarts."""
+    def once(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        work: Callable[[], T],
+        read_as: type[T],
+        *,
+        divided: bool = False,
+    ) -> T:
+        """The result of `work`, done once for these settings and kept in `trials`, also over restarts.
+
+        Of processes that share the directory one does it for all, unless they divide it among themselves.
+        """
         room = self.room(name, settings)
         kept = room.with_name(f"{room.name}.json")
-        if kept.exists():
-            return msgspec.convert(read_document(kept, "result")["result"], read_as)
-        result = work()
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_document(kept, {"settings": dict(settings), "result": to_values(result)})
-        return result
+
+        def keep() -> None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_document(kept, {"settings": dict(settings), "result": to_values(work())})
+
+        if isinstance(self.engine, Shared) and not divided:
+            self.engine.do_once(room, kept.exists, keep)
+        elif not kept.exists():
+            keep()
+        return msgspec.convert(read_document(kept, "result")["result"], read_as)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
-from deniable.engines import Campaign, Engine, Local, play_missing
+from deniable.engines import Campaign, Engine, Local, play_missing, resume_store
 from deniable.evidence.measured import Errors, belief_in_truth
 from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
 from deniable.experiments.game_summary import (
@@ -44,7 +44,6 @@ from deniable.experiments.item import present
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief
 from deniable.scores import privacy_loss
-from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
 from deniable.training.networks.usual_models import model_factory
@@ -117,7 +116,8 @@ def play(
     settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
     campaign = Campaign(settings, plan.blocks, Block, partial(_block, game, plan))
     chosen_engine = engine or Local(max(1, min(cores(), plan.blocks // WORTH_A_WORKER)))
-    with Store(place / game.name, settings, resume=True) as store:
+    with resume_store(chosen_engine, place / game.name) as store:
+        store.begin(settings)
         blocks = play_missing(campaign, chosen_engine, store, tell=lambda done: tell(done / plan.blocks))
     return _join_blocks(game, plan, blocks)
 

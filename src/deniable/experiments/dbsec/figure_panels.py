@@ -58,7 +58,7 @@ class MeanDeviation(Part, frozen=True, kw_only=True):
     deviation: float | None
 
 
-class PrecisionRecall(Part, frozen=True, kw_only=True):
+class CurvePoints(Part, frozen=True, kw_only=True):
     """Some points of the curve."""
 
     precision: list[float]
@@ -76,7 +76,7 @@ class LevelFigures(Part, frozen=True, kw_only=True):
     accuracy: MeanDeviation
     train_accuracy: float
     precision: MeanDeviation
-    curve: PrecisionRecall
+    curve: CurvePoints
 
 
 class VariantFigures(Part, frozen=True, kw_only=True):
@@ -123,19 +123,19 @@ def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | Non
     def work() -> VariantFigures:
         from deniable.comparison import ComparisonPlan
         from deniable.comparison import run as compare
-        from deniable.engines import Local
-        from deniable.store import Store
+        from deniable.engines import Local, resume_store
 
         given = {name: value for name, value in settings.items() if value is not None}
         if "central" in settings:  # a small run
             given["local"] = _ends(data)
         plan = ComparisonPlan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
-        with Store(place, resume=True) as store:
-            return _variant_figures(compare(plan, store, engine=run.engine or Local(_cores(run))))
+        engine = run.engine or Local(_cores(run))
+        with resume_store(engine, place) as store:
+            return _variant_figures(compare(plan, store, engine=engine))
 
     kept = {**settings, "data": data, "classes": classes}
-    return run.once(f"compared-{data}-{classes}", kept, work, VariantFigures)
+    return run.once(f"compared-{data}-{classes}", kept, work, VariantFigures, divided=True)
 
 
 def _ends(data: str) -> tuple[float, float]:
@@ -178,7 +178,7 @@ def _level_figures(row: LevelResult) -> LevelFigures:
         accuracy=accuracy,
         train_accuracy=row.train_accuracy.mean,
         precision=precision,
-        curve=PrecisionRecall(
+        curve=CurvePoints(
             precision=[round(value, 4) for value in curve.precision[thin]],
             recall=[round(value, 4) for value in curve.recall[thin]],
         ),

@@ -35,6 +35,7 @@ SLOW = (
     "cli/test_hunted_inputs.py",
     "cli/test_people.py",
     "cli/test_serve_command.py",
+    "cli/test_written.py",
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",

@@ -17,7 +17,7 @@ from scipy.special import bdtrc, expit
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.credible import credible_bound
-from deniable.evidence.estimators import Region
+from deniable.evidence.estimators import Region, estimate
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.intervals import (
     advantage_interval,
@@ -135,16 +135,15 @@ def _of_epsilon(
 ) -> Statement:
     """Region's bound by any rule: of the fixed threshold, or of the best."""
     rule, delta = RULES[generator.integers(len(RULES))], float(generator.choice([1e-5, 0.01]))
-    strength = Region(delta).strength
 
     def ends(scores: Scores) -> Ends:
-        limits = rule.limits(scores, strength, confidence)
-        return limits.lower(strength), limits.upper(strength)
+        bound = estimate(Region(delta), scores, rule, confidence)
+        return bound.value, bound.upper
 
     most = attack.epsilon(delta)
     if isinstance(rule, Fixed):
         fpr, fnr = attack.at(rule.threshold)
-        most = float(strength(np.array(fpr), np.array(fnr)))
+        most = max(0.0, float(Region(delta).strength(np.array(fpr), np.array(fnr))))
     return Statement(f"region, {rule.name}, {attack.name}", ends, most, most, 1 - confidence)
 
 

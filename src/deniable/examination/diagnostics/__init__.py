@@ -107,7 +107,7 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     names = {test.name for test in failed}
     if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
         return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
-    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.bare_share(evidence) > noise_spread.FEW:
+    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.has_bare_weights(evidence):
         left_out = noise_spread.left_out(evidence)
         return [left_out, *(test for test in failed if test.name not in {*GRADIENT, *NOISE})]
     odd = bool(names & set(GRADIENT))

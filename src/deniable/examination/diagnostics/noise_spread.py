@@ -12,7 +12,16 @@ from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.mechanisms import Adjacency
 
-__all__ = ["FEW", "bare_share", "equally_long", "is_even", "left_out", "noise_ratio", "noise_scale", "scale_cause"]
+__all__ = [
+    "bare_share",
+    "equally_long",
+    "has_bare_weights",
+    "is_even",
+    "left_out",
+    "noise_ratio",
+    "noise_scale",
+    "scale_cause",
+]
 
 Array = NDArray[np.float64]
 NEAR = 0.025
@@ -25,6 +34,8 @@ ENOUGH = 0.9
 """Noise of a single step that is less than this share of the claimed standard deviation is too little."""
 FEW = 0.05
 """Weights without noise are told if they are more than this share of all."""
+SOME = 5
+"""So many numbers without any noise are no accident."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
 
@@ -128,6 +139,11 @@ def bare_share(evidence: Evidence) -> float:
     """The share of weights without noise; of normal numbers one in a thousand is so small."""
     raw = evidence.trials.raw
     return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
+
+
+def has_bare_weights(evidence: Evidence) -> bool:
+    """Whether many weights have no noise, or some numbers are exactly the clean sum, which noise never gives."""
+    return bare_share(evidence) > FEW or int((evidence.trials.raw == 0).sum()) >= SOME
 
 
 def left_out(evidence: Evidence) -> Diagnosis:
@@ -278,9 +294,10 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
 
 def _bare_sentence(evidence: Evidence) -> str:
     """For weights without noise, if more than one in twenty has none."""
-    if (bare := bare_share(evidence)) <= FEW:
+    if not has_bare_weights(evidence):
         return ""
-    return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
+    share = f"{100 * bare_share(evidence):.2g} %"
+    return f"there is no noise on {share} of the weights, the others have it: add noise to every weight"
 
 
 def _noise_before_clipping(evidence: Evidence, ratio: float) -> str | None:

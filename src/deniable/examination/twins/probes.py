@@ -80,7 +80,8 @@ def unbounded_step(twins: Twins) -> int | None:
     for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
         for one, two in filter(None, (twins.stretched_pair(seed, HUGE_TIMES, which) for which in range(2))):
             for step in range(min(len(two.seen), STEPS) if not different_batches(one, two) else 0):
-                longest = 2.1 * twins.clip * len(drawn_places(one, step))
+                clip = max(_norm(twins, one, step), _norm(twins, two, step))
+                longest = 2.1 * clip * len(drawn_places(one, step))
                 if float((two.sums[step] - one.sums[step]).norm()) > longest:
                     return step
     return None
@@ -116,8 +117,14 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
     rounding = half_precision_error(one) * float(one.sums[step].norm())
-    found = Probe(_radius(points) / twins.clip, interaction / twins.clip, 0.0, rounding / twins.clip)
+    clip = _norm(twins, one, step)
+    found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip)
     return found if together else None
+
+
+def _norm(twins: Twins, run: Run, step: int) -> float:
+    """The clipping norm of a step, which the noise follows: the yielded one, if there is any."""
+    return run.seen.clips[step] or twins.clip
 
 
 def _change_by_others(twins: Twins, seed: int) -> float:

@@ -34,6 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
         {"Many machines": "scale.md"},
+        {"Canaries in one run": "canaries.md"},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},
         {"Results": "results/RESULTS.md"},

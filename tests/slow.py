@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "canary/",
     "adversaries/",
     "audit/test_campaign.py",
     "audit/test_diagnostics.py",
@@ -36,6 +37,7 @@ SLOW = (
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",
+    "engines/test_shared.py",
     "engines/test_workers.py",
     "experiments/",
     "formats/test_opacus.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deniable import promises
 from deniable.calibration import Calibration, calibrate
 from deniable.mechanisms import (
     Adjacency,
@@ -37,7 +36,8 @@ from deniable.mechanisms import (
     TruncatedPoisson,
     compose,
 )
-from deniable.promises import *  # noqa: F403 (every score of the table)
+from deniable.promises import table as _promise_table
+from deniable.promises.table import *  # noqa: F403 (every score of the table)
 from deniable.scores import PrivacyLoss, posterior, privacy_loss
 from deniable.sweeps import Sweep, sweep
 
@@ -78,7 +78,7 @@ __all__ = [
     "privacy_loss",
     "sweep",
 ]
-__all__ += promises.__all__
+__all__ += _promise_table.__all__
 __version__ = "0.1.0"
 
 
@@ -86,6 +86,7 @@ _ROOMS = (
     "adversaries",
     "bounds",
     "campaigns",
+    "canary",
     "comparison",
     "data",
     "evidence",
@@ -102,6 +103,7 @@ _ROOMS = (
 _FUNCTIONS = {
     "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
+    "canaries": "deniable.canary.plan",
     "choose": "deniable.answers.choose",
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
@@ -117,13 +119,25 @@ if TYPE_CHECKING:
     from deniable.answers.explain import explain as explain
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
+    from deniable.canary.plan import canaries as canaries
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_opacus as from_opacus
 
-__all__ += ["attack", "audit", "choose", "compare", "examine", "explain", "from_opacus", "reproduce", "verdict"]
+__all__ += [
+    "attack",
+    "audit",
+    "canaries",
+    "choose",
+    "compare",
+    "examine",
+    "explain",
+    "from_opacus",
+    "reproduce",
+    "verdict",
+]
 
 
 def __getattr__(name: str) -> Any:

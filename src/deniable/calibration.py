@@ -168,6 +168,11 @@ class _Axis:
     first: float
     """Where to begin where nothing else is known."""
 
+    def along(self, risk: Callable[[float], float]) -> Callable[[float], float]:
+        """The risk as a function of x, asked once for each value: many x may stand for the same number of steps."""
+        at = cache(risk)
+        return lambda x: at(self.value(x))
+
 
 _NOISE = _Axis(exp, (log(_LEAST), log(MOST_NOISE)), 0.0)
 _RATE = _Axis(lambda x: exp(-x), (0.0, -log(_LEAST_RATE)), log(4))
@@ -252,7 +257,7 @@ def _safe_side(risk: _Risk, axis: _Axis) -> float:
         return x
     x = max(x, axis.within[0])
     x = x + _PRECISION if x > axis.within[0] else x
-    both = cache(lambda x: risk(axis.value(x)))
+    both = axis.along(risk)
     if both(x) <= risk.level:
         return x
     step = min(max(_distance(both(x), risk.level, slope), 2 * _PRECISION), _FIRST_STEP)
@@ -261,7 +266,7 @@ def _safe_side(risk: _Risk, axis: _Axis) -> float:
 
 def _near(risk: _Risk, axis: _Axis) -> tuple[float, float]:
     """x at which the risk in one direction, nearly always the worse one, is nearly the level; and about its slope."""
-    looked_at = cache(lambda x: risk.looked_at(axis.value(x)))
+    looked_at = axis.along(risk.looked_at)
     guess, slope = _guess(risk, axis)
     step = min(max(_distance(looked_at(guess), risk.level, slope), _PRECISION), _LONGEST_STEP)
     close = min(max(0.5 * _PRECISION * abs(slope), _CLOSE), 10 * _CLOSE)
@@ -276,7 +281,7 @@ def _distance(risk: float, level: float, slope: float) -> float:
 
 def _guess(risk: _Risk, axis: _Axis) -> tuple[float, float]:
     """Where to look first, and the slope of the risk's logarithm there (0 where nothing is known)."""
-    guessed = cache(lambda x: risk.guess(axis.value(x)))
+    guessed = axis.along(risk.guess)
     if guessed(axis.first) == inf:
         return axis.first, 0.0
     x = falls_to(guessed, risk.level, (axis.first, _FIRST_STEP), within=axis.within, close=_SLIGHT)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivacyLoss", "beliefs", "posterior", "privacy_loss"]
 
 _SMALLEST = 5e-324
-_LOOSE = 0.99  # share of a rate that some attack should be known to have
+_NEARLY, _LOOSE = 1 - 1e-7, 0.99  # shares of a rate that some attack should be known to have
 _LARGE_LOSSES = 0.1, 1.0, 10.0
 _NEGLIGIBLE = 1e-14  # beside the prior
 _FAR_BELOW = 1e-6
@@ -139,12 +139,11 @@ class PrivacyLoss:
         if not 0 < fpr < 1:
             return Upper(top)
         points = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
-        points += self._known_points
         if not self._is_apart(fpr):
             points += [point for test in self._tests(fpr) for point in test.points()]
-        if (
-            _rate_reached(fpr, points) < _LOOSE * top
-        ):  # no threshold was found: large losses may still be told from others
+        if _rate_reached(fpr, points) < _NEARLY * top:
+            points += self._known_points
+        if _rate_reached(fpr, points) < _LOOSE * top:  # no threshold was found: large losses may still be told apart
             points += [self.pair.jump_test_near(fpr)]
             points += [point for t in _LARGE_LOSSES for point in _Test(self.pair, Upper(t)).points()]
         return Upper.between(min(_rate_reached(fpr, points), top), top)

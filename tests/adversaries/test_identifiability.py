@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from naive_observer import Recorder, replay
 
-from deniable.adversaries.identifiability import beliefs, decisions
+from deniable.scores import beliefs
 from deniable.training import engine
 from deniable.training.engine import run_block
 from deniable.training.settings import Neighbours, TrainingSettings
@@ -65,11 +65,6 @@ def test_beliefs_are_bayes_rule_step_by_step() -> None:
         belief = d / (d + other)
         ratio = np.log(densities[0, : step + 1] / densities[1, : step + 1]).sum()
         assert float(beliefs(ratio, 0.3)) == pytest.approx(belief)
-
-
-def test_decisions_name_the_likelier_data_set() -> None:
-    assert decisions([-1.0, 0.0, 1.0]).tolist() == [False, False, True]
-    assert decisions([-1.0, 0.0, 1.0], prior=0.9).tolist() == [True, True, True]
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -0.1, float("nan")])

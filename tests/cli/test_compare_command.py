@@ -204,6 +204,15 @@ def test_shifted_records_are_named_as_such(run: Run, own: Path) -> None:
     assert "cannot be told from these records" in " ".join(words.split())
 
 
+def test_a_planned_attack_is_played_by_workers(run: Run, own: Path) -> None:
+    asked = (*MODEL, "members.npz", "others.npz", "--weights", "weights.pt", *QUICK, "--seed", 3)
+    planned = run(*asked, "--out", "shared", "--plan")
+    assert "2 blocks" in planned.err
+    assert "2 blocks played" in run("worker", "shared").err
+    finish = run("merge", "shared").out.splitlines()[1].split()
+    assert run(*finish[1:], "--json").document == run(*asked, "--json").document
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

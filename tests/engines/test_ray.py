@@ -13,18 +13,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from campaigns import CAMPAIGNS
 from games import neighbours
 from work import refuse_three, slow_square, square, squares
 
 import deniable as dn
-from deniable.comparison import compare
 from deniable.engines import EngineError, Local, Ray, play_missing
 from deniable.store import Store
 from deniable.training.engine import run_block
 from deniable.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings("digits", noise=2.0, steps=3, trials_per_block=4, adjacency="replace")
-TIMES = dict.fromkeys(("seconds", "trials_per_second", "finished"))
 
 
 class TwoNodes:
@@ -74,7 +73,7 @@ def nodes() -> Iterator[TwoNodes]:
 
 def _places() -> list[Path]:
     here = Path(__file__).parent
-    return [here, here.parent / "training", Path(dn.__file__).parents[1]]
+    return [here, here.parent / "training", here.parent / "audit", Path(dn.__file__).parents[1]]
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +90,10 @@ def test_trainings_have_the_same_bytes(engine: Ray) -> None:
         assert result.gradient_norm.tobytes() == there[number].gradient_norm.tobytes()
 
 
-def test_commands_give_the_same_answer(engine: Ray) -> None:
-    given: dict[str, Any] = {"noise": 5, "trials": 30, "steps": 3, "records": 20, "trials_per_block": 10}
-    here, there = (dn.audit("digits", engine=one, **given) for one in (Local(1), engine))
-    assert here.replace(**TIMES) == there.replace(**TIMES)
-    small: dict[str, Any] = {"records": 60, "classes": 5, "central": [4.0], "local": [1.0], "repeats": 1, "epochs": 2}
-    two = [compare("purchases", engine=one, attack="threshold", **small) for one in (Local(1), engine)]
-    assert two[0].replace(seconds=None, finished=None) == two[1].replace(seconds=None, finished=None)
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_every_campaign_gives_the_same_answer(name: str, engine: Ray, tmp_path: Path) -> None:
+    here, there = (CAMPAIGNS[name](one, tmp_path / type(one).__name__) for one in (Local(1), engine))
+    assert here == there
 
 
 def test_a_block_s_error_is_the_caller_s(engine: Ray) -> None:

@@ -14,6 +14,7 @@ import pytest
 from chaos import start_worker
 from work import refuse_three, square, squares
 
+import deniable as dn
 from deniable.cli import main
 from deniable.cli.planning import plan_again
 from deniable.engines import Campaign, Local, play_missing
@@ -140,17 +141,18 @@ def test_stores_of_one_campaign_are_merged_and_others_refused(tmp_path: Path) ->
         merge_stores([places[0], tmp_path / "other"])
 
 
+def run_command(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(line))
+    assert ended.value.code == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
 TINY = "--noise 5 --trials 30 --steps 2 --records 20 --model logistic --seed 3 --stop certain"
 
 
 def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(line: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(shlex.split(line))
-        assert ended.value.code == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    place = tmp_path / "shared"
+    run, place = partial(run_command, capsys=capsys), tmp_path / "shared"
     run(f"audit digits {TINY} --out {place} --plan")
     assert f"sbatch {place}/campaign.slurm" in run(f"submit {place} --slurm --workers 3")
     assert "#SBATCH --array=1-3\n" in (place / "campaign.slurm").read_text()
@@ -197,3 +199,26 @@ def test_a_plan_that_means_something_else_here_is_refused(tmp_path: Path, capsys
         main(shlex.split(f"worker {tmp_path / 'plan'}"))
     assert "this machine would play another campaign" in (said := capsys.readouterr().err)
     assert "data_sha256 was" in said
+
+
+def test_a_planned_reproduction_is_that_of_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its campaigns are played, and its tables and figures made, by any number of workers."""
+    run, place = partial(run_command, capsys=capsys), tmp_path / "shared"
+    run(f"reproduce dbsec figure-3 --scale test --out {place} --plan")
+    assert "0 blocks finished" in run(f"status {place}")
+    run(f"worker {place}")
+    shown = run(f"status {place}")
+    assert f"{json.loads(run(f'status {place} --json'))['finished']} blocks finished." in shown
+    finish = run(f"merge {place}").splitlines()[1]
+    found = json.loads(run(f"{finish.removeprefix('deniable ')} --json"))
+    alone = dn.reproduce("dbsec", "figure-3", scale="test", out=tmp_path / "alone", engine=Local(1))
+    assert [item["values"] for item in found["items"]] == [item.values for item in alone.items]
+
+
+def test_a_plan_is_a_document_where_one_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`audit --plan --json` printed nothing."""
+    line = f"audit digits --noise 3 --records 6 --steps 1 --trials 4 --out {tmp_path} --plan --json"
+    with pytest.raises(SystemExit):
+        main(line.split())
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["schema"], printed["command"], printed["blocks"]) == ("deniable/campaign/1", "audit", 1)

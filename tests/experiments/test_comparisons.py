@@ -96,8 +96,8 @@ def test_ordered() -> None:
 
 
 def test_claim() -> None:
-    assert Claim("rises", lambda found: found["a"][1] > found["a"][0]).judge({"a": [1, 2]}, {}).passed
-    assert not Claim("rises", lambda found: found["a"][1] > found["a"][0]).judge({"a": [2, 1]}, {}).passed
+    assert Claim("rises", lambda found: found["a"][1] > found["a"][0], dict).judge({"a": [1, 2]}, {}).passed
+    assert not Claim("rises", lambda found: found["a"][1] > found["a"][0], dict).judge({"a": [2, 1]}, {}).passed
 
 
 def test_dotted_keys_reach_into_lists() -> None:

@@ -13,14 +13,13 @@ from scipy.special import expit, ndtri
 from deniable.campaigns import campaign
 from deniable.engines import Local
 from deniable.experiments import games
+from deniable.experiments.game_summary import exact_belief
 from deniable.experiments.games import (
     CASES,
     MNIST,
     PURCHASE,
     STAND_IN,
     Game,
-    binomial_error,
-    exact_belief,
     game_of_size,
     measure_games,
 )
@@ -66,20 +65,20 @@ def test_campaigns_draw_their_own_noise() -> None:
 
 def test_summary_meets_theory(played: Any) -> None:
     found = summary(played)
-    assert found["epsilon_from"]["sensitivity"] == pytest.approx(found["epsilon"], rel=1e-9)
-    assert found["epsilon_from"]["sensitivity_exact"] < found["epsilon"]
-    assert abs(found["advantage"] - found["exact_advantage"]) < 4 * binomial_error(found)
-    assert abs(found["expected_advantage"] - found["exact_advantage"]) < 5 * found["expected_advantage_error"]
-    assert found["expected_advantage_error"] < 0.5 * found["advantage_error"]
-    assert sum(found["beliefs"]) == found["trials"] == GAME.trials
-    assert len(found["sensitivity"]["steps"]["mean"]) == 30
+    assert found.epsilon_from.sensitivity == pytest.approx(found.epsilon, rel=1e-9)
+    assert found.epsilon_from.sensitivity_exact < found.epsilon
+    assert abs(found.advantage - found.exact_advantage) < 4 * found.binomial_error
+    assert abs(found.expected_advantage - found.exact_advantage) < 5 * found.expected_advantage_error
+    assert found.expected_advantage_error < 0.5 * found.advantage_error
+    assert sum(found.beliefs) == found.trials == GAME.trials
+    assert len(found.sensitivity.steps.mean) == 30
     wins = np.mean((played.trials.log_likelihood_ratio[:, -1] > 0) == played.trials.trained_on_d)
-    assert found["advantage"] == pytest.approx(2 * wins - 1)
+    assert found.advantage == pytest.approx(2 * wins - 1)
 
 
 def test_the_strongest_noise_hides_every_training(place: Path) -> None:
     found = summary(play(Game("digits", 0.51, sensitivity="global", trials=40, records=12, universe=200), place))
-    assert found["expected_advantage"] < found["exact_advantage"] < 0.01
+    assert found.expected_advantage < found.exact_advantage < 0.01
 
 
 def test_ranks_go_from_the_most_to_the_least_dissimilar() -> None:
@@ -102,8 +101,8 @@ def test_a_campaign_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_two_beliefs_have_two_files(tmp_path: Path) -> None:
     """A name with a dot is no file's suffix."""
     run = ItemRun(Scale.TEST, tmp_path)
-    assert run.once("a-0.9", {}, lambda: {"x": 1}) == {"x": 1}
-    assert run.once("a-0.99", {}, lambda: {"x": 2}) == {"x": 2}
+    assert run.once("a-0.9", {}, lambda: {"x": 1}, dict) == {"x": 1}
+    assert run.once("a-0.99", {}, lambda: {"x": 2}, dict) == {"x": 2}
 
 
 def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
@@ -117,11 +116,11 @@ def test_full_has_the_papers_sizes(tmp_path: Path) -> None:
 def test_beliefs_of_the_noise_are_exact_and_so_are_their_errors(advantage: float) -> None:
     """Means and quantiles of simulated campaigns scatter about them as the standard errors say."""
     trials, campaigns = 1000, 400
-    exact = exact_belief({"exact_advantage": advantage, "trials": trials})
+    exact = exact_belief(advantage, trials)
     mu = 2 * ndtri((1 + advantage) / 2)
     beliefs = expit(mu**2 / 2 + mu * np.random.default_rng(1).standard_normal((campaigns, trials)))
     for name, found in (("mean", beliefs.mean(axis=1)), ("high", np.quantile(beliefs, 0.95, axis=1))):
-        scores = (found - exact[name]) / exact[f"{name}_error"]
+        scores = (found - getattr(exact, name)) / getattr(exact, f"{name}_error")
         assert abs(scores.mean()) < 4 / np.sqrt(campaigns) + 0.05
         assert 0.85 < scores.std() < 1.15
         assert np.mean(np.abs(scores) > 3) < 0.02

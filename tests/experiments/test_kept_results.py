@@ -35,6 +35,7 @@ def test_records_are_as_the_items_describe_them(paper: Paper, item: Item) -> Non
     made = {"seed": 0, "seconds": record["seconds"], "versions": record["versions"]}
     judged = plain(judge_item((paper, item), record["values"], Scale(record["scale"]), **made))
     assert {**record, **judged} == record
+    assert plain(convert(record["values"], item.read_as)) == record["values"]
     assert record["passed"]
     assert Scale(record["scale"]).rank >= Scale.HOURS.rank
     assert record["not_judged"] == []

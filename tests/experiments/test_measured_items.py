@@ -19,20 +19,36 @@ from deniable.experiments.dbsec.figure_panels import Source
 from deniable.experiments.dbsec.figures import FIGURES
 from deniable.experiments.item import Values
 from deniable.experiments.tvd.network import tutorial_cnn
-from deniable.experiments.vldb import auditing, observer_figures
+from deniable.experiments.vldb import auditing
 from deniable.experiments.vldb.costs import _power
+from deniable.experiments.vldb.observer_table import Violations, _rarely
 
 AUDITED: Values = {
+    "data": "Adult",
+    "records": 1000,
+    "trials": 1000,
+    "delta": 0.001,
     "epsilon": [0.1, 2.2],
     "gap": {"sensitivity": [0.0, 0.0], "belief": [0.1, 0.1], "advantage": [0.3, 0.2]},
-    "estimated": {"local": {"sensitivity": [0.1, 2.2]}, "global": {"sensitivity": [0.05, 1.1]}},
+    "estimated": {
+        kind: {"sensitivity": row, "belief": row, "advantage": row, "sensitivity_exact": row}
+        for kind, row in (("local", [0.1, 2.2]), ("global", [0.05, 1.1]))
+    },
     "identifiability": {
         "advantage": [0.02, 0.2],
+        "advantage_error": [0.03, 0.03],
         "expected_advantage": [0.01, 0.21],
         "expected_advantage_error": [0.001, 0.005],
     },
     "binomial_error": [0.03, 0.03],
-    "membership": {"gain": [0.0, 0.01], "gain_less_3_errors": [-0.07, -0.06]},
+    "membership": {
+        "advantage": [0.0, 0.01],
+        "error": [0.01, 0.01],
+        "gain": [0.0, 0.01],
+        "gain_error": [0.01, 0.01],
+        "draw_error": 0.02,
+        "gain_less_3_errors": [-0.07, -0.06],
+    },
     "expected_global": [0.005, 0.1],
     "bound": {
         "noise": [0.011, 0.217],
@@ -94,10 +110,10 @@ def test_the_tutorials_network() -> None:
 
 
 def test_beliefs_may_exceed_only_as_often_as_delta_allows() -> None:
-    values: Values = {"trials": 1000, "delta": {"MNIST": 0.01}, "violations": {"MNIST": [0.01, 0.019]}}
-    assert observer_figures._rarely(values)
-    values["violations"]["MNIST"][1] = 0.02
-    assert not observer_figures._rarely(values)
+    found = Violations(trials=1000, delta={"MNIST": 0.01}, violations={"MNIST": [0.01, 0.019]})
+    assert _rarely(found)
+    found.violations["MNIST"][1] = 0.02
+    assert not _rarely(found)
 
 
 def test_a_power_law_is_found() -> None:
@@ -121,15 +137,24 @@ def test_a_stand_in_only_where_the_data_is_not_here(monkeypatch: pytest.MonkeyPa
 
 def _level(precision: float, accuracy: float, epsilon: float) -> Values:
     return {
-        "precision": {"mean": precision},
-        "accuracy": {"mean": accuracy},
+        "kind": "central",
+        "value": 1.0,
         "epsilon": epsilon,
         "record_epsilon": epsilon,
+        "phi": 1.0,
+        "accuracy": {"mean": accuracy, "deviation": None},
+        "train_accuracy": 1.0,
+        "precision": {"mean": precision, "deviation": None},
+        "curve": {"precision": [1.0, 0.5], "recall": [0.0, 1.0]},
     }
 
 
 def _variant() -> Values:
     return {
+        "data": "x",
+        "classes": 10,
+        "records": 10,
+        "repeats": 1,
         "original": _level(0.8, 0.6, 0),
         "central": [_level(0.6, 0.4, 5), _level(0.5, 0.1, 0.3)],
         "local": [_level(0.7, 0.5, 1800), _level(0.51, 0.2, 60)],

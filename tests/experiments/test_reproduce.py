@@ -33,8 +33,9 @@ def item(compute: Callable[[ItemRun], Values], name: str = "table-1", printed: s
         title="a number",
         caption="999 Table 1: a number | with a bar.",
         compute=compute,
+        read_as=dict,
         draw=picture,
-        comparisons=(Printed("x", **more), Claim("large", lambda found: found["x"] > 100, smallest="full")),  # type: ignore[arg-type]
+        comparisons=(Printed("x", **more), Claim("large", lambda found: found["x"] > 100, dict, smallest="full")),  # type: ignore[arg-type]
         seconds={Scale.SMOKE: 1.0, Scale.FULL: 2.0},
         printed={"x": printed},
         notes=("a note",),
@@ -95,7 +96,7 @@ def test_shared_work_is_done_once(tmp_path: Path) -> None:
     calls: list[int] = []
 
     def compute(run: ItemRun) -> Values:
-        return run.once("campaign", {"noise": 1.0}, lambda: (calls.append(1), {"x": 2})[1])
+        return run.once("campaign", {"noise": 1.0}, lambda: (calls.append(1), {"x": 2})[1], dict)
 
     run(paper(item(compute), item(compute, "figure-1")), tmp_path)
     assert calls == [1]

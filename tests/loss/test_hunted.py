@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import expm1, log1p, sqrt
+from math import exp, expm1, log1p, sqrt
 
 import pytest
 from scipy.special import ndtr
@@ -99,3 +99,16 @@ def test_moments_that_overflow_are_no_exception():
     taken = -expm1(5 * log1p(-0.01))  # the chance that the person takes part in some step, which is then seen
     assert found[:2] == pytest.approx([0.01 + taken, taken], rel=1e-3)
     assert found[2] == pytest.approx(found[0] / (found[0] + 0.01), rel=1e-3)
+
+
+def test_a_divergence_at_an_atom_is_known():
+    """Both its terms were granted the whole atom: this rate was .469 +- .469, and no number of steps kept a promise."""
+    loss = PL(dn.Laplace(8.66993186296927).subsampled(0.4346216946675255), "replace")
+    assert loss.tpr(9e-8) == pytest.approx(9e-8 * exp(loss.pair.largest), rel=1e-6)
+    assert loss.pair.hockey_stick(loss.pair.largest) < 1e-14
+
+
+def test_the_largest_loss_of_a_sample_is_rounded():
+    """Its divergence there was 0 +- 0, and is 1.4e-17: the loss itself is a little larger than its nearest number."""
+    pair = PL(dn.ApproximateDP(0.06440197726307091, 0.1).subsampled(0.8895283661634382), "add-remove").pair.reversed()
+    assert pair.hockey_stick(pair.largest_finite) >= 1.3916644125494223e-17

@@ -63,6 +63,25 @@ def test_scores_are_those_of_the_steps_one_by_one(name: str, adjacency: str, mon
         assert ours.error <= 1e-9 * ours
 
 
+def test_a_large_cloud_is_interpolated_in_a_box():
+    drawn = np.random.default_rng(7)
+    rows = [
+        (noise, rate, 1) for noise, rate in zip(drawn.uniform(0.8, 2, 800), drawn.uniform(2e-3, 0.02, 800), strict=True)
+    ]
+    composition = dominating_pair(_mechanism(rows), Adjacency("add-remove")).composition
+    ((schedule, _),) = together(composition.parts)
+    assert schedule._polynomials
+    line = -2 + 1j * np.linspace(0, 20, 9)
+    assert schedule._fitting(-2.0)[1]
+    exact = sum(counts @ stack.cumulants(line) for stack, counts in schedule._every)
+    np.testing.assert_allclose(schedule.cumulant(line), exact, rtol=0, atol=schedule.error)
+    own = sum(count * step.cumulant(line[:1]) for step, count in composition.parts)
+    np.testing.assert_allclose(schedule.cumulant(line[:1]), own, rtol=0, atol=schedule.error)
+    centres = np.sum([np.multiply(count, step.centres) for step, count in composition.parts[:50]], axis=0)
+    ((few, _),) = together(composition.parts[:50])
+    np.testing.assert_allclose(few.centres, centres, rtol=1e-9)
+
+
 def test_only_steps_on_one_curve_are_interpolated():
     for name in SCHEDULES:
         ((schedule, _),) = together(_pair(name, "add-remove").composition.parts)

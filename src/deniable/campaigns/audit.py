@@ -17,7 +17,7 @@ from deniable.campaigns.progress import watched
 from deniable.campaigns.provenance import audit_command, now, versions
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
-from deniable.engines import Engine, choose_engine
+from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict, with_watch
 from deniable.evidence.watch import STOPS, Evidence, Stop, Watch, limits_confidence, looks
@@ -27,7 +27,7 @@ from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Ends, Provenance, Watched
 from deniable.scores import privacy_loss
-from deniable.store import Store, opened
+from deniable.store import CampaignStore
 from deniable.training.settings import Optimizer, Sensitivity
 
 __all__ = ["as_measured", "audit", "judge", "run", "watch_notes", "watch_over"]
@@ -122,7 +122,7 @@ def audit(
     given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
     chosen_engine = choose_engine(engine, processes)
     whole("trials", trials)
-    with opened(out, resume) as store:
+    with open_store(chosen_engine, out, resume) as store:
         ground = Ground.of(
             data,
             {name: bound for name, bound in given.items() if bound is not None},
@@ -149,7 +149,7 @@ def audit(
 
 def run(
     plan: Plan,
-    store: Store | None = None,
+    store: CampaignStore | None = None,
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, print_parts, refusals, refuse_late, write_report
-from deniable.cli.engine_options import engine_options, read_engine
+from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
+    from deniable.engines import Campaign
     from deniable.results.attack_result import AttackResult
 
 __all__ = ["EXAMPLES", "attack"]
@@ -55,6 +56,7 @@ def attack(
     resume: Annotated[
         bool, typer.Option("--resume", metavar=" ", help="Go on with the attack in --out.", rich_help_panel=ATTACK)
     ] = False,
+    plan: Annotated[bool, plan_flag(ATTACK)] = False,
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
     ] = False,
@@ -62,11 +64,11 @@ def attack(
 ) -> None:
     """Attack a trained model of your own: who was in its training data?"""
     with refusals("attack"):
-        given = ("repeats", "seed", "delta", "confidence")
-        values = options.read({name: context.params[name] for name in given})
-        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume} | (
-            {} if kind is None else {"attack": kind}
-        )
+        if plan:
+            _plan_only(context.params, out)
+            return
+        values = _values(context.params, "repeats", "seed", "delta", "confidence")
+        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume}
         with kept_told(out, unit="repeats"):
             document = _attack_model(model, data, weights, label, values)
         unwritten = write_report(document, out)
@@ -75,6 +77,32 @@ def attack(
     else:
         print_parts(_parts(document))
     refuse_late(unwritten)
+
+
+def _values(texts: Mapping[str, Any], *numbers: str) -> dict[str, Any]:
+    """What the attack takes, from the options that were given."""
+    kind = texts["kind"]
+    return options.read({name: texts[name] for name in numbers}) | ({} if kind is None else {"attack": kind})
+
+
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    from deniable.cli.planning import keep_plan, place_of_plan
+    from deniable.store import Store
+
+    with Store(place_of_plan(out)) as store:
+        campaign = plan_attack(texts)
+        store.begin(campaign.settings)
+        keep_plan("attack", texts, store.directory, campaign)
+
+
+def plan_attack(texts: Mapping[str, Any]) -> Campaign[Any]:
+    """The repeats that the options ask for."""
+    from deniable.comparison.own_model import campaign_of, read_model, read_records
+
+    members, non_members = read_records(texts["data"], texts["label"])
+    return campaign_of(
+        read_model(texts["model"], texts["weights"]), members, non_members, **_values(texts, "repeats", "seed")
+    )
 
 
 def _attack_model(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, refusals, refuse_late, write_report
-from deniable.cli.engine_options import engine_options, read_engine
+from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 from deniable.cli.spinner import patience
 from deniable.promises import AUDITED, audited_promise
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deniable.engines import Engine
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
-    from deniable.store import Store
+    from deniable.store import CampaignStore
 
 __all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
@@ -144,7 +144,7 @@ def audit(
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
-    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
+    plan: Annotated[bool, plan_flag(CAMPAIGN)] = False,
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
@@ -210,17 +210,15 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
-    if out is None:
-        raise ValueError("--plan needs --out, the directory that the workers see")
-    from deniable.cli.planning import keep_plan
+    from deniable.cli.planning import keep_plan, place_of_plan
     from deniable.store import Store
 
-    with Store(out) as store:
+    with Store(place_of_plan(out)) as store:
         from deniable.campaigns.campaign import campaign_of
 
         campaign = campaign_of(plan_audit(texts)[1])
         store.begin(campaign.settings)
-        keep_plan("audit", texts, campaign, out)
+        keep_plan("audit", texts, store.directory, campaign)
 
 
 def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
@@ -250,14 +248,14 @@ def _campaign(
 ) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
-    from deniable.store import opened
+    from deniable.engines import open_store
 
-    with opened(out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
+    with open_store(engine, out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
         return _play_campaign(arguments, engine, store, exposed)
 
 
 def _play_campaign(
-    arguments: dict[str, Any], engine: Engine, store: Store | None, exposed: ExposureFiles | None
+    arguments: dict[str, Any], engine: Engine, store: CampaignStore | None, exposed: ExposureFiles | None
 ) -> AuditResult:
     """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
     from deniable.training.kernels import tell_if_slow
@@ -319,6 +317,6 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, sh
     return alone(ground, out, show_records)
 
 
-def _trials_in(store: Store | None) -> int:
+def _trials_in(store: CampaignStore | None) -> int:
     finished = [] if store is None else store.finished()
     return sum(len(store.load(number)["trained_on_d"]) for number in finished if store is not None)

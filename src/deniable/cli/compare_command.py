@@ -11,9 +11,9 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
-from deniable.cli.engine_options import engine_options, read_engine
+from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
-from deniable.formatting import at_least, at_most, short
+from deniable.formatting import at_least, at_most, short, times
 
 if TYPE_CHECKING:
     from deniable.comparison import ComparisonPlan
@@ -74,7 +74,7 @@ def compare(
         option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
-    plan: Annotated[bool, _flag("plan", "Only plan it in --out: `deniable worker` plays it, anywhere.")] = False,
+    plan: Annotated[bool, plan_flag(CAMPAIGN)] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
     **engine: Text,
 ) -> None:
@@ -110,16 +110,14 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
-    if out is None:
-        raise ValueError("--plan needs --out, the directory that the workers see")
-    from deniable.cli.planning import keep_plan
+    from deniable.cli.planning import keep_plan, place_of_plan
     from deniable.comparison.play import campaign_of
     from deniable.store import Store
 
-    with Store(out) as store:
+    with Store(place_of_plan(out)) as store:
         campaign = campaign_of(plan_comparison(texts))
         store.begin(campaign.settings)
-        keep_plan("compare", texts, campaign, out)
+        keep_plan("compare", texts, store.directory, campaign)
 
 
 def plan_comparison(texts: Mapping[str, Any]) -> ComparisonPlan:
@@ -135,12 +133,12 @@ def plan_comparison(texts: Mapping[str, Any]) -> ComparisonPlan:
 def _run_comparison(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool) -> CompareResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the comparison to go on with")
-    from deniable.store import opened
+    from deniable.engines import open_store
 
     running = {name: arguments.pop(name) for name in ("confidence",) if name in arguments}
     arguments.pop("processes", None)
     told = kept_told(out, unit="trainings")
-    with opened(out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
+    with open_store(engine, out, resume) as store, told, bar("Loading the data", "Training and attacking") as progress:
         from deniable.comparison import ComparisonPlan, run
         from deniable.training.kernels import tell_if_slow
 
@@ -166,15 +164,11 @@ def _game(document: CompareResult) -> str:
     given = document.input
     attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
     return (
-        f"Every level was trained {_times(given.repeats)} on {given.records:,} records of {given.data} "
+        f"Every level was trained {times(given.repeats)} on {given.records:,} records of {given.data} "
         f"({given.classes} classes) and attacked by the {attacks[given.attack]} attack, which was tested on as "
         "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
         "alone, without the model."
     )
-
-
-def _times(repeats: int) -> str:
-    return "once" if repeats == 1 else f"{repeats} times"
 
 
 def _levels(document: CompareResult) -> Any:

@@ -11,15 +11,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
+
 if TYPE_CHECKING:
     from deniable.engines import Campaign
     from deniable.engines.campaign import Certain
     from deniable.engines.planned import Planned
 
-__all__ = ["Replanned", "keep_plan", "plan_again"]
+__all__ = ["Replanned", "keep_plan", "place_of_plan", "plan_again", "play_planned"]
 
 _OF_THE_RUN = {"out", "processes", "engine", "address", "task_memory", "task_gpus"}
 """Options that say where blocks are played and kept: they are no part of the plan."""
+_ARGUMENTS = {"audit": ("data",), "compare": ("data",), "attack": ("model", "data"), "reproduce": ("paper", "item")}
+"""What a command takes without an option's name, in its order."""
+_OPTIONS = {"file": "data", "kind": "attack"}
+"""Options whose parameter has another name."""
 
 
 class Replanned(NamedTuple):
@@ -29,31 +35,69 @@ class Replanned(NamedTuple):
     certain: Certain[Any] | None = None
 
 
-def keep_plan(command: str, texts: Mapping[str, Any], campaign: Campaign[Any], out: str) -> None:
-    """Keep the plan in `out`, and tell how it is played."""
-    from deniable.engines.planned import Planned
+def place_of_plan(out: str | None) -> Path:
+    """Where a plan is kept."""
+    if out is None:
+        raise ValueError("--plan needs --out, the directory that the workers see")
+    return Path(out)
 
-    options = {name: text for name, text in texts.items() if isinstance(text, str) and name not in _OF_THE_RUN}
-    finish = shlex.join(["deniable", command, *_words(options), f"--out={Path(out).resolve()}", "--resume"])
-    Planned(command, options, str(Path.cwd()), campaign.blocks, dict(campaign.settings), finish).write(out)
+
+def keep_plan(
+    command: str, texts: Mapping[str, Any], place: Path, campaign: Campaign[Any] | None = None, resume: bool = True
+) -> None:
+    """Keep the plan in `place`, and tell how it is played; without a `campaign`, of many that show when it is.
+
+    Asked for JSON, it prints the plan's document.
+    """
+    from deniable.engines.planned import PLAN, Planned
+
+    options = {name: text for name, text in texts.items() if isinstance(text, str | list) and name not in _OF_THE_RUN}
+    last = [f"--out={place.resolve()}", *(["--resume"] if resume else [])]
+    finish = shlex.join(["deniable", command, *_words(command, options), *last])
+    blocks, settings = (None, {}) if campaign is None else (campaign.blocks, dict(campaign.settings))
+    Planned(command, options, str(Path.cwd()), blocks, settings, finish).write(place)
+    if texts.get("json"):
+        typer.echo((place / PLAN).read_text(encoding="utf-8"), nl=False)
+        return
     print(
-        f"planned in {out}: {campaign.blocks} blocks. `deniable worker {out}` plays them, on as many machines as see "
-        f"that directory (`deniable submit {out} --slurm` for an array); then\n{finish}\njudges them.",
+        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {place}` plays it, on "
+        f"as many machines as see that directory (`deniable submit {place} --slurm` for an array); then\n{finish}\n"
+        "tells the answer.",
         file=sys.stderr,
     )
 
 
-def _words(options: Mapping[str, str]) -> list[str]:
-    named = [f"--{name.replace('_', '-')}={text}" for name, text in options.items() if name not in ("data", "file")]
-    data = [options["data"]] if "data" in options else [f"--data={options['file']}"] if "file" in options else []
-    return [*data, *named]
+def _words(command: str, given: Mapping[str, Any]) -> list[str]:
+    """The options as they are written."""
+    arguments = [given[name] for name in _ARGUMENTS[command] if name in given]
+    flat = [word for one in arguments for word in ([one] if isinstance(one, str) else one)]
+    named = {_OPTIONS.get(name, name): text for name, text in given.items() if name not in _ARGUMENTS[command]}
+    return [*flat, *(f"--{name.replace('_', '-')}={text}" for name, text in named.items())]
+
+
+def play_planned(planned: Planned, place: Path, lease_seconds: float) -> str:
+    """Be one of the workers of the campaign that is planned in `place`, until it is done; what was done, in words."""
+    from deniable.engines import Shared
+    from deniable.engines.worker import work_in
+    from deniable.formatting import count_of
+
+    if planned.command == "reproduce":
+        from deniable.experiments import reproduce
+
+        asked = {name: text for name, text in planned.options.items() if name in ("paper", "item", "scale")}
+        found = reproduce(**asked, out=place, engine=Shared(lease_seconds))
+        return f"{count_of(len(found.items), 'item')} finished in {place}"
+    campaign, certain = plan_again(planned)
+    played = work_in(place, campaign, lease_seconds=lease_seconds, certain=certain)
+    return f"{count_of(played, 'block')} played in {place}"
 
 
 def plan_again(planned: Planned) -> Replanned:
     """The campaign that a plan asks for, planned on this machine; refused where it comes to other settings."""
-    planners: dict[str, Callable[[Mapping[str, Any]], Replanned]] = {"audit": _audit, "compare": _compare}
+    planners: dict[str, Callable[[Mapping[str, Any]], Replanned]]
+    planners = {"audit": _audit, "compare": _compare, "attack": _attack}
     if planned.command not in planners:
-        raise ValueError(f"a campaign of {planned.command!r} cannot be played by workers: only audit and compare")
+        raise ValueError(f"a campaign of {planned.command!r} cannot be planned again: only {', '.join(planners)}")
     found = planners[planned.command](defaultdict(lambda: None, planned.options))
     planned.check(found.campaign)
     return found
@@ -75,3 +119,9 @@ def _compare(texts: Mapping[str, Any]) -> Replanned:
     from deniable.comparison.play import campaign_of
 
     return Replanned(campaign_of(plan_comparison(texts)))
+
+
+def _attack(texts: Mapping[str, Any]) -> Replanned:
+    from deniable.cli.attack_command import plan_attack
+
+    return Replanned(plan_attack(texts))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.common import print_parts, refusals
-from deniable.cli.engine_options import engine_options, read_engine
+from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def reproduce(
     out: Annotated[
         Text, option("out", "DIR", "Where results go; finished items are kept. Default reproduced-SCALE.", PANEL)
     ] = None,
+    plan: Annotated[bool, plan_flag(PANEL)] = False,
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
     ] = False,
@@ -65,6 +66,9 @@ def reproduce(
         chosen, size = find(paper or "all", item), _scale(scale)
         asked = read_engine(context.params) if any(engine.values()) else None
         place = Path(out or f"reproduced-{size}")
+        if plan:
+            _plan_only(context.params, place)
+            return
         listing = _list_items(chosen) if paper is None else None
         result = _run(chosen, size, place, asked) if paper is not None else None
     if json:
@@ -72,7 +76,7 @@ def reproduce(
 
         from deniable.results.base import encode
 
-        typer.echo(lay_out(encode(result or listing), indent=2))
+        typer.echo(lay_out(encode(result or listing), indent=2).decode())
     elif listing is not None:
         print_parts(_list(listing))
     if result is None:
@@ -81,6 +85,18 @@ def reproduce(
         print_parts(_outcome(result))
     if result.missed or result.absent:
         raise typer.Exit(1)
+
+
+def _plan_only(texts: Mapping[str, Any], place: Path) -> None:
+    from deniable.cli.planning import keep_plan
+    from deniable.experiments.run import check_writable
+
+    check_writable(place)
+    keep_plan("reproduce", {"paper": "all", **_given(texts)}, place, resume=False)
+
+
+def _given(texts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _scale(text: str | None) -> Scale:

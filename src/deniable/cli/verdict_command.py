@@ -15,6 +15,7 @@ from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
     from deniable.evidence.examined_claim import Asked
+    from deniable.results.verdict_result import VerdictResult
 
 __all__ = ["EXAMPLES", "verdict"]
 
@@ -22,6 +23,7 @@ EXAMPLES = (
     "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --from trainings\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"
     "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run\n\n"
+    "deniable verdict plan.json\n\n"
     "deniable verdict growing.csv --claimed-epsilon 2 --delta 1e-5 --from trainings --watch"
 )
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
@@ -32,7 +34,10 @@ def verdict(
     scores: Annotated[
         str,
         typer.Argument(
-            metavar="SCORES.csv", help="One row per record: columns score and member (1 or 0).", show_default=False
+            metavar="SCORES.csv",
+            help="One row per record: columns score and member (1 or 0). Or the .json file of a canary plan, with "
+            "coins, scores and, if there was one, the claim.",
+            show_default=False,
         ),
     ],
     claimed_epsilon: Annotated[Text, option("claimed-epsilon", "E", "The claim: (E, D)-DP.", CLAIM)] = None,
@@ -70,8 +75,9 @@ def verdict(
             "method",
             "M",
             "What the verdict rests on: mechanism (default with --noise), region (default without), gaussian, "
-            "separation or likelihood (for log-likelihood ratios), advantage (weaker); with --from one-run: one-run or "
-            "one-run-gaussian.",
+            "separation or likelihood (for log-likelihood ratios), advantage (weaker); with --from one-run: one-run, "
+            "one-run-gaussian, one-run-mechanism (default with --noise), or order-statistics (sharper, and only for "
+            "canaries that are independent of each other).",
             EXAMINED,
         ),
     ] = None,
@@ -101,11 +107,8 @@ def verdict(
     from deniable.cli.spinner import patience
 
     try:
-        asked = _read_claim(context.params)
         with patience("Reading the scores ..."):
-            from deniable.campaigns.score_verdict import judge_file
-
-            result = judge_file(scores, asked)
+            result = _judge(scores, context.params)
     except (ValueError, OSError) as refused:
         raise typer.TyperException(options.refusal_text(refused)) from refused
     if json:
@@ -114,6 +117,22 @@ def verdict(
     from deniable.cli.show_verdict import show
 
     show(result, every_estimator=estimators)
+
+
+def _judge(scores: str, texts: Mapping[str, Any]) -> VerdictResult:
+    """The verdict on a table of scores, or on the file of a canary plan."""
+    if not scores.lower().endswith(".json"):
+        from deniable.campaigns.score_verdict import judge_file
+
+        return judge_file(scores, _read_claim(texts))
+    from deniable.canary.plan import read_plan
+
+    sure = options.read(texts).get("confidence", 0.95)
+    if texts["claimed_epsilon"] is None and texts["noise"] is None:
+        return read_plan(scores).verdict(method=texts["method"], confidence=sure)
+    asked = _read_claim(texts)
+    claimed = asked.claim if asked.training is None else asked.training
+    return read_plan(scores).verdict(claimed, delta=asked.delta, method=texts["method"], confidence=sure)
 
 
 def _read_claim(texts: Mapping[str, Any]) -> Asked:

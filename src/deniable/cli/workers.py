@@ -31,20 +31,18 @@ def worker(
 ) -> None:
     """Play blocks of the campaign that was planned in DIR, beside any other workers, until all are there."""
     with refusals("worker"):
-        from deniable.cli.planning import plan_again
+        from deniable.cli.planning import play_planned
         from deniable.engines.claims import LEASE_SECONDS
         from deniable.engines.planned import Planned
-        from deniable.engines.worker import work_in
 
         place = Path(directory).resolve()
         seconds = read({"lease": lease}).get("lease", LEASE_SECONDS)
         planned = Planned.read(place)
         if Path(planned.directory).is_dir():
             os.chdir(planned.directory)
-        campaign, certain = plan_again(planned)
         with in_words(place):
-            played = work_in(place, campaign, lease_seconds=seconds, certain=certain)
-    print(f"{count_of(played, 'block')} played in {directory}", file=sys.stderr)
+            done = play_planned(planned, place, seconds)
+    print(done, file=sys.stderr)
 
 
 def submit(
@@ -64,7 +62,7 @@ def submit(
         if not slurm:
             raise ValueError("name the system that starts the workers: --slurm")
         asked = read({"workers": workers, "memory": memory, "hours": hours})
-        number = asked.get("workers", min(100, Planned.read(directory).blocks))
+        number = asked.get("workers", min(100, Planned.read(directory).blocks or 100))
         megabytes, minutes = round(1000 * asked.get("memory", 4)), max(1, round(60 * asked.get("hours", 4)))
         with in_words(Path(directory)):
             path = write_script(directory, number, megabytes, minutes)
@@ -103,6 +101,8 @@ def status(
     else:
         from rich.text import Text as Words
 
+        from deniable.report.stored_runs import DOCUMENTS
         from deniable.report.under_way import sentences
 
-        print_parts(Words(sentence) for sentence in sentences(found))
+        answer = next((str(path) for name in DOCUMENTS if (path := Path(directory) / name).is_file()), None)
+        print_parts(Words(sentence) for sentence in sentences(found, answer))

@@ -21,15 +21,14 @@ from deniable.comparison.repeat_measures import advantages, curve, lower_bound, 
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row
-from deniable.engines import Campaign, Engine, choose_engine, play_missing
+from deniable.engines import Campaign, Engine, choose_engine, open_store, play_missing
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import average_precision_interval
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
-from deniable.store import opened
 from deniable.training.targets import quality
 
-__all__ = ["OwnAttack", "attack", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "campaign_of", "read_model", "read_records"]
 
 OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
@@ -159,31 +158,45 @@ def attack(
         repeats: How many times.
         seed: Of the divisions and of the attack's own training.
         delta: At which epsilon is bounded. Default 1 / members.
-        confidence: Of the limits.
+        confidence: Of the interval and the lower bound together, each of which spends half of the risk.
         out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
         engine: Where the repeats run (`deniable.engines`).
         progress: Hears (repeats done, repeats in all).
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
-    if attack not in get_args(OwnAttack):
-        raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
+    campaign = campaign_of(model, members, non_members, attack=attack, repeats=repeats, seed=seed)
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
-    played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
-    settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
-    identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
-    with opened(out, resume) as store:
+    with open_store(chosen_engine, out, resume) as store:
         if store is not None:
-            store.begin(settings | identity)
-        work = partial(play_repeat, played, model, (members, non_members), seed)
+            store.begin(campaign.settings)
         tell = None if progress is None else partial(_tell, progress, repeats)
-        kept = play_missing(Campaign(settings | identity, repeats, Scored, work), chosen_engine, store, tell=tell)
+        kept = play_missing(campaign, chosen_engine, store, tell=tell)
     found = [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
     counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
     asked = {"delta": allowed, "confidence": confidence}
-    given = convert(settings | asked | identity | counts, AttackInput)
+    given = convert(dict(campaign.settings) | asked | counts, AttackInput)
     accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
     return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
+
+
+def campaign_of(
+    model: nn.Module,
+    members: Dataset,
+    non_members: Dataset,
+    *,
+    attack: OwnAttack = "whitebox",
+    repeats: int = 5,
+    seed: int = 0,
+) -> Campaign[Scored]:
+    """The attack's repeats, as every engine plays them."""
+    if attack not in get_args(OwnAttack):
+        raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
+    played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
+    settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
+    identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
+    work = partial(play_repeat, played, model, (members, non_members), seed)
+    return Campaign(settings | identity, repeats, Scored, work)
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
@@ -204,16 +217,16 @@ def _digest(model: nn.Module) -> str:
 
 
 def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
-    shifted, confidence = shift([blind]), given.confidence
-    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
+    shifted, each = shift([blind]), 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), each)
     return AttackResult(
         input=given,
         accuracy=accuracy,
-        average_precision=precisions(found, confidence),
+        average_precision=precisions(found),
         average_precision_interval=Ends(low=float(limits.low), high=float(limits.high)),
-        advantage=advantages(found, confidence),
+        advantage=advantages(found),
         tpr_at_fpr=rates_at(found),
-        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, confidence).result(), shifted),
+        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, each).result(), shifted),
         precision_recall=curve(found),
         blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
         warning=shifted.warning,

@@ -15,7 +15,7 @@ from deniable.comparison.comparison_plan import ComparisonPlan, Division, Level
 from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.local import Randomizer, perturb_dataset, suitable_randomizer
-from deniable.store import Store
+from deniable.store import CampaignStore
 from deniable.training.engine import one_thread
 from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
@@ -43,7 +43,11 @@ class PlayedRepeat:
 
 
 def play(
-    plan: ComparisonPlan, store: Store | None = None, *, engine: Engine | None = None, progress: Progress | None = None
+    plan: ComparisonPlan,
+    store: CampaignStore | None = None,
+    *,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
 ) -> tuple[list[PlayedRepeat], dict[Level, list[PlayedRepeat]]]:
     """(the blind attack, each level's attack), one a repeat; units that `store` has are not played again."""
     campaign = campaign_of(plan)

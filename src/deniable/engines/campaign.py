@@ -3,20 +3,22 @@ it finishes, and end everywhere once the answer is certain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from deniable.engines.beside import Shared
 from deniable.engines.players import Playing
 from deniable.engines.protocol import Engine, Work
-from deniable.store import StoreError
+from deniable.store import SharedStore, StoreError
 
 __all__ = ["Campaign", "Certain", "Keeper", "arrays_of", "play_missing"]
 
 T = TypeVar("T")
+Results = Generator[tuple[int, T | None], None, None]
 Certain = Callable[[T], bool]
 """Hears every block once, in the order of their numbers; True once the answer is certain after this one."""
 
@@ -70,17 +72,23 @@ def play_missing(
     hear(finished.count)
     if not watch.is_over():
         missing = (number for number in range(campaign.blocks) if number not in finished)
-        with (
-            closing(engine.run(campaign.work, missing)) as running,
-            closing(_playing(keeper, campaign, engine)) as told,
-        ):
+        running = _results(campaign.work, engine, keeper, missing)
+        with closing(running), closing(_playing(keeper, campaign, engine)) as told:
             for number, result in running:
                 finished.add(number, result)
-                told.add()
+                told.add(result is not None)
                 hear(finished.count)
                 if watch.is_over():
                     break
     return [finished.load(number) for number in range(watch.needed)]
+
+
+def _results(work: Work[T], engine: Engine, keeper: Keeper | None, missing: Iterable[int]) -> Results[T]:
+    """(number, result) as blocks finish; without the result where another process has kept it."""
+    if isinstance(engine, Shared) and isinstance(keeper, SharedStore):
+        yield from engine.run_in(keeper, work, missing)
+    else:
+        yield from engine.run(work, missing)
 
 
 def _playing(keeper: Keeper | None, campaign: Campaign[T], engine: Engine) -> Playing:
@@ -102,9 +110,11 @@ class _Finished(Generic[T]):
     def __contains__(self, number: int) -> bool:
         return number in (self._results if self._keeper is None else self._keeper)
 
-    def add(self, number: int, result: T) -> None:
-        """Keep one; a block that was played twice counts once."""
-        if number in self:
+    def add(self, number: int, result: T | None) -> None:
+        """Keep one, unless another process did; a block that was played twice counts once."""
+        if result is None:
+            self.count += 1
+        if result is None or number in self:
             return
         if self._keeper is None:
             self._results[number] = result

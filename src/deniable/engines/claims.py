@@ -3,7 +3,8 @@
 A claim on block n is the file n.0, created only if it is not there. Its owner changes what it says from time to time.
 Another worker takes over where it saw the same words for a whole lease *by its own steady clock*: it creates n.1, and
 so on; the highest number owns the block. No time is ever compared between machines, and the date may jump. A claim that
-is lost too early only costs work: a block played twice has the same bytes and counts once.
+is lost too early only costs work: a block played twice has the same bytes and counts once. Who finds a block free looks
+once more whether it is finished.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import random
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -43,9 +45,12 @@ class Claims:
         Thread(target=self._renew_until_closed, daemon=True).start()
 
     def claim(self, wanted: Sequence[int]) -> int | None:
-        """One of the wanted blocks (in ascending order) that nobody plays; None if others are at work on all."""
+        """One of the wanted blocks (in ascending order) that nobody plays; None if others are at work on all.
+
+        It may have been finished since the caller looked.
+        """
         generations = self._generations()
-        free = [number for number in wanted if number not in generations][:_NEXT]
+        free = list(islice((number for number in wanted if number not in generations), _NEXT))
         others = free[1:]
         self._draw.shuffle(others)
         for number in free[:1] + others:
@@ -58,12 +63,7 @@ class Claims:
         return None
 
     def finish(self, number: int) -> None:
-        """No longer renew a claim: its block is there."""
-        with self._lock:
-            self._held.pop(number, None)
-
-    def release(self, number: int) -> None:
-        """Give a block back that is not finished."""
+        """Give up a claim: its block is there, or somebody else may play it."""
         with self._lock:
             path = self._held.pop(number, None)
         if path is not None:
@@ -73,7 +73,7 @@ class Claims:
         """Give back what is held."""
         self._closed.set()
         for number in list(self._held):
-            self.release(number)
+            self.finish(number)
 
     def _path(self, number: int, generation: int) -> Path:
         return self._place / f"{number}.{generation}"

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deniable.engines.planned import PLAN, Planned
+from deniable.engines.planned import PARTS, PLAN, Planned
 from deniable.store import (
     FILE,
+    SETTINGS_FILE,
     SharedBlocks,
     Store,
     StoreError,
     canonical,
     differences,
+    look_at_settings,
     read_blocks,
     read_settings,
     settings_digest,
@@ -39,6 +41,9 @@ def merge_stores(places: Sequence[Path]) -> Merged:
     Guarantee: nothing is changed unless all directories hold the same campaign, and a block counts once. Blocks that
     workers left beside a store belong to it.
     """
+    parts = sorted({part.name for place in places for part in (place / PARTS).glob("*/") if _begun(part)})
+    if parts:
+        return _merge_parts([place / PARTS for place in places], parts)
     settings = [_settings(place) for place in places]
     for place, other in zip(places[1:], settings[1:], strict=True):
         if canonical(other) != canonical(settings[0]):
@@ -51,8 +56,25 @@ def merge_stores(places: Sequence[Path]) -> Merged:
     return Merged(finished, blocks, twice)
 
 
+def _merge_parts(places: Sequence[Path], parts: Sequence[str]) -> Merged:
+    """The campaigns of reproductions, one by one."""
+    found = []
+    for part in parts:
+        others = [place / part for place in places[1:] if _begun(place / part)]
+        if not _begun(places[0] / part):
+            with Store(places[0] / part, _settings(others[0])):
+                pass
+        found.append(merge_stores([places[0] / part, *others]))
+    return Merged(sum(one.finished for one in found), None, sum(one.twice for one in found))
+
+
+def _begun(place: Path) -> bool:
+    return any((place / name).is_file() for name in (FILE, SETTINGS_FILE))
+
+
 def _settings(place: Path) -> Mapping[str, Any]:
-    return read_settings(place) if (place / FILE).is_file() else Planned.read(place).settings
+    found = read_settings(place) if (place / FILE).is_file() else look_at_settings(place)
+    return Planned.read(place).settings if found is None else found
 
 
 def _add(store: Store, place: Path, settings: Mapping[str, Any]) -> int:

@@ -14,9 +14,11 @@ from typing import Any
 from deniable.engines.campaign import Campaign
 from deniable.store import StoreError, canonical, differences, read_document, write_document
 
-__all__ = ["PLAN", "Planned"]
+__all__ = ["PARTS", "PLAN", "Planned"]
 
 PLAN = "campaign.json"
+PARTS = "trials"
+"""Where the campaigns of a reproduction are, each in a directory of its own."""
 _SCHEMA = "deniable/campaign/1"
 
 
@@ -25,12 +27,13 @@ class Planned:
     """What a directory says of its campaign."""
 
     command: str
-    """audit or compare."""
+    """audit, compare, attack or reproduce."""
     options: Mapping[str, Any]
     """The command's options, as they were written."""
     directory: str
     """In which the command was given: relative names of files mean there."""
-    blocks: int
+    blocks: int | None
+    """None: many campaigns, whose blocks show when they are played."""
     settings: Mapping[str, Any]
     finish: str
     """The command that judges all blocks once they are there."""
@@ -45,7 +48,7 @@ class Planned:
         """The plan in `place`; FileNotFoundError or ValueError says what is wrong with it."""
         path = Path(place) / PLAN
         if not path.is_file():
-            how = "plan one with `deniable audit ... --out DIR --plan`, or compare"
+            how = "plan one with `deniable audit ... --out DIR --plan`, or compare, attack, reproduce"
             raise FileNotFoundError(f"{place} holds no planned campaign: {how}")
         found = read_document(path, "schema", *cls.__dataclass_fields__)
         if found.pop("schema") != _SCHEMA:

@@ -7,16 +7,16 @@ parallel or two laptops start them with `deniable worker DIR`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from time import sleep
-from typing import TypeVar
+from typing import Generic, TypeVar
+from uuid import uuid4
 
+from deniable.engines.beside import Shared
 from deniable.engines.campaign import Campaign, Certain, arrays_of
 from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.players import Playing
-from deniable.store import FILE, SharedBlocks, settings_digest
-from deniable.store.records import numbers_in
+from deniable.store import SharedStore
 
 __all__ = ["CERTAIN", "work_in"]
 
@@ -38,50 +38,53 @@ def work_in(
     """Play blocks of the campaign in `directory` until all are there, or the answer is certain; how many were played.
 
     Guarantee: every block that is kept equals ``campaign.work(number)``; a block whose worker died is played by
-    another one after a lease. An error in a block is raised, and its claim given back. `tell` hears the number of each
+    another one after a lease. An error in a block is raised, and its claim given up. `tell` hears the number of each
     block that was played.
     """
-    place = Path(directory)
-    shared = SharedBlocks(place, settings_digest(campaign.settings))
-    playing = Playing(place, campaign.blocks)
-    known, played = numbers_in(place / FILE), 0
-    with closing(Claims(place, playing.name, lease_seconds)) as claims, closing(playing):
-        watch = None if certain is None else _Watch(place, campaign, shared, claims, certain)
-        while not (place / CERTAIN).exists():
-            known |= shared.finished()
-            missing = [number for number in range(campaign.blocks) if number not in known]
-            if not missing or (watch is not None and watch.is_certain(known)):
-                break
-            number = claims.claim(missing)
-            if number is None:
-                sleep(min(lease_seconds / 4, 2.0))
-                continue
-            if number not in shared.finished():  # finished between the two looks
-                shared.save(number, arrays_of(campaign.work(number)))
+    place, played = Path(directory), 0
+    with ExitStack() as stack:
+        store = stack.enter_context(SharedStore(place))
+        store.begin(campaign.settings)
+        playing = stack.enter_context(closing(Playing(place, campaign.blocks)))
+        end = stack.enter_context(closing(_End(store, campaign, lease_seconds, certain)))
+        missing = (number for number in range(campaign.blocks) if number not in store)
+        for number, result in Shared(lease_seconds).run_in(store, campaign.work, missing, end.has_come):
+            if result is not None:
+                store.save(number, arrays_of(result))
                 played += 1
                 playing.add()
                 if tell is not None:
                     tell(number)
-            claims.finish(number)
     return played
 
 
-class _Watch:
-    """One worker's look at the evidence for all: the blocks in the order of their numbers, as far as they are there."""
+class _End(Generic[T]):
+    """Whether all workers may end. One of them looks at the evidence for all: at the blocks in the order of their
+    numbers, as far as they are there."""
 
     def __init__(
-        self, place: Path, campaign: Campaign[T], shared: SharedBlocks, claims: Claims, certain: Certain[T]
+        self, store: SharedStore, campaign: Campaign[T], lease_seconds: float, certain: Certain[T] | None
     ) -> None:
-        self._place, self._campaign, self._shared, self._claims = place, campaign, shared, claims
-        self._certain, self._heard, self._is_mine = certain, 0, False
+        self._store, self._campaign, self._certain = store, campaign, certain
+        self._claims = None if certain is None else Claims(store.directory, f"watch-{uuid4().hex}", lease_seconds)
+        self._heard, self._is_mine = 0, False
 
-    def is_certain(self, finished: set[int]) -> bool:
+    def has_come(self) -> bool:
         """Look, if it is this worker's turn; whoever finds the answer certain ends all."""
-        self._is_mine = self._is_mine or self._claims.claim([_WATCH]) is not None
-        while self._is_mine and self._heard in finished:
-            block = self._campaign.kind(**self._shared.load(self._heard))
+        if self._claims is not None and self._certain is not None:
+            self._is_mine = self._is_mine or self._claims.claim([_WATCH]) is not None
+            self._watch(self._certain)
+        return (self._store.directory / CERTAIN).exists()
+
+    def _watch(self, certain: Certain[T]) -> None:
+        while self._is_mine and self._heard in self._store:
+            block = self._campaign.kind(**self._store.load(self._heard))
             self._heard += 1
-            if self._certain(block):
-                (self._place / CERTAIN).touch()
-                return True
-        return False
+            if certain(block):
+                (self._store.directory / CERTAIN).touch()
+                return
+
+    def close(self) -> None:
+        """Another worker may look."""
+        if self._claims is not None:
+            self._claims.close()

@@ -13,7 +13,7 @@ from deniable.mechanisms import GaussianDP
 from deniable.results.shared import Assumed, EpsilonBound
 from deniable.scores import privacy_loss
 
-__all__ = ["GAUSSIAN", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
+__all__ = ["GAUSSIAN", "INDEPENDENT", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Assumption:
 
 
 GAUSSIAN = Assumption("the release is Gaussian without sampling")
+INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ DESCRIPTIONS = {
     "watch": "bets against the claim, watched from the first trial on; holds whenever the watch ends",
     "one-run": "one run: right guesses about canaries, randomized response",
     "one-run-gaussian": "one run: right guesses about canaries, Gaussian trade-off curve",
+    "one-run-mechanism": "one run: right guesses about canaries, exact curve of the claimed training with less noise",
+    "order-statistics": "one run: errors of the most confident guesses about independent canaries, exact curve",
 }
 """What each estimator does, by its name."""
 

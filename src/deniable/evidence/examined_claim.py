@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.bound import INDEPENDENT, Assumption, Bound
 from deniable.evidence.estimators import (
     Advantage,
     Estimator,
@@ -18,7 +18,8 @@ from deniable.evidence.estimators import (
     estimate,
 )
 from deniable.evidence.likelihood import likelihood, separation
-from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.one_run import one_run, one_run_gaussian, withdraw_if_refuted
+from deniable.evidence.one_run_curves import one_run_mechanism, order_statistics
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
 from deniable.evidence.watch import Evidence
 from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
@@ -30,13 +31,17 @@ __all__ = ["METHODS", "Asked", "rule_named"]
 
 METHODS = (
     *("region", "gaussian", "mechanism", "separation", "likelihood", "advantage", "watch"),
-    *("one-run", "one-run-gaussian"),
+    *("one-run", "one-run-gaussian", "one-run-mechanism", "order-statistics"),
 )
 """Estimators that a verdict may rest on."""
-ONE_RUN = ("one-run", "one-run-gaussian")
+ONE_RUN = ("one-run", "one-run-gaussian", "one-run-mechanism", "order-statistics")
 """Those of them that are sound for the canaries of one training; the others take a training for each row."""
+OF_TRAINING: dict[str, Callable[[Scores, MechanismCurve, float], Bound]] = {
+    "one-run-mechanism": one_run_mechanism,
+    "order-statistics": order_statistics,
+}
+"""Those of one run that take the curve of the claimed training."""
 ORIGINS = ("trainings", "one-run")
-INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Asked:
     confidence: float = 0.95
     rows_from: str | None = None
     """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
+    shown: tuple[Assumption, ...] = ()
+    """What is known beside the scores of what the primary estimator assumes."""
 
     def __post_init__(self) -> None:
         probability("confidence", self.confidence, open_ends=True)
@@ -63,9 +70,9 @@ class Asked:
                 f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "
                 f"{' or '.join(ONE_RUN)}"
             )
-        if self.method == "mechanism" and self.training is None:
+        if self.method in ("mechanism", *OF_TRAINING) and self.training is None:
             raise ValueError(
-                "method 'mechanism' needs the claimed noise, and rate and steps if there are more than one"
+                f"method {self.method!r} needs the claimed noise, and rate and steps if there are more than one"
             )
 
     @property
@@ -74,7 +81,7 @@ class Asked:
         if self.method is not None:
             return self.method
         if self.rows_from == "one-run":
-            return "one-run-gaussian" if self.training is not None and self.training.rate == 1 else "one-run"
+            return "one-run" if self.training is None else _curve_method(self.training)
         return "mechanism" if self.training is not None else "region"
 
     @property
@@ -99,12 +106,18 @@ class Asked:
 
     def estimator(self, name: str) -> Callable[[Scores], Bound]:
         """Scores to a bound with all that it assumes, by the estimator's name."""
+        if name in OF_TRAINING and self.training is not None:
+            curve = MechanismCurve.of(self.training, self.delta)
+            return lambda scores: self._with_shown(OF_TRAINING[name](scores, curve, self.confidence))
         if name in ONE_RUN:
             return lambda scores: WITHOUT_THRESHOLD[name](scores, self.delta, self.confidence)
         if name == "watch":
             return lambda scores: self.watched_bound(scores, self.watch(scores))
         found = self._of_trainings(name)
         return lambda scores: with_assumption(INDEPENDENT, found(scores))
+
+    def _with_shown(self, bound: Bound) -> Bound:
+        return withdraw_if_refuted(replace(bound, assumptions=(*bound.assumptions, *self.shown)))
 
     def watch(self, scores: Scores) -> Evidence:
         """What a watch over the rows, in their order, shows against the claim."""
@@ -141,6 +154,11 @@ WITHOUT_THRESHOLD: dict[str, Callable[[Scores, float, float], Bound]] = {
     "one-run-gaussian": one_run_gaussian,
 }
 """Estimators that need no threshold."""
+
+
+def _curve_method(training: Training) -> str:
+    """The estimator that reads one run by the training's own curve and holds for every mechanism with that curve."""
+    return "one-run-gaussian" if training.rate == 1 else "one-run-mechanism"
 
 
 def with_assumption(assumption: Assumption, bound: Bound) -> Bound:

@@ -74,12 +74,6 @@ class Measured:
         """The bound of the estimator with this name, if a verdict may rest on it."""
         return next((bound for bound in self.estimators if bound.method == name and bound.decides), None)
 
-    @property
-    def largest_bound(self) -> float:
-        """Of those that follow from the two error rates, which hold together."""
-        curve = self.bound("mechanism")
-        return max(self.epsilon_lower_bound, curve.value if curve else 0.0)
-
     def tells(self, scores: Scores) -> bool:
         """Whether scores like these would be told from guessing, at this confidence."""
         return Limits.of(scores.errors(0.0), self.confidence).lower(shift) > 0

@@ -24,6 +24,9 @@ from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 
 __all__ = [
+    "SHARES",
+    "coins_assumption",
+    "count_tries",
     "epsilon_from_guesses",
     "mu_from_guesses",
     "one_run",
@@ -31,6 +34,7 @@ __all__ = [
     "refutes_curve",
     "right_guesses",
     "right_guesses_p",
+    "withdraw_if_refuted",
 ]
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05)
@@ -41,7 +45,7 @@ _UNFAIR_LEVEL = 1e-4
 """How often fair coins are taken for unfair ones."""
 
 
-def _coins(scores: Scores) -> Assumption:
+def coins_assumption(scores: Scores) -> Assumption:
     """Fair coins, tested by how many canaries were included."""
     fewer = min(scores.members.size, scores.others.size)
     p_value = min(1.0, 2 * float(bdtr(fewer, len(scores), 0.5)))
@@ -52,9 +56,9 @@ def one_run(scores: Scores, delta: float, confidence: float = 0.95, shares: tupl
     """Epsilon at least, from the canaries' scores; (epsilon, delta)-DP is all that is assumed to be claimed."""
     probability("delta", delta)
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
-    value = max(epsilon_from_guesses(m, r, v, delta, side) for r, v in _tries(scores, shares))
-    return _withdraw_if_refuted(
-        Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(_coins(scores),))
+    value = max(epsilon_from_guesses(m, r, v, delta, side) for r, v in count_tries(scores, shares))
+    return withdraw_if_refuted(
+        Bound("one-run", value, delta, confidence, rule="abstention", assumptions=(coins_assumption(scores),))
     )
 
 
@@ -64,17 +68,18 @@ def one_run_gaussian(
     """As `one_run` with the Gaussian trade-off curve: mu at least, then epsilon at `delta`."""
     probability("delta", delta, open_ends=True)
     m, side = len(scores), 1 - (1 - confidence) / len(shares)
-    mu = max(mu_from_guesses(m, r, v, side) for r, v in _tries(scores, shares))
+    mu = max(mu_from_guesses(m, r, v, side) for r, v in count_tries(scores, shares))
     found = Bound("one-run-gaussian", epsilon_of_mu(mu, delta), delta, confidence, rule="abstention", mu=mu)
-    return _withdraw_if_refuted(replace(found, assumptions=(_coins(scores), GAUSSIAN)))
+    return withdraw_if_refuted(replace(found, assumptions=(coins_assumption(scores), GAUSSIAN)))
 
 
-def _withdraw_if_refuted(bound: Bound) -> Bound:
+def withdraw_if_refuted(bound: Bound) -> Bound:
     """Nothing is claimed where the scores speak against an assumption."""
     return bound if bound.valid else replace(bound, value=0.0)
 
 
-def _tries(scores: Scores, shares: tuple[float, ...]) -> list[tuple[int, int]]:
+def count_tries(scores: Scores, shares: tuple[float, ...]) -> list[tuple[int, int]]:
+    """Guesses about each of these shares of the canaries, and how many of them are right."""
     wanted = [max(1, round(probability("shares", share) * len(scores))) for share in shares]
     return [(guesses, right_guesses(scores, guesses)) for guesses in wanted]
 

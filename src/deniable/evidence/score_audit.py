@@ -16,9 +16,9 @@ from math import inf, isfinite
 import numpy as np
 
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Bound
+from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.credible import credible_bound
-from deniable.evidence.examined_claim import INDEPENDENT, ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
+from deniable.evidence.examined_claim import ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
 from deniable.evidence.intervals import (
     advantage_interval,
     auc_interval,
@@ -31,7 +31,7 @@ from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import Fixed
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
 from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
-from deniable.formatting import as_given
+from deniable.formatting import as_given, at_most
 from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched
 from deniable.results.verdict_result import (
@@ -89,7 +89,7 @@ def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator
     """The primary estimator's first, then those that go with rows of this kind."""
     yield asked.estimator(asked.primary)(scores) if evidence is None else asked.watched_bound(scores, evidence)
     if asked.of_one_run:
-        yield from (asked.estimator(name)(scores) for name in ONE_RUN if name != asked.primary)
+        yield from (asked.estimator(name)(scores) for name in ("one-run", "one-run-gaussian") if name != asked.primary)
         return
     shown = ["region", "advantage", "gaussian", *(["mechanism"] if asked.training is not None else []), "separation"]
     for name in shown:
@@ -106,8 +106,9 @@ def _rows_needed(asked: Asked) -> int | None:
     if asked.primary == "watch":
         nothing = hockey_sticks(privacy_loss(ApproximateDP(0.0, asked.delta)))
         return expected_trials(observer_tally(shift_of(asked.largest_advantage)), nothing, 1 - asked.confidence)
-    if asked.primary in WITHOUT_THRESHOLD:
-        whole_scores = asked.estimator(asked.primary)
+    if asked.primary in (*WITHOUT_THRESHOLD, *ONE_RUN):
+        # the Gaussian reading of right guesses tells as well as the training's own curve, and sooner
+        whole_scores = asked.estimator("one-run-gaussian" if asked.primary == "one-run-mechanism" else asked.primary)
         return trials_to_decide(lambda ideal: whole_scores(ideal).value > 0, asked.largest_advantage, threshold)
     # the Gaussian reading of the same limits tells as well as the mechanism's, and sooner; no upper limit is needed
     strength = asked.reading("gaussian" if asked.primary == "mechanism" else asked.primary).strength
@@ -200,8 +201,6 @@ def _too_little_noise(asked: Asked) -> Iterator[str]:
     exact = _exact(asked)
     if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
         return
-    epsilon = "infinite" if exact.epsilon is None else f"{exact.epsilon:.3g}"
-    if epsilon == f"{asked.claim.bound:.3g}":
-        epsilon = f"{exact.epsilon:.6g}"
+    epsilon = "infinite" if exact.epsilon is None else at_most(exact.epsilon)
     claimed = as_given(asked.claim.bound)
     yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import exp, inf, log
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +54,7 @@ FEWEST_TRIALS = 20
 MOST_TRIALS = 10**9
 _MOST_EPSILON, _MOST_MU = 100.0, 40.0
 _MOST_LOG_WEALTH = 700.0
+_SHOWN_LOOKS = 200
 
 
 def looks(trials: int, per_block: int, next_look: float = NEXT_LOOK) -> list[int]:
@@ -202,8 +203,19 @@ class Evidence:
             trials_in_sight=self.trials_in_sight,
             trials_at_half_noise=at_half_noise,
             epsilon=bound.result(),
+            **self._course(),
             text=" ".join([self._finding(unit), *self._forecast(unit, at_half_noise)]),
         )
+
+    def _course(self) -> dict[str, tuple[Any, ...]]:
+        """The evidence at some of the looks, for a picture."""
+        step = -(-len(self.looked) // _SHOWN_LOOKS) or 1
+        chosen = sorted({*range(0, len(self.looked), step), *range(len(self.looked))[-1:]})
+        wealth = np.exp(np.minimum(self.log_wealth, _MOST_LOG_WEALTH))
+        return {
+            "looks": tuple(self.looked[place].trials for place in chosen),
+            "evidence": tuple(float(f"{wealth[place]:.4g}") for place in chosen),
+        }
 
     def _finding(self, unit: str) -> str:
         needed = f"under the claim it reaches {at_least(1 / self.risk)} with probability at most {self.risk:.3g}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
-__all__ = ["watch_opacus"]
+__all__ = ["drawn_batches", "next_batch", "watch_opacus"]
 
 
 class WatchedSteps(list[AppliedStep]):
@@ -44,14 +44,14 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
     What is recorded is what Opacus hands to the wrapped optimizer: ``p.grad`` after clipping, noise and scaling; its
     clipping norm, which ``clipping="adaptive"`` changes; and the weights when the loop has ended.
     """
-    drawn = _drawn_batches(loader) if loader is not None else None
+    drawn = drawn_batches(loader) if loader is not None else None
     steps = WatchedSteps(list(optimizer.params))
     earlier = optimizer.step_hook
 
     def record(stepping: Any) -> None:
         weights, gradients = list(stepping.params), [p.grad for p in stepping.params]
         divisor = stepping.expected_batch_size * stepping.accumulated_iterations
-        batch = None if drawn is None else _next(drawn, stepping)
+        batch = None if drawn is None else next_batch(drawn, stepping)
         scale = divisor if stepping.loss_reduction == "mean" else 1.0
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
@@ -81,7 +81,8 @@ class _Watched:
         return getattr(self._sampler, name)
 
 
-def _drawn_batches(loader: Any) -> deque[list[int]]:
+def drawn_batches(loader: Any) -> deque[list[int]]:
+    """A queue that fills with the batches that a loader draws, from now on."""
     if getattr(loader, "batch_sampler", None) is None:
         raise ValueError("loader must be a DataLoader with a batch sampler, so that its batches can be recorded")
     drawn: deque[list[int]] = deque()
@@ -90,7 +91,7 @@ def _drawn_batches(loader: Any) -> deque[list[int]]:
     return drawn
 
 
-def _next(drawn: deque[list[int]], stepping: Any) -> list[int]:
+def next_batch(drawn: deque[list[int]], stepping: Any) -> list[int]:
     """The batch of this step, all of them if it accumulated several; a loop may have skipped empty ones."""
     while drawn and not drawn[0] and _drew_something(stepping):
         drawn.popleft()

@@ -18,7 +18,7 @@ from deniable.campaigns.provenance import data_source, now, python_call, version
 from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
-from deniable.engines import Engine, choose_engine
+from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.played_trials import Trials
 from deniable.evidence.watch import STOPS, Stop, Watch
 from deniable.examination.batch_mixing import find_mixing, refusal_report
@@ -34,7 +34,7 @@ from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import Provenance
 from deniable.scores import privacy_loss
-from deniable.store import Store, opened
+from deniable.store import CampaignStore
 from deniable.training import Neighbours
 from deniable.training.networks.losses import Loss, loss_function
 from deniable.training.networks.usual_models import model_factory, named_function
@@ -103,7 +103,7 @@ def examine(
     probability("confidence", confidence, open_ends=True)
     one_of("stop", stop, STOPS)
     chosen_engine = choose_engine(engine, processes)
-    with opened(out, resume) as store:
+    with open_store(chosen_engine, out, resume) as store:
         claim = RecipeTraining.from_mechanism(claimed, clip, adjacency, recipe)
         neighbours, origin, source, factory = _settle_data(
             data, model, claim, records=records, seed=whole("seed", seed, low=0), measure=measure, label=label
@@ -136,7 +136,7 @@ def _play_and_judge(
     claimed: Mechanism,
     given: Mapping[str, Any],
     confidence: float,
-    store: Store | None,
+    store: CampaignStore | None,
     *,
     stop: Stop,
     engine: Engine,

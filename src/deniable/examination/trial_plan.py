@@ -20,7 +20,7 @@ from deniable.examination.examination_game import Examination, alone_evidence, p
 from deniable.examination.post_processing import find_post_processing
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.twins import Twins
-from deniable.store import Store
+from deniable.store import CampaignStore
 from deniable.training.gradients import trainable
 
 __all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence", "looks", "play_trials"]
@@ -53,7 +53,7 @@ def looks(trials: int) -> list[int]:
 
 def play_trials(
     game: Examination,
-    store: Store | None,
+    store: CampaignStore | None,
     false_alarms: float,
     engine: Engine,
     progress: Progress | None,
@@ -67,7 +67,7 @@ def play_trials(
     the watch's own false alarm came first.
     """
     game, twins = _without_post_processing(game)
-    kept, planned = _Kept(store), looks(game.trials) if new_watch is not None else [game.trials]
+    kept, planned = store or _InMemory(), looks(game.trials) if new_watch is not None else [game.trials]
     alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
     torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
     for number in planned:
@@ -120,14 +120,11 @@ def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
     return (game, twins) if post is None else (undone, twins_of(undone))
 
 
-class _Kept:
-    """Finished trials, in memory and in a store if there is one."""
+class _InMemory:
+    """Finished trials, for the next look, where no directory keeps them."""
 
-    def __init__(self, store: Store | None) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._trials: dict[int, dict[str, Any]] = {}
-        if store is not None:
-            self._trials = {number: store.load(number) for number in store.finished()}
 
     def finished(self) -> list[int]:
         """Their numbers."""
@@ -143,8 +140,6 @@ class _Kept:
     def save(self, number: int, arrays: Mapping[str, Any], at_once: bool) -> None:
         """Add one."""
         self._trials[number] = dict(arrays)
-        if self._store is not None:
-            self._store.save(number, arrays, at_once)
 
 
 def diagnose_trials(

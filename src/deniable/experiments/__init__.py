@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deniable.engines import Engine
+from deniable.engines import Engine, choose_engine
 from deniable.experiments import d53, dbsec, erlingsson, tvd, vldb
 from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values, expected_seconds
 from deniable.experiments.run import Progress, Selected, kept_record, run_items
@@ -39,7 +39,7 @@ def reproduce(
     scale: Scale | str = Scale.SMOKE,
     out: Path | str | None = None,
     seed: int = 0,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     progress: Progress | None = None,
 ) -> ReproduceResult:
     """Make tables and figures of the five documents anew, the paper's value beside ours.
@@ -55,7 +55,8 @@ def reproduce(
     """
     size = Scale(scale)
     place = Path(out or f"reproduced-{size}")
-    return run_items(find(paper, item), size, place, every=PAPERS, seed=seed, engine=engine, progress=progress)
+    chosen = None if engine is None else choose_engine(engine)
+    return run_items(find(paper, item), size, place, every=PAPERS, seed=seed, engine=chosen, progress=progress)
 
 
 def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:

@@ -32,9 +32,9 @@ def boxes(axes: Axes, quantiles: Sequence[Sequence[float]], colours: Sequence[st
         middle.set(color="black")
 
 
-def bands(axes: Axes, steps: dict[str, Sequence[Sequence[float]]], colour: str, label: str) -> None:
-    """The median over the steps, and the band of the middle 90 %."""
-    low, _, middle, _, high = steps["quantiles"]
+def bands(axes: Axes, quantiles: Sequence[Sequence[float]], colour: str, label: str) -> None:
+    """The median over the steps, and the band of the middle 90 %; a row for each of the five quantiles."""
+    low, _, middle, _, high = quantiles
     numbers = np.arange(1, len(middle) + 1)
     axes.plot(numbers, middle, color=colour, label=label)
     axes.fill_between(numbers, low, high, color=colour, alpha=0.2, linewidth=0)

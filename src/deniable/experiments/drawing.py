@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from string import ascii_lowercase
 from typing import Any, Literal
 
 import numpy as np
@@ -10,11 +11,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-__all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "YELLOW", "beside", "legend", "panels", "table"]
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "RED",
+    "YELLOW",
+    "add_letters",
+    "beside",
+    "legend",
+    "panels",
+    "table",
+]
 
 BLUE, RED, GREEN, ORANGE, PURPLE, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#b8a800"
 BLACK, GREY = "#222222", "#999999"
 """Colours that the colour-blind can tell apart (Okabe and Ito)."""
+
+
+def add_letters(titles: Iterable[str]) -> list[str]:
+    """The panels' titles with (a), (b), ... before them."""
+    return [f"({letter}) {title}" for letter, title in zip(ascii_lowercase, titles, strict=False)]
 
 
 def panels(titles: Sequence[str], columns: int = 2, *, x: str, y: str, size: float = 3.1) -> tuple[Figure, list[Axes]]:

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from math import sqrt
 from typing import Literal
 
-import numpy as np
-from scipy.special import expit, ndtri
-
-from deniable.experiments.item import ItemRun, Scale, Values
+from deniable.experiments.game_summary import GameSummary
+from deniable.experiments.item import ItemRun, Scale
 
 __all__ = [
     "ADULT",
@@ -29,9 +26,8 @@ __all__ = [
     "STAND_IN",
     "Case",
     "Game",
+    "Sensitivity",
     "available",
-    "binomial_error",
-    "exact_belief",
     "game_of_size",
     "measure_games",
     "shared_work",
@@ -116,8 +112,8 @@ def shared_work(data: str, beliefs: Iterable[float], cases: Iterable[Case] = CAS
     return {f"{data} {belief:g} {case[0]}": seconds_of(belief) for belief in beliefs for case in cases}
 
 
-def measure_games(run: ItemRun, games: Iterable[Game]) -> list[Values]:
-    """What each campaign shows (`deniable.experiments.playing.summary`), played unless the run's directory has it."""
+def measure_games(run: ItemRun, games: Iterable[Game]) -> list[GameSummary]:
+    """What each campaign shows, played unless the run's directory has it."""
     todo = list(games)
 
     def tell_share(place: int) -> Callable[[float], None]:
@@ -126,40 +122,13 @@ def measure_games(run: ItemRun, games: Iterable[Game]) -> list[Values]:
     return [_measure_game(run, game, tell_share(place)) for place, game in enumerate(todo)]
 
 
-def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> Values:
-    def work() -> Values:
+def _measure_game(run: ItemRun, game: Game, tell: Callable[[float], None]) -> GameSummary:
+    def work() -> GameSummary:
         from deniable.experiments.playing import play, summary
 
         return summary(play(game, run.trials, tell, run.engine))
 
-    return run.once(game.name, asdict(game), work)
-
-
-def binomial_error(found: Values) -> float:
-    """The standard error of a campaign's measured advantage where its true one is that of the noise really added."""
-    return sqrt((1 - float(found["exact_advantage"]) ** 2) / int(found["trials"]))
-
-
-def exact_belief(found: Values) -> Values:
-    """Mean and 95 % quantile of the belief in the truth, exactly, where the noise is scaled to the real sensitivity.
-
-    The privacy loss is then normal with mean mu^2/2 and deviation mu. Beside them the standard errors of the mean and
-    the quantile of as many trials as the campaign has.
-    """
-    mu, trials, top = 2 * ndtri((1 + found["exact_advantage"]) / 2), int(found["trials"]), 0.95
-    normal = np.linspace(-8, 8, 4001)
-    weight = np.exp(-(normal**2) / 2)
-    weight /= weight.sum()
-    belief = expit(mu**2 / 2 + mu * normal)
-    mean, square = (float((weight * belief**power).sum()) for power in (1, 2))
-    quantile = float(expit(mu**2 / 2 + mu * ndtri(top)))
-    density = np.exp(-(ndtri(top) ** 2) / 2) / sqrt(2 * np.pi) / (mu * quantile * (1 - quantile))
-    return {
-        "mean": mean,
-        "mean_error": sqrt((square - mean**2) / trials),
-        "high": quantile,
-        "high_error": float(sqrt(top * (1 - top) / trials) / density),
-    }
+    return run.once(game.name, asdict(game), work, GameSummary, divided=True)
 
 
 def available(data: str) -> bool:

@@ -16,34 +16,73 @@ from scipy.optimize import brentq
 
 from deniable.bounds import epsilon_to_belief
 from deniable.bounds.gaussian import advantage_to_epsilon, classic_noise, epsilon_to_advantage
-from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, legend, panels
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, add_letters, legend, panels
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Close, Comparison
 from deniable.mechanisms import Gaussian
+from deniable.results.base import Part
 from deniable.scores import posterior, privacy_loss
 
 __all__ = ["decision", "errors", "scores"]
 
-QUICK = {Scale.SMOKE: 1.0, Scale.FULL: 1.0}
 EPSILONS, DELTA = (6.0, 3.0), 1e-6
 DELTAS = (1e-2, 1e-3, 1e-6)
 Curve = NDArray[np.float64]
 
 
-def decision(name: str, source: str) -> Item:
+class DecisionFigure(Part, frozen=True, kw_only=True):
+    """Densities on D and D' and the belief in D over the output r, and where the densities meet, for each epsilon."""
+
+    r: list[float]
+    epsilon: list[float]
+    noise: list[float]
+    density: list[list[list[float]]]
+    belief: list[list[float]]
+    boundary: list[float]
+
+
+class ErrorFigure(Part, frozen=True, kw_only=True):
+    """The advantage by the areas of error, by Theorem 3 and exactly, for each epsilon."""
+
+    epsilon: list[float]
+    noise: list[float]
+    from_areas: list[float]
+    theorem_3: list[float]
+    exact: list[float]
+
+
+class TwoScores(Part, frozen=True, kw_only=True):
+    """Both bounds at one guarantee."""
+
+    belief: float
+    advantage: float
+
+
+class ScoreFigure(Part, frozen=True, kw_only=True):
+    """Both bounds over epsilon: belief without delta and for each delta, advantage for each delta."""
+
+    epsilon: list[float]
+    delta: list[float]
+    belief: list[list[float]]
+    advantage: list[list[float]]
+    round_trip: list[float]
+    exact_belief: list[float]
+    at_2: TwoScores
+
+
+def decision(name: str, source: str) -> Item[DecisionFigure]:
     """Where the observer decides for D, and how sure it is: the boundary does not move with epsilon."""
     return Item(
         name=name,
         title="decision boundary and posterior belief of the observer",
         caption=f"{source}: densities of the release on D (0) and D' (1) for two guarantees, and the belief in D.",
         compute=_decision,
+        read_as=DecisionFigure,
         draw=_draw_decision,
         comparisons=(
             Close("the boundary is halfway, whatever epsilon", "boundary", 0.5, 1e-9),
-            Claim("less epsilon, less belief on the side of D", _less_sure),
+            Claim("less epsilon, less belief on the side of D", _less_sure, DecisionFigure),
         ),
-        seconds=QUICK,
-        printed={},
         notes=(
             "Epsilons 6 and 3 at delta 1e-6 are those of the next figure; the paper does not print them for this one.",
             "The classic formula is used as the paper does, though it is proved up to epsilon 1 only (erratum 3).",
@@ -51,47 +90,51 @@ def decision(name: str, source: str) -> Item:
     )
 
 
-def errors(name: str, source: str) -> Item:
+def errors(name: str, source: str) -> Item[ErrorFigure]:
     """The areas on the wrong side of the boundary, which are what the advantage lacks to 1."""
     comparisons: tuple[Comparison, ...] = (
         Close("1 minus both error areas is Theorem 3's advantage", "from_areas", "theorem_3", 1e-6),
         Close("and the exact advantage of the noise", "exact", "theorem_3", 1e-12),
-        Claim("a stronger guarantee reduces the advantage", lambda found: found["exact"][1] < found["exact"][0]),
+        Claim("a stronger guarantee reduces the advantage", lambda found: found.exact[1] < found.exact[0], ErrorFigure),
     )
     return Item(
         name=name,
         title="error regions at epsilon 6 and 3",
         caption=f"{source}: error regions of the observer under (6, 1e-6)- and (3, 1e-6)-DP.",
         compute=_errors,
+        read_as=ErrorFigure,
         draw=_draw_errors,
         comparisons=comparisons,
-        seconds=QUICK,
-        printed={},
         notes=("The classic formula is used as the paper does, though it is proved up to epsilon 1 only (erratum 3).",),
     )
 
 
-def scores(name: str, source: str) -> Item:
+def scores(name: str, source: str) -> Item[ScoreFigure]:
     """Belief and advantage bounds over epsilon."""
     return Item(
         name=name,
         title="bounds on belief and advantage over epsilon",
         caption=f"{source}: Theorem 2's belief bound and Theorem 3's advantage bound over epsilon, for several delta.",
         compute=_scores,
+        read_as=ScoreFigure,
         draw=_draw_scores,
         comparisons=(
-            Claim("the belief bound hardly depends on delta (by at most delta)", _hardly_differs),
-            Claim("the advantage bound falls with delta", _falls_with_delta),
+            Claim("the belief bound hardly depends on delta (by at most delta)", _hardly_differs, ScoreFigure),
+            Claim("the advantage bound falls with delta", _falls_with_delta, ScoreFigure),
             Claim(
                 "at (2, 1e-6) the advantage is low (below 0.2), the belief high (above 0.85)",
                 _low_and_high,
+                ScoreFigure,
                 hindsight=True,
             ),
             Close("Theorem 3 and its inverse meet", "round_trip", "epsilon", 1e-9),
-            Claim("where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept", _promise_kept),
+            Claim(
+                "where the classic formula is proved (epsilon up to 1), Theorem 2's belief is kept",
+                _promise_kept,
+                ScoreFigure,
+            ),
         ),
         seconds={Scale.SMOKE: 2.0, Scale.FULL: 2.0},
-        printed={},
         notes=(
             "The inverse of Theorem 3 has the factor 2 that the paper's lacks (erratum 1).",
             "Grey: the belief that the classic noise allows, except with probability delta; above epsilon 5.8 it "
@@ -110,7 +153,7 @@ def _belief(noise: float, r: float) -> float:
     return posterior((1 - 2 * r) / (2 * noise**2))
 
 
-def _decision(run: ItemRun) -> Values:
+def _decision(run: ItemRun) -> DecisionFigure:
     r = np.linspace(-3, 4, 141)
     noises = [classic_noise(epsilon, DELTA) for epsilon in EPSILONS]
 
@@ -118,28 +161,27 @@ def _decision(run: ItemRun) -> Values:
         on_d, on_other = _densities(noise, np.array([x]))
         return float(on_d[0] - on_other[0])
 
-    return {
-        "r": r.tolist(),
-        "epsilon": list(EPSILONS),
-        "noise": noises,
-        "density": [[part.tolist() for part in _densities(noise, r)] for noise in noises],
-        "belief": [[_belief(noise, x) for x in r.tolist()] for noise in noises],
-        "boundary": [brentq(surplus, 0.0, 1.0, args=(noise,), xtol=1e-12) for noise in noises],
-    }
+    return DecisionFigure(
+        r=r.tolist(),
+        epsilon=list(EPSILONS),
+        noise=noises,
+        density=[[part.tolist() for part in _densities(noise, r)] for noise in noises],
+        belief=[[_belief(noise, x) for x in r.tolist()] for noise in noises],
+        boundary=[brentq(surplus, 0.0, 1.0, args=(noise,), xtol=1e-12) for noise in noises],
+    )
 
 
-def _less_sure(found: Values) -> bool:
-    strong, weak = np.array(found["belief"])
-    left = np.array(found["r"]) < 0.5 - 1e-9
+def _less_sure(found: DecisionFigure) -> bool:
+    strong, weak = np.array(found.belief)
+    left = np.array(found.r) < 0.5 - 1e-9
     return bool((weak[left] < strong[left]).all())
 
 
-def _draw_decision(found: Values) -> Figure:
+def _draw_decision(found: DecisionFigure) -> Figure:
     figure, (left, right) = panels(("(a) densities", "(b) posterior belief"), x="output r", y="")
-    r = np.array(found["r"])
-    for epsilon, (on_d, on_other), belief, style in zip(
-        found["epsilon"], found["density"], found["belief"], ("-", "--"), strict=True
-    ):
+    r = np.array(found.r)
+    rows = zip(found.epsilon, found.density, found.belief, ("-", "--"), strict=True)
+    for epsilon, (on_d, on_other), belief, style in rows:
         left.plot(r, on_d, style, color=RED, label=f"D, ε = {epsilon:g}")
         left.plot(r, on_other, style, color=BLUE, label=f"D', ε = {epsilon:g}")
         right.plot(r, belief, style, color=RED, label=f"β(D), ε = {epsilon:g}")
@@ -152,30 +194,28 @@ def _draw_decision(found: Values) -> Figure:
     return figure
 
 
-def _errors(run: ItemRun) -> Values:
+def _errors(run: ItemRun) -> ErrorFigure:
     r = np.linspace(-12, 13, 20001)
     noises = [classic_noise(epsilon, DELTA) for epsilon in EPSILONS]
     areas = []
     for noise in noises:
         wrong = np.minimum(*_densities(noise, r))
         areas.append(float(np.sum((wrong[1:] + wrong[:-1]) / 2 * np.diff(r))))
-    return {
-        "epsilon": list(EPSILONS),
-        "noise": noises,
-        "from_areas": [1 - area for area in areas],
-        "theorem_3": [epsilon_to_advantage(epsilon, DELTA) for epsilon in EPSILONS],
-        "exact": [float(privacy_loss(Gaussian(noise)).advantage()) for noise in noises],
-    }
+    return ErrorFigure(
+        epsilon=list(EPSILONS),
+        noise=noises,
+        from_areas=[1 - area for area in areas],
+        theorem_3=[epsilon_to_advantage(epsilon, DELTA) for epsilon in EPSILONS],
+        exact=[float(privacy_loss(Gaussian(noise)).advantage()) for noise in noises],
+    )
 
 
-def _draw_errors(found: Values) -> Figure:
-    titles = [
-        f"({letter}) ε = {epsilon:g}, δ = 1e-6: advantage {advantage:.3f}"
-        for letter, epsilon, advantage in zip("ab", found["epsilon"], found["exact"], strict=True)
-    ]
-    figure, axes = panels(titles, x="output r", y="density")
+def _draw_errors(found: ErrorFigure) -> Figure:
+    rows = zip(found.epsilon, found.exact, strict=True)
+    titles = (f"ε = {epsilon:g}, δ = 1e-6: advantage {advantage:.3f}" for epsilon, advantage in rows)
+    figure, axes = panels(add_letters(titles), x="output r", y="density")
     r = np.linspace(-3, 4, 281)
-    for part, noise in zip(axes, found["noise"], strict=True):
+    for part, noise in zip(axes, found.noise, strict=True):
         on_d, on_other = _densities(noise, r)
         part.plot(r, on_d, color=RED, label="D")
         part.plot(r, on_other, color=BLUE, label="D'")
@@ -191,49 +231,47 @@ def _draw_errors(found: Values) -> Figure:
     return figure
 
 
-def _scores(run: ItemRun) -> Values:
+def _scores(run: ItemRun) -> ScoreFigure:
     epsilon = np.linspace(0.05, 10, 100).tolist()
     pure = [epsilon_to_belief(one) for one in epsilon]
-    return {
-        "epsilon": epsilon,
-        "delta": list(DELTAS),
-        "belief": [pure, *([(1 - delta) * belief + delta for belief in pure] for delta in DELTAS)],
-        "advantage": [[epsilon_to_advantage(one, delta) for one in epsilon] for delta in DELTAS],
-        "round_trip": [advantage_to_epsilon(epsilon_to_advantage(one, 1e-6), 1e-6) for one in epsilon],
-        "exact_belief": [float(privacy_loss(Gaussian(classic_noise(one, 1e-6))).belief(1e-6)) for one in epsilon],
-        "at_2": {"belief": epsilon_to_belief(2.0), "advantage": epsilon_to_advantage(2.0, 1e-6)},
-    }
+    return ScoreFigure(
+        epsilon=epsilon,
+        delta=list(DELTAS),
+        belief=[pure, *([(1 - delta) * belief + delta for belief in pure] for delta in DELTAS)],
+        advantage=[[epsilon_to_advantage(one, delta) for one in epsilon] for delta in DELTAS],
+        round_trip=[advantage_to_epsilon(epsilon_to_advantage(one, 1e-6), 1e-6) for one in epsilon],
+        exact_belief=[float(privacy_loss(Gaussian(classic_noise(one, 1e-6))).belief(1e-6)) for one in epsilon],
+        at_2=TwoScores(belief=epsilon_to_belief(2.0), advantage=epsilon_to_advantage(2.0, 1e-6)),
+    )
 
 
-def _hardly_differs(found: Values) -> bool:
-    pure, *others = np.array(found["belief"])
-    return all(float(np.abs(part - pure).max()) <= delta for part, delta in zip(others, found["delta"], strict=True))
+def _hardly_differs(found: ScoreFigure) -> bool:
+    pure, *others = np.array(found.belief)
+    return all(float(np.abs(part - pure).max()) <= delta for part, delta in zip(others, found.delta, strict=True))
 
 
-def _falls_with_delta(found: Values) -> bool:
-    return all(bool((np.array(more) > np.array(less)).all()) for more, less in pairwise(found["advantage"]))
+def _falls_with_delta(found: ScoreFigure) -> bool:
+    return all(bool((np.array(more) > np.array(less)).all()) for more, less in pairwise(found.advantage))
 
 
-def _promise_kept(found: Values) -> bool:
-    rows = zip(found["epsilon"], found["exact_belief"], found["belief"][0], strict=True)
+def _promise_kept(found: ScoreFigure) -> bool:
+    rows = zip(found.epsilon, found.exact_belief, found.belief[0], strict=True)
     return all(exact <= bound for epsilon, exact, bound in rows if epsilon <= 1)
 
 
-def _low_and_high(found: Values) -> bool:
-    return bool(found["at_2"]["advantage"] < 0.2 and found["at_2"]["belief"] > 0.85)
+def _low_and_high(found: ScoreFigure) -> bool:
+    return found.at_2.advantage < 0.2 and found.at_2.belief > 0.85
 
 
-def _draw_scores(found: Values) -> Figure:
+def _draw_scores(found: ScoreFigure) -> Figure:
     titles = ("(a) bound ρβ on posterior belief", "(b) bound ρα on advantage")
     figure, (left, right) = panels(titles, x="ε", y="")
-    names = ["ε-DP", *(f"δ = {delta:g}" for delta in found["delta"])]
-    for belief, name, style in zip(found["belief"], names, ("-", "--", "-.", ":"), strict=True):
-        left.plot(found["epsilon"], belief, style, label=name)
-    left.plot(
-        found["epsilon"], found["exact_belief"], color=GREY, linewidth=1, label="exact belief of the noise, δ = 1e-06"
-    )
-    for advantage, delta, style in zip(found["advantage"], found["delta"], ("--", "-.", ":"), strict=True):
-        right.plot(found["epsilon"], advantage, style, label=f"δ = {delta:g}")
+    names = ["ε-DP", *(f"δ = {delta:g}" for delta in found.delta)]
+    for belief, name, style in zip(found.belief, names, ("-", "--", "-.", ":"), strict=True):
+        left.plot(found.epsilon, belief, style, label=name)
+    left.plot(found.epsilon, found.exact_belief, color=GREY, linewidth=1, label="exact belief of the noise, δ = 1e-06")
+    for advantage, delta, style in zip(found.advantage, found.delta, ("--", "-.", ":"), strict=True):
+        right.plot(found.epsilon, advantage, style, label=f"δ = {delta:g}")
     left.set(ylabel="ρβ", ylim=(0.5, 1.01), xlim=(0, 10))
     right.set(ylabel="ρα", ylim=(0, 1), xlim=(0, 10))
     legend(left)

@@ -5,25 +5,40 @@ An `Item` is declared before anything runs, so its tolerances cannot be fitted t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from deniable.engines import Engine
+import msgspec
+
+from deniable.engines import Engine, Shared
 from deniable.experiments.statements import Comparison
 from deniable.store import canonical, read_document, write_document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Item", "ItemRun", "Paper", "Scale", "Values", "expected_seconds"]
+__all__ = ["Item", "ItemRun", "Paper", "Scale", "Values", "expected_seconds", "present", "to_values"]
 
 Values = dict[str, Any]
 """Plain JSON: numbers, texts, lists and tables of them."""
 T = TypeVar("T")
+
+
+def to_values(found: object) -> Values:
+    """What an item found (a `Part`, or JSON values) as a later run will read it; NaN and infinity are errors."""
+    values: Values = json.loads(json.dumps(found, allow_nan=False, default=msgspec.structs.asdict))
+    return values
+
+
+def present(value: T | None) -> T:
+    """A value that not every run of its kind has, but this item's runs do."""
+    assert value is not None
+    return value
 
 
 class Scale(StrEnum):
@@ -65,24 +80,39 @@ class ItemRun:
         """The directory of one campaign: equal settings have the same one, so a `Store` there is shared and resumed."""
         return self.trials / f"{name}-{sha256(canonical(settings).encode()).hexdigest()[:16]}"
 
-    def once(self, name: str, settings: Mapping[str, Any], work: Callable[[], Values]) -> Values:
-        """The result of `work`, done once for these settings and kept in `trials`, also over restarts."""
+    def once(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        work: Callable[[], T],
+        read_as: type[T],
+        *,
+        divided: bool = False,
+    ) -> T:
+        """The result of `work`, done once for these settings and kept in `trials`, also over restarts.
+
+        Of processes that share the directory one does it for all, unless they divide it among themselves.
+        """
         room = self.room(name, settings)
         kept = room.with_name(f"{room.name}.json")
-        if kept.exists():
-            found: Values = read_document(kept, "result")["result"]
-            return found
-        result = work()
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_document(kept, {"settings": dict(settings), "result": result})
-        return result
+
+        def keep() -> None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_document(kept, {"settings": dict(settings), "result": to_values(work())})
+
+        if isinstance(self.engine, Shared) and not divided:
+            self.engine.do_once(room, kept.exists, keep)
+        elif not kept.exists():
+            keep()
+        return msgspec.convert(read_document(kept, "result")["result"], read_as)
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Generic[T]):
     """One table or figure.
 
-    `compute` returns plain JSON values; `draw` makes from them alone a picture that a reader of the paper recognises.
+    What `compute` returns is kept as JSON values; `draw` makes from them alone a picture that a reader of the paper
+    recognises.
     """
 
     name: str
@@ -90,12 +120,14 @@ class Item:
     title: str
     caption: str
     """What is shown, in our own words, with every stand-in for data that cannot be had."""
-    compute: Callable[[ItemRun], Values]
-    draw: Callable[[Values], Figure]
+    compute: Callable[[ItemRun], T]
+    read_as: type[T]
+    """What the kept values are read as."""
+    draw: Callable[[T], Figure]
     comparisons: tuple[Comparison, ...]
-    seconds: Mapping[Scale, float]
+    seconds: Mapping[Scale, float] = field(default_factory=lambda: dict.fromkeys((Scale.SMOKE, Scale.FULL), 1.0))
     """About how long it takes at smoke and full scale on two cores, besides what it shares."""
-    printed: Mapping[str, Any]
+    printed: Mapping[str, Any] = field(default_factory=dict)
     """The paper's values as it prints them, as texts (so that their digits are known), where it prints any.
 
     They stand under the same keys as ours.
@@ -109,6 +141,10 @@ class Item:
     notes: tuple[str, ...] = ()
     """What the paper leaves open or gets wrong, and what was done about it (docs/theory/errata.md)."""
 
+    def draw_values(self, values: Values) -> Figure:
+        """The picture of kept values."""
+        return self.draw(msgspec.convert(values, self.read_as))
+
     def expected_seconds(self, scale: Scale, done: Container[str] = ()) -> float:
         """About how many seconds it takes where the shared work that `done` names is done.
 
@@ -119,7 +155,7 @@ class Item:
         return sum(taken.get(size, taken[Scale.FULL]) for taken in pieces)
 
 
-def expected_seconds(items: Iterable[Item], scale: Scale) -> list[float]:
+def expected_seconds(items: Iterable[Item[Any]], scale: Scale) -> list[float]:
     """About how many seconds each takes, one after another: shared work counts for the first that needs it."""
     done: set[str] = set()
     times = []
@@ -137,4 +173,4 @@ class Paper:
     """Of docs/theory/references.md: first author and year."""
     name: str
     title: str
-    items: tuple[Item, ...]
+    items: tuple[Item[Any], ...]

@@ -27,15 +27,23 @@ from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
-from deniable.engines import Campaign, Engine, Local, play_missing
+from deniable.engines import Campaign, Engine, Local, play_missing, resume_store
 from deniable.evidence.measured import Errors, belief_in_truth
 from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
+from deniable.experiments.game_summary import (
+    BeliefSpread,
+    EpsilonEstimates,
+    GameSummary,
+    MeanError,
+    QuantileSpread,
+    SensitivitySpread,
+    StepSpread,
+)
 from deniable.experiments.games import Game
-from deniable.experiments.item import Values
+from deniable.experiments.item import present
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief
 from deniable.scores import privacy_loss
-from deniable.store import Store
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
 from deniable.training.networks.usual_models import model_factory
@@ -108,7 +116,8 @@ def play(
     settings = {**plan.settings, "attacked": game.attacked, "rank": game.rank}
     campaign = Campaign(settings, plan.blocks, Block, partial(_block, game, plan))
     chosen_engine = engine or Local(max(1, min(cores(), plan.blocks // WORTH_A_WORKER)))
-    with Store(place / game.name, settings, resume=True) as store:
+    with resume_store(chosen_engine, place / game.name) as store:
+        store.begin(settings)
         blocks = play_missing(campaign, chosen_engine, store, tell=lambda done: tell(done / plan.blocks))
     return _join_blocks(game, plan, blocks)
 
@@ -196,65 +205,58 @@ def _neighbours(drawn: Drawn, adjacency: Adjacency, rank: int) -> tuple[Neighbou
     return exchanged(*drawn.parts, found), {**origin, "measure": USUAL_MEASURE[universe.kind], **asdict(found)}
 
 
-def summary(played: Played) -> Values:
-    """Everything that tables and figures read, as JSON values."""
+def summary(played: Played) -> GameSummary:
+    """Everything that tables and figures read."""
     game, plan, trials = played.game, played.plan, played.trials
-    sure = belief_in_truth(trials)
-    return {
-        "trials": len(trials),
-        "records": game.records,
-        "delta": game.delta,
-        "epsilon": belief_to_epsilon(game.belief),
-        "noise": plan.training.noise,
-        "dissimilarity": plan.origin["dissimilarity"],
-        "exact_advantage": float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage()),
-        **_advantages(trials, sure),
-        "belief": _spread(sure) | {"max": float(sure.max())},
-        "beliefs": np.histogram(sure, BINS, (0, 1))[0].tolist(),
-        "violations": float(np.mean(sure > game.belief)),
-        "epsilon_from": _epsilons(trials, game),
-        "sensitivity": _spread(trials.local_sensitivity) | {"steps": _by_step(trials.local_sensitivity)},
-        "membership": _mean(played.membership),
-        "membership_gain": _mean(played.membership - played.untrained),
-        "accuracy": _spread(played.accuracy) if len(played.accuracy) else None,
-    }
-
-
-def _advantages(trials: Trials, sure: NDArray[np.float64]) -> Values:
-    """A_DI's advantage by its wins, and (with far less scatter) by what its own beliefs expect it to win."""
+    sure, sensitivity = belief_in_truth(trials), trials.local_sensitivity
     errors = Errors.of(trials)
     wrong = (errors.false_positives + errors.false_negatives) / len(trials)
-    expected = np.abs(2 * sure - 1)
-    return {
-        "advantage": 1 - 2 * wrong,
-        "advantage_error": float(2 * np.sqrt(wrong * (1 - wrong) / len(trials))),
-        "expected_advantage": float(expected.mean()),
-        "expected_advantage_error": float(expected.std(ddof=1) / np.sqrt(len(expected))),
-    }
+    expected = _mean(np.abs(2 * sure - 1))
+    assert expected is not None  # one training says nothing
+    steps = StepSpread(
+        mean=sensitivity.mean(axis=0).tolist(), quantiles=np.quantile(sensitivity, QUANTILES, axis=0).tolist()
+    )
+    return GameSummary(
+        trials=len(trials),
+        records=game.records,
+        delta=game.delta,
+        epsilon=belief_to_epsilon(game.belief),
+        noise=plan.training.noise,
+        dissimilarity=plan.origin["dissimilarity"],
+        exact_advantage=float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage()),
+        advantage=1 - 2 * wrong,
+        advantage_error=float(2 * np.sqrt(wrong * (1 - wrong) / len(trials))),
+        expected_advantage=expected.mean,
+        expected_advantage_error=expected.error,
+        belief=BeliefSpread(mean=float(sure.mean()), quantiles=_quantiles(sure), max=float(sure.max())),
+        beliefs=np.histogram(sure, BINS, (0, 1))[0].tolist(),
+        violations=float(np.mean(sure > game.belief)),
+        epsilon_from=_epsilons(largest_shift(trials), float(sure.max()), 1 - 2 * wrong, game.delta),
+        sensitivity=SensitivitySpread(mean=float(sensitivity.mean()), quantiles=_quantiles(sensitivity), steps=steps),
+        membership=_mean(played.membership),
+        membership_gain=_mean(played.membership - played.untrained),
+        accuracy=_spread(played.accuracy),
+    )
 
 
-def _epsilons(trials: Trials, game: Game) -> Values:
-    """Bernau 2021, Section 5.3's three ways; by sensitivity both with the paper's accountant (RDP) and exactly."""
-    shift = largest_shift(trials)
-    errors = Errors.of(trials)
-    won = 1 - 2 * (errors.false_positives + errors.false_negatives) / len(trials)
-    return {
-        "sensitivity": rho_to_epsilon_classic(shift**2 / 2, game.delta),
-        "sensitivity_exact": epsilon_of_shift(shift, game.delta),
-        "belief": max(0.0, float(logit(belief_in_truth(trials).max()))),
-        "advantage": advantage_to_epsilon(max(0.0, won), game.delta),
-    }
+def _epsilons(shift: float, belief: float, advantage: float, delta: float) -> EpsilonEstimates:
+    return EpsilonEstimates(
+        sensitivity=rho_to_epsilon_classic(shift**2 / 2, delta),
+        sensitivity_exact=present(epsilon_of_shift(shift, delta)),
+        belief=max(0.0, float(logit(belief))),
+        advantage=advantage_to_epsilon(max(0.0, advantage), delta),
+    )
 
 
-def _mean(values: NDArray[np.float64]) -> Values | None:
+def _mean(values: NDArray[np.float64]) -> MeanError | None:
     if len(values) < 2:
         return None
-    return {"mean": float(values.mean()), "error": float(values.std(ddof=1) / np.sqrt(len(values)))}
+    return MeanError(mean=float(values.mean()), error=float(values.std(ddof=1) / np.sqrt(len(values))))
 
 
-def _spread(values: NDArray[np.float64]) -> Values:
-    return {"mean": float(values.mean()), "quantiles": np.quantile(values, QUANTILES).tolist()}
+def _quantiles(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(np.quantile(values, QUANTILES).tolist())
 
 
-def _by_step(values: NDArray[np.float64]) -> Values:
-    return {"mean": values.mean(axis=0).tolist(), "quantiles": np.quantile(values, QUANTILES, axis=0).tolist()}
+def _spread(values: NDArray[np.float64]) -> QuantileSpread | None:
+    return QuantileSpread(mean=float(values.mean()), quantiles=_quantiles(values)) if len(values) else None

@@ -10,6 +10,9 @@ from itertools import groupby
 from string import ascii_uppercase
 from typing import Any
 
+from msgspec import convert
+
+from deniable.experiments.dbsec.figure_panels import VariantFigures
 from deniable.results.reproduce_result import ItemResult, Statement
 
 __all__ = ["outcome", "results_page"]
@@ -157,12 +160,11 @@ def _beside(record: ItemResult) -> Iterator[str]:
 def _majority(record: ItemResult) -> Iterator[str]:
     """Levels whose phi praises a model that has lost half of its accuracy or more."""
     praised = [
-        f"{variant['classes']} classes, {kind} {row['value']:g} (phi {row['phi']:.2f}, accuracy "
-        f"{row['accuracy']['mean']:.2f} of {variant['original']['accuracy']['mean']:.2f})"
-        for variant in record.values.get("variants", ())
-        for kind in ("central", "local")
-        for row in variant[kind]
-        if (row["phi"] or 0) > FAVOURABLE and row["accuracy"]["mean"] <= variant["original"]["accuracy"]["mean"] / 2
+        f"{variant.classes} classes, {row.kind} {row.value:g} (phi {row.phi:.2f}, accuracy "
+        f"{row.accuracy.mean:.2f} of {variant.original.accuracy.mean:.2f})"
+        for variant in (convert(one, VariantFigures) for one in record.values.get("variants", ()))
+        for row in (*variant.central, *variant.local)
+        if (row.phi or 0) > FAVOURABLE and row.accuracy.mean <= variant.original.accuracy.mean / 2
     ]
     if praised:
         yield (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import perf_counter
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ from PIL import Image
 
 from deniable import __version__
 from deniable.engines import Engine
-from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values, to_values
 from deniable.experiments.results_page import results_page
 from deniable.experiments.statements import Comparison
 from deniable.results.base import plain as to_plain
@@ -39,7 +39,7 @@ _SMALLER = (
     (re.compile(rb"\s*\n\s*"), b"\n"),
 )
 """What an SVG does without."""
-Selected = tuple[Paper, Item]
+Selected = tuple[Paper, Item[Any]]
 Progress = Callable[[Selected, float], None]
 """Told the item at work and the share of it that is done."""
 
@@ -123,15 +123,14 @@ def _run_item(selected: Selected, run: ItemRun, out: Path) -> ItemResult:
     known = kept_record(selected, scale, out, run.seed)
     if known is None:
         started = perf_counter()
-        values = item.compute(run)
-        plain = json.loads(json.dumps(values, allow_nan=False))  # as a later run will read it
+        plain = to_values(item.compute(run))
         seconds, made_by = round(perf_counter() - started, 2), _versions()
     else:
         plain, scale, seconds, made_by = known.values, Scale(known.scale), known.seconds, known.versions
     record = judge_item(selected, plain, scale, seed=run.seed, seconds=seconds, versions=made_by)
     path = _path(selected, out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = item.draw(record.values)
+    figure = item.draw_values(record.values)
     replace_file(path.with_suffix(".svg"), _draw_bytes(figure, "svg"))
     figure.set_layout_engine("none")  # laid out once, for both
     replace_file(path.with_suffix(".png"), _draw_bytes(figure, "png"))
@@ -154,7 +153,7 @@ def judge_item(
         caption=item.caption,
         notes=tuple(item.notes),
         seed=seed,
-        printed=json.loads(json.dumps(item.printed)),
+        printed=to_values(item.printed),
         order=item.order,
         scale=str(scale),
         values=values,
@@ -166,7 +165,7 @@ def judge_item(
     )
 
 
-def _judge(comparison: Comparison, item: Item, values: Values) -> Statement:
+def _judge(comparison: Comparison, item: Item[Any], values: Values) -> Statement:
     found = comparison.judge(values, item.printed)
     return Statement(**asdict(found), stated=comparison.tolerance_text, hindsight=comparison.hindsight)
 

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from msgspec import convert
 
 __all__ = ["Claim", "Close", "Comparison", "Judgement", "Known", "Ordered", "Printed", "Within", "at"]
 
 Tree = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -173,11 +176,13 @@ class Ordered(Comparison):
 
 
 @dataclass(frozen=True)
-class Claim(Comparison):
+class Claim(Comparison, Generic[T]):
     """Anything else the paper says or shows (a shape, a crossing): a test of the values, in the words of `what`."""
 
     what: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[T], bool]
+    read_as: type[T]
+    """What the values are read as: the item's own type, or one that has the fields which `holds` looks at."""
     smallest: str = "test"
     hindsight: bool = False
 
@@ -186,7 +191,7 @@ class Claim(Comparison):
         return "holds"
 
     def judge(self, values: Tree, printed: Tree) -> Judgement:
-        held = bool(self.holds(values))
+        held = bool(self.holds(convert(values, self.read_as)))
         return Judgement(self.what, held, None, "holds" if held else "does not hold")
 
 

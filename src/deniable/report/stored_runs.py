@@ -41,7 +41,7 @@ KINDS = ("audit", "compare", "verdict", "attack")
 """The results that a report is made of."""
 Reported = AuditResult | CompareResult | VerdictResult | AttackResult | ExplainResult | ExposureResult | ReproduceResult
 """Every kind of result; a file may hold one of `KINDS`."""
-LARGEST = 64 * 2**20
+LARGEST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def _from_file(path: Path, name: str) -> ReportedRun:
 
 
 def _parse_file(path: Path) -> Any:
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"{path} is larger than {LARGEST // 2**20} MB, which no document of ours is")
+    if path.stat().st_size > LARGEST_BYTES:
+        raise ValueError(f"{path} is larger than {LARGEST_BYTES // 2**20} MB, which no document of ours is")
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"it holds {constant}")

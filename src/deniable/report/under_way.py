@@ -8,12 +8,12 @@ from deniable.results.status_result import StatusResult
 
 __all__ = ["sentences"]
 
-_NODES = 20
+_MOST_NODES = 20
 """Named one by one."""
 
 
-def sentences(found: StatusResult) -> Iterator[str]:
-    """How far it has come, who plays it, what it shows so far, and what is to be done."""
+def sentences(found: StatusResult, answer: str | None = None) -> Iterator[str]:
+    """How far it has come, who plays it, what it shows so far, and what is to be done; `answer`: where it is judged."""
     of = "" if found.blocks is None else f" of {found.blocks:,}"
     claimed = f", {found.under_way:,} under way" if found.under_way else ""
     yield f"{found.finished:,}{of} blocks finished{claimed}."
@@ -23,6 +23,8 @@ def sentences(found: StatusResult) -> Iterator[str]:
     elif found.nodes:
         left = "" if found.seconds_left is None else f"; about {_time(found.seconds_left)} left"
         yield f"{found.blocks_a_minute:.3g} blocks a minute on {_nodes(found.nodes)}{left}."
+    elif answer is not None:
+        yield f"It was judged: {answer} has the answer."
     elif not complete:
         yield "Nobody plays it now, or has said so for five minutes."
     if found.evidence is not None:
@@ -36,8 +38,8 @@ def sentences(found: StatusResult) -> Iterator[str]:
 
 def _nodes(nodes: dict[str, float]) -> str:
     named = [f"{name} ({cpus:g} CPU)" if cpus else name for name, cpus in sorted(nodes.items())]
-    more = f" and {len(named) - _NODES} more" if len(named) > _NODES else ""
-    return ", ".join(named[:_NODES]) + more
+    more = f" and {len(named) - _MOST_NODES} more" if len(named) > _MOST_NODES else ""
+    return ", ".join(named[:_MOST_NODES]) + more
 
 
 def _time(seconds: float) -> str:

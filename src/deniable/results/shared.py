@@ -44,13 +44,16 @@ class Ends(Part, frozen=True, kw_only=True):
 
 
 class Spread(Part, frozen=True, kw_only=True):
-    """The mean over repeats, limits of the mean, the deviation of one repeat (None of a single one), all values."""
+    """The mean over repeats, the deviation of one repeat (None of a single one), all values."""
 
     mean: float
-    low: float | None
-    high: float | None
     deviation: float | None
     values: tuple[float, ...]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest: a range over repeats, no confidence interval."""
+        return min(self.values), max(self.values)
 
 
 class TprAt(Part, frozen=True, kw_only=True):
@@ -148,6 +151,10 @@ class Watched(Part, frozen=True, kw_only=True):
     """How many would probably refute the claim, had the training half of the noise: from theory."""
     epsilon: EpsilonBound
     """The lower bound that holds at every time."""
+    looks: tuple[int, ...] = ()
+    """After so many trials the evidence was looked at; of many looks some."""
+    evidence: tuple[float, ...] = ()
+    """What the bets had made of 1 at each of them."""
     text: str
 
 

@@ -7,12 +7,13 @@ closing, and the lock ends with the process however that ends.
 
 The file is a row of records (`records`): number -1 holds the settings, number n holds block n: the settings' SHA-256
 and the arrays. A campaign's answer (audit.json and its like) lies beside the blocks, with a checksum of its own
-(`documents`). `store` makes a campaign of them; `shared` has the blocks of workers on a shared disk.
+(`documents`). `store` makes a campaign of them; `shared` and `shared_store` are for processes that share a directory.
 """
 
 from deniable.store.documents import canonical, read_document, replace_file, verified, write_document
 from deniable.store.records import FILE, StoreError
-from deniable.store.shared import SharedBlocks, settings_digest
+from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
+from deniable.store.shared_store import SharedStore
 from deniable.store.store import (
     Store,
     differences,
@@ -24,9 +25,15 @@ from deniable.store.store import (
     read_settings,
 )
 
+CampaignStore = Store | SharedStore
+"""What keeps a campaign's blocks: a store of this process alone, or one that many share."""
+
 __all__ = [
     "FILE",
+    "SETTINGS_FILE",
+    "CampaignStore",
     "SharedBlocks",
+    "SharedStore",
     "Store",
     "StoreError",
     "canonical",

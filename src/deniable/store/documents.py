@@ -9,6 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 __all__ = ["canonical", "read_document", "replace_file", "verified", "write_document"]
 
@@ -27,7 +28,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
     OSError names the path; nothing unfinished is left behind.
     """
-    draft = path.with_name(path.name + ".part")
+    draft = path.with_name(f"{path.name}.{uuid4().hex[:8]}.part")  # others may be writing the same file
     try:
         with draft.open("wb") as file:
             file.write(content)

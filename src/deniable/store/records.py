@@ -31,6 +31,7 @@ __all__ = [
     "Record",
     "RecordFile",
     "StoreError",
+    "block_of",
     "from_bytes",
     "in_words",
     "numbers_in",
@@ -292,6 +293,14 @@ def to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     for array in arrays.values():
         np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
+
+
+def block_of(file: RecordFile, number: int, digest: bytes) -> Arrays:
+    """The arrays of a block; StoreError where it is damaged, or was played under settings with another digest."""
+    body = file.body(number)
+    if not body.startswith(digest):
+        raise StoreError(f"{file.path}: block {number} was played under other settings; name another directory")
+    return from_bytes(body[len(digest) :])
 
 
 def from_bytes(body: bytes) -> Arrays:

@@ -1,7 +1,7 @@
-"""Blocks that many processes finish beside each other, each in a file of its own, until a store takes them in.
+"""Blocks that many processes finish beside each other, each in a file of its own: no locks, no order of writing.
 
 A file is there whole or not at all, under its block's number: a block that two processes played counts once. Any file
-system will do on which a file can be renamed: no locks, no order of writing.
+system will do on which a file can be renamed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from deniable.store.documents import canonical
 from deniable.store.records import Arrays, StoreError, from_bytes, in_words, seal, to_bytes, unseal
 
-__all__ = ["SharedBlocks", "settings_digest"]
+__all__ = ["SETTINGS_FILE", "SharedBlocks", "settings_digest"]
 
 PLACE, _SUFFIX = "blocks", ".block"
+SETTINGS_FILE = "settings.json"
+"""What the processes that share a directory say of their settings."""
 
 
 def settings_digest(settings: Mapping[str, Any]) -> bytes:
@@ -44,8 +46,7 @@ class SharedBlocks:
         found = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return {int(name) for name in found if name.isdecimal()}
 
-    def holds(self, number: int) -> bool:
-        """Whether a block is there."""
+    def __contains__(self, number: int) -> bool:
         return self._path(number).is_file()
 
     def save(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -23,11 +23,12 @@ from deniable.store.records import (
     Arrays,
     RecordFile,
     StoreError,
+    block_of,
     from_bytes,
     in_words,
     to_bytes,
 )
-from deniable.store.shared import SharedBlocks, settings_digest
+from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
 
 __all__ = [
     "Store",
@@ -38,6 +39,7 @@ __all__ = [
     "opened",
     "read_blocks",
     "read_settings",
+    "refuse_other_settings",
 ]
 
 OLD_FILE = "trials.sqlite"
@@ -82,7 +84,7 @@ class Store:
         self._settings_digest = settings_digest(settings)
         held = SETTINGS in self._file.places
         if held:
-            self._agree(self._file.body(SETTINGS).decode(), json.loads(text))
+            refuse_other_settings(self.directory, json.loads(self._file.body(SETTINGS)), settings)
         self._refuse_foreign_blocks()
         with in_words(self.directory):
             if self._file.damage:
@@ -146,14 +148,6 @@ class Store:
                 "--resume, or name another directory"
             )
 
-    def _agree(self, text: str, settings: dict[str, Any]) -> None:
-        changed = list(differences(json.loads(text), settings))
-        if changed:
-            raise StoreError(
-                f"{self.directory} was begun with other settings: {'; '.join(changed)}. Give the old ones to resume, "
-                "or name another directory"
-            )
-
     def _refuse_foreign_blocks(self) -> None:
         """Blocks tell the settings that they were played under, also where the settings themselves are damaged."""
         for number in self.finished():
@@ -199,7 +193,10 @@ def read_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
 
 def look_at_settings(directory: Path | str) -> dict[str, Any] | None:
     """A campaign's settings, without a lock; None where they are not there, or damaged."""
-    path = Path(directory) / FILE
+    path, told = Path(directory) / FILE, Path(directory) / SETTINGS_FILE
+    if not path.is_file():
+        found: dict[str, Any] | None = json.loads(told.read_bytes()) if told.is_file() else None
+        return found
     with closing(RecordFile(path, write=False, locked=False)) as file:
         return json.loads(file.body(SETTINGS)) if SETTINGS in file.places else None
 
@@ -215,7 +212,7 @@ def look_at_blocks(directory: Path | str) -> Iterator[tuple[int, Arrays]]:
         for number in count():
             if file is not None and number in file.places:
                 body = file.body(number)
-            elif shared.holds(number):
+            elif number in shared:
                 body = shared.body(number)
             else:
                 return
@@ -237,11 +234,7 @@ def _reading(directory: Path | str) -> Iterator[tuple[dict[str, Any], Iterator[t
 
 
 def _blocks(file: RecordFile, digest: bytes) -> Iterator[tuple[int, Arrays]]:
-    for number in _numbers(file):
-        body = file.body(number)
-        if not body.startswith(digest):
-            raise StoreError(f"{file.path}: block {number} was played under other settings; name another directory")
-        yield number, from_bytes(body[_DIGEST_BYTES:])
+    return ((number, block_of(file, number, digest)) for number in _numbers(file))
 
 
 def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
@@ -271,6 +264,16 @@ def _refuse_old(directory: Path) -> None:
         raise StoreError(
             f"{directory / OLD_FILE} was written by deniable 0.1.0, without checksums, and is not read any more: "
             "play the campaign again in another directory"
+        )
+
+
+def refuse_other_settings(directory: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """StoreError says what differs between the settings that a directory was begun with and those asked for."""
+    changed = list(differences(old, json.loads(canonical(new))))
+    if changed:
+        raise StoreError(
+            f"{directory} was begun with other settings: {'; '.join(changed)}. Give the old ones to resume, or name "
+            "another directory"
         )
 
 

@@ -26,7 +26,7 @@ from deniable.training.settings import Columns, ModelFactory, Optimizer, as_reco
 
 __all__ = ["Fitted", "Quality", "TargetSettings", "calibrate_settings", "fit", "quality"]
 
-LARGEST_BATCH = 4096
+LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""
 
 
@@ -102,7 +102,7 @@ class Fitted:
     """A trained target model and what its training cost.
 
     The privacy of the training records is that of the steps taken. Early stopping chooses their number by looking at
-    the weights, so a promise made *before* the training is the planned one (`planned`), which holds whenever it
+    the weights, so a promise made *before* the training is the planned one (`planned_loss`), which holds whenever it
     stops; `spent` is what this very run released. Held-out records are used without protection: they must be public,
     or not part of the promise.
     """
@@ -216,8 +216,8 @@ def _stagnant(history: list[Quality], patience: int | None) -> bool:
 def quality(model: nn.Module, dataset: Dataset) -> Quality:
     """Mean loss and accuracy of a model on a data set."""
     loss, right = 0.0, 0
-    for start in range(0, len(dataset), LARGEST_BATCH):
-        rows = slice(start, start + LARGEST_BATCH)
+    for start in range(0, len(dataset), LARGEST_BATCH_RECORDS):
+        rows = slice(start, start + LARGEST_BATCH_RECORDS)
         outputs, labels = _outputs(model, dataset, rows), torch.from_numpy(dataset.labels[rows])
         loss += float(nn.functional.cross_entropy(outputs, labels, reduction="sum"))
         right += int((outputs.argmax(1) == labels).sum())

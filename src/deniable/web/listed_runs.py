@@ -13,7 +13,7 @@ from deniable.campaigns.look import look
 from deniable.engines.planned import PLAN
 from deniable.report.stored_runs import DOCUMENTS, PAGE, Found, list_run, places
 from deniable.report.under_way import sentences
-from deniable.store import FILE
+from deniable.store import FILE, SETTINGS_FILE
 from deniable.web.request_forms import ListedRun
 
 __all__ = ["list_runs", "report"]
@@ -54,7 +54,7 @@ def _under_way(folder: Path, end: float) -> Iterator[Found]:
 
 
 def _is_under_way(place: Path) -> bool:
-    begun = any((place / name).is_file() and not (place / name).is_symlink() for name in (FILE, PLAN))
+    begun = any((place / name).is_file() and not (place / name).is_symlink() for name in (FILE, SETTINGS_FILE, PLAN))
     return begun and not any((place / name).exists() for name in DOCUMENTS)
 
 

@@ -11,7 +11,6 @@ from deniable.bounds.gaussian import noise_for_belief
 from deniable.campaigns.campaign import exchanged
 from deniable.data import Dataset, load, most_dissimilar, split
 from deniable.experiments.d53.mnist_figures import TESTED
-from deniable.experiments.item import Values
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours, TrainingSettings, run_block
 
@@ -21,9 +20,7 @@ BELIEF, DELTA, STEPS = 0.9, 0.01, 30
 SEARCHED_INSIDE, SEARCHED_OUTSIDE = 50, 2000
 
 
-def accuracy(
-    *, records: int, sensitivity: Literal["local", "global"], adjacency: str, seed: int, number: int
-) -> Values:
+def accuracy(*, records: int, sensitivity: Literal["local", "global"], adjacency: str, seed: int, number: int) -> float:
     """Test accuracy of training `number`; each has its own weights and noise, all have the same D and D'."""
     kind = Adjacency(adjacency)
     noise = noise_for_belief(BELIEF, DELTA, STEPS)
@@ -38,7 +35,7 @@ def accuracy(
     )
     found = run_block(settings, _neighbours(records, kind, seed), seed, number).accuracy
     assert found is not None  # test records are given
-    return {"accuracy": float(found[0])}
+    return float(found[0])
 
 
 @cache

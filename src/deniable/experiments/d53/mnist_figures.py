@@ -4,64 +4,88 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.distributions import bands, boxes, violins
-from deniable.experiments.drawing import BLUE, GREEN, legend, panels, table
-from deniable.experiments.games import CASES, MNIST, binomial_error, exact_belief
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.distributions import boxes
+from deniable.experiments.drawing import add_letters, legend, panels, table
+from deniable.experiments.four_ways import (
+    BELOW_CLIP,
+    CASE_LABELS,
+    CASE_NAMES,
+    CLIP,
+    COLOURS,
+    LEAST_ABOVE_CLIP,
+    TRAINED_BOTH,
+    WORK,
+    AgainstPaper,
+    draw_final_beliefs,
+    draw_sensitivities,
+    four_ways,
+    sensitivity_steps,
+)
+from deniable.experiments.game_summary import StepSpread, exact_belief
+from deniable.experiments.games import CASES, MNIST, Sensitivity
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered, Within
-from deniable.experiments.vldb.observer_figures import CASE_NAMES, COLOURS, TRAINED_BOTH, WORK, four_ways
 from deniable.experiments.vldb.sensitivities import FIGURE_5_3
+from deniable.results.base import Part
 
 __all__ = ["FIGURE_5_1", "FIGURE_5_2", "FIGURE_5_3", "TABLE_5_1", "TESTED"]
 
-BELIEF, DELTA, CLIP = 0.9, 0.01, 3.0
+DELTA = 0.01
 REACHED = (0, 1, 3)
 """The ways whose noise is scaled to the sensitivity that is really there."""
-PRINTED = {"advantage": ("0.239", "0.228", "0.194", "0.273"), "violations": ("0.002", "0.002", "0", "0.004")}
-"""In the order of `CASES`: local bounded, local unbounded, global bounded, global unbounded."""
+ADVANTAGES, VIOLATIONS = ("0.239", "0.228", "0.194", "0.273"), ("0.002", "0.002", "0", "0.004")
+"""Printed, in the order of `CASES`: local bounded, local unbounded, global bounded, global unbounded."""
 
 
-def _table(run: ItemRun) -> Values:
+class MnistTable(Part, frozen=True, kw_only=True):
+    """Table 5.1: a value for each of the four ways, and what is held against what."""
+
+    advantage: list[float]
+    advantage_error: list[float]
+    expected_advantage: list[float]
+    violations: list[float]
+    trials: int
+    exact_advantage: float
+    full: dict[str, list[float]]
+    paper: AgainstPaper
+    bounded: dict[str, float]
+    rare: float
+
+
+def _table(run: ItemRun) -> MnistTable:
     rows = four_ways(run, MNIST)
-    found: Values = {
-        key: [one[key] for one in rows] for key in ("advantage", "advantage_error", "expected_advantage", "violations")
-    }
-    printed = [float(text) for text in PRINTED["advantage"]]
-    errors = [
-        sqrt(one**2 + (1 - value**2) / 1000) for one, value in zip(found["advantage_error"], printed, strict=True)
-    ]
-    return {
-        **found,
-        "trials": rows[0]["trials"],
-        "exact_advantage": rows[0]["exact_advantage"],
-        "full": {"advantage": [found["advantage"][i] for i in REACHED], "error": [binomial_error(rows[0])] * 3},
-        "paper": {"ours": found["advantage"], "printed": printed, "error": errors},
-        "bounded": {"local": found["expected_advantage"][0], "global": found["expected_advantage"][2]},
-        "rare": DELTA + 3 * sqrt(DELTA / rows[0]["trials"]),
-    }
+    first, advantage = rows[0], [one.advantage for one in rows]
+    printed = [float(text) for text in ADVANTAGES]
+    errors = [sqrt(one.advantage_error**2 + (1 - value**2) / 1000) for one, value in zip(rows, printed, strict=True)]
+    return MnistTable(
+        advantage=advantage,
+        advantage_error=[one.advantage_error for one in rows],
+        expected_advantage=[one.expected_advantage for one in rows],
+        violations=[one.violations for one in rows],
+        trials=first.trials,
+        exact_advantage=first.exact_advantage,
+        full={"advantage": [advantage[i] for i in REACHED], "error": [first.binomial_error] * len(REACHED)},
+        paper=AgainstPaper(ours=advantage, printed=printed, error=errors),
+        bounded={"local": first.expected_advantage, "global": rows[2].expected_advantage},
+        rare=DELTA + 3 * sqrt(DELTA / first.trials),
+    )
 
 
-def _draw_table(found: Values) -> Figure:
-    rows = []
-    for kind, (local, other) in {"Bounded DP": (0, 2), "Unbounded DP": (1, 3)}.items():
-        cells = [
-            (
-                f"({found['advantage'][i]:.3f} ± {found['advantage_error'][i]:.3f}, {found['violations'][i]:.3f})"
-                f"  [({PRINTED['advantage'][i]}, {PRINTED['violations'][i]})]"
-            )
-            for i in (local, other)
-        ]
-        rows.append((kind, *cells))
-    note = f"Exact advantage where the sensitivity is reached: {found['exact_advantage']:.4f} [0.2562]"
+def _draw_table(found: MnistTable) -> Figure:
+    def cell(i: int) -> str:
+        ours = f"({found.advantage[i]:.3f} ± {found.advantage_error[i]:.3f}, {found.violations[i]:.3f})"
+        return f"{ours}  [({ADVANTAGES[i]}, {VIOLATIONS[i]})]"
+
     return table(
         ("", "Local sensitivity  [paper]", "Global sensitivity  [paper]"),
-        rows,
-        f"Advantage and share of beliefs above 0.9, {found['trials']} trainings each",
-        note,
+        (("Bounded DP", cell(0), cell(2)), ("Unbounded DP", cell(1), cell(3))),
+        f"Advantage and share of beliefs above 0.9, {found.trials} trainings each",
+        f"Exact advantage where the sensitivity is reached: {found.exact_advantage:.4f} [0.2562]",
     )
 
 
@@ -74,6 +98,7 @@ TABLE_5_1 = Item(
         " 0.9, on MNIST with 100 records."
     ),
     compute=_table,
+    read_as=MnistTable,
     draw=_draw_table,
     comparisons=(
         Within(
@@ -98,52 +123,58 @@ TABLE_5_1 = Item(
         ),
         Ordered("beliefs exceed 0.9 at most as often as delta, plus 3 standard errors", "violations", "rare"),
     ),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared=WORK[MNIST],
-    printed=PRINTED,
+    printed={"advantage": ADVANTAGES, "violations": VIOLATIONS},
     order=", ".join(CASE_NAMES) + " (LS: local, GS: global sensitivity)",
     notes=(TRAINED_BOTH, "The trainings are those of Bernau 2021, Table 2 for MNIST: the same settings."),
 )
 
 
-def _sensitivity_and_belief(run: ItemRun) -> Values:
+class ReachedBeliefs(Part, frozen=True, kw_only=True):
+    """95 % quantiles of the ways whose sensitivity is reached, with their standard errors."""
+
+    high: list[float]
+    error: list[float]
+
+
+class SensitivityFigure(Part, frozen=True, kw_only=True):
+    """Figure 5.1."""
+
+    beliefs: list[list[int]]
+    medians: list[float]
+    high: list[float]
+    reached: ReachedBeliefs
+    exact_high: float
+    steps: dict[str, StepSpread]
+    bounded: float
+    unbounded: list[float]
+    clip: float
+    twice_the_clip: float
+
+
+def _sensitivity_and_belief(run: ItemRun) -> SensitivityFigure:
     rows = four_ways(run, MNIST)
-    steps = {"bounded": rows[0]["sensitivity"]["steps"], "unbounded": rows[1]["sensitivity"]["steps"]}
-    exact = exact_belief(rows[0])
-    return {
-        "beliefs": [one["beliefs"] for one in rows],
-        "medians": [one["belief"]["quantiles"][2] for one in rows],
-        "high": [one["belief"]["quantiles"][-1] for one in rows],
-        "reached": {
-            "high": [rows[i]["belief"]["quantiles"][-1] for i in REACHED],
-            "error": [exact["high_error"]] * len(REACHED),
-        },
-        "exact_high": exact["high"],
-        "steps": steps,
-        "bounded": max(steps["bounded"]["quantiles"][-1]),
-        "unbounded": steps["unbounded"]["mean"],
-        "clip": CLIP * (1 + 1e-6),
-        "twice_the_clip": 2 * CLIP,
-    }
+    steps, high = sensitivity_steps(rows), [one.belief.quantiles[-1] for one in rows]
+    exact = exact_belief(rows[0].exact_advantage, rows[0].trials)
+    return SensitivityFigure(
+        beliefs=[one.beliefs for one in rows],
+        medians=[one.belief.quantiles[2] for one in rows],
+        high=high,
+        reached=ReachedBeliefs(high=[high[i] for i in REACHED], error=[exact.high_error] * len(REACHED)),
+        exact_high=exact.high,
+        steps=steps,
+        bounded=max(steps["bounded"].quantiles[-1]),
+        unbounded=steps["unbounded"].mean,
+        clip=LEAST_ABOVE_CLIP,
+        twice_the_clip=2 * CLIP,
+    )
 
 
-def _draw_sensitivity_and_belief(found: Values) -> Figure:
-    figure, (left, right) = panels(
-        ["(a) posterior belief after 30 steps", "(b) sensitivity over the steps"], 2, x="", y=""
-    )
-    violins(left, found["beliefs"], found["medians"], COLOURS)
-    left.axhline(BELIEF, color=BLUE, linestyle="--", linewidth=1)
-    left.set(
-        ylim=(0, 1),
-        ylabel="belief in the data trained on",
-        xticks=range(1, 5),
-        xticklabels=[name.replace(" ", "\n") for name in CASE_NAMES],
-    )
-    bands(right, found["steps"]["bounded"], COLOURS[0], "local, bounded")
-    bands(right, found["steps"]["unbounded"], COLOURS[1], "local, unbounded")
-    right.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
-    right.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
-    right.set(ylim=(0, 2.2 * CLIP), xlabel="step", ylabel="sensitivity")
+def _draw_sensitivity_and_belief(found: SensitivityFigure) -> Figure:
+    titles = ("posterior belief after 30 steps", "sensitivity over the steps")
+    figure, (left, right) = panels(add_letters(titles), 2, x="", y="")
+    draw_final_beliefs(left, found.beliefs, found.medians)
+    draw_sensitivities(right, found.steps)
     legend(right, loc="lower left")
     return figure
 
@@ -157,13 +188,14 @@ FIGURE_5_1 = Item(
         "MNIST, belief target 0.9, delta 0.01."
     ),
     compute=_sensitivity_and_belief,
+    read_as=SensitivityFigure,
     draw=_draw_sensitivity_and_belief,
     comparisons=(
-        Ordered("bounded: local sensitivity stays below 2C", "bounded", "twice_the_clip", strict=True),
-        Ordered("unbounded: local sensitivity is at most C", "unbounded", "clip"),
+        *BELOW_CLIP,
         Claim(
             "and C at every step (mean at least 0.95 C)",
-            lambda v: min(v["unbounded"]) >= 0.95 * CLIP,
+            lambda found: min(found.unbounded) >= 0.95 * CLIP,
+            SensitivityFigure,
             hindsight=True,
         ),
         Within(
@@ -175,13 +207,12 @@ FIGURE_5_1 = Item(
         ),
         Claim(
             "global bounded has smaller beliefs (95 % quantile)",
-            lambda v: v["high"][2] < min(v["reached"]["high"]),
+            lambda found: found.high[2] < min(found.reached.high),
+            SensitivityFigure,
             smallest="hours",
         ),
     ),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared=WORK[MNIST],
-    printed={},
     notes=(TRAINED_BOTH,),
 )
 
@@ -190,40 +221,57 @@ COMMONEST, TESTED = 0.1135, 2000
 """The share of MNIST's commonest digit among its test records, and how many of them the accuracy is measured on."""
 
 
-def _accuracies(run: ItemRun) -> Values:
+class LargeTraining(Part, frozen=True, kw_only=True):
+    """What is kept of one training."""
+
+    accuracy: float
+
+
+class AccuracyFigure(Part, frozen=True, kw_only=True):
+    """Figure 5.2: accuracies of all trainings and their mean, by the way noise is scaled."""
+
+    records: int
+    accuracy: dict[str, list[float]]
+    mean: dict[str, float]
+    least: float
+    blind: float
+
+
+def _accuracies(run: ItemRun) -> AccuracyFigure:
     records = run.size(60, 400, 10_000)
     trainings = run.size(1, 2, 20, hours=5)
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {name: [] for name in CASE_NAMES}
     for place, (name, sensitivity, kind) in enumerate(CASES):
-        settings = {"records": records, "sensitivity": sensitivity, "adjacency": kind, "seed": run.seed}
-
-        def work(number: int, settings: Values = settings) -> Values:
-            from deniable.experiments.d53.large import accuracy
-
-            return accuracy(number=number, **settings)
-
-        rows = []
         for number in range(trainings):
-            rows.append(run.once("large", {**settings, "number": number}, lambda n=number, w=work: w(n)))  # type: ignore[misc]
+            settings = {"records": records, "sensitivity": sensitivity, "adjacency": kind, "seed": run.seed}
+            work = partial(_train_large, records, sensitivity, kind, run.seed, number)
+            kept = run.once("large", {**settings, "number": number}, work, LargeTraining)
+            found[name].append(kept.accuracy)
             run.tell((place + (number + 1) / trainings) / len(CASES))
-        found[name] = [row["accuracy"] for row in rows]
     means = {name: sum(values) / len(values) for name, values in found.items()}
-    return {
-        "records": records,
-        "accuracy": found,
-        "mean": means,
-        "least": min(means.values()),
-        "blind": COMMONEST + 3 * sqrt(COMMONEST * (1 - COMMONEST) / TESTED),
-    }
+    return AccuracyFigure(
+        records=records,
+        accuracy=found,
+        mean=means,
+        least=min(means.values()),
+        blind=COMMONEST + 3 * sqrt(COMMONEST * (1 - COMMONEST) / TESTED),
+    )
 
 
-def _draw_accuracies(found: Values) -> Figure:
+def _train_large(records: int, sensitivity: Sensitivity, adjacency: str, seed: int, number: int) -> LargeTraining:
+    from deniable.experiments.d53.large import accuracy
+
+    found = accuracy(records=records, sensitivity=sensitivity, adjacency=adjacency, seed=seed, number=number)
+    return LargeTraining(accuracy=found)
+
+
+def _draw_accuracies(found: AccuracyFigure) -> Figure:
     import numpy as np
 
-    figure, (axes,) = panels([f"MNIST, {found['records']:,} records, 30 steps"], 1, x="", y="test accuracy", size=3.6)
-    quantiles = [np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)).tolist() for values in found["accuracy"].values()]
-    boxes(axes, quantiles, COLOURS, [name.replace(" ", "\n") for name in found["accuracy"]])
-    for place, values in enumerate(found["accuracy"].values(), start=1):
+    figure, (axes,) = panels([f"MNIST, {found.records:,} records, 30 steps"], 1, x="", y="test accuracy", size=3.6)
+    quantiles = [np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)).tolist() for values in found.accuracy.values()]
+    boxes(axes, quantiles, COLOURS, CASE_LABELS)
+    for place, values in enumerate(found.accuracy.values(), start=1):
         axes.plot([place] * len(values), values, "k.", markersize=4)
     return figure
 
@@ -234,6 +282,7 @@ FIGURE_5_2 = Item(
     title="test accuracy with many records",
     caption=("Figure 5.2: test accuracy on MNIST after 30 steps on 10,000 records, for the four ways to scale noise."),
     compute=_accuracies,
+    read_as=AccuracyFigure,
     draw=_draw_accuracies,
     comparisons=(
         Ordered(
@@ -245,12 +294,12 @@ FIGURE_5_2 = Item(
         ),
         Claim(
             "the noise of global bounded sensitivity, the largest, never gives the best mean accuracy",
-            lambda v: v["mean"]["GS bounded"] < max(v["mean"].values()),
+            lambda found: found.mean["GS bounded"] < max(found.mean.values()),
+            AccuracyFigure,
             smallest="hours",
         ),
     ),
     seconds={Scale.SMOKE: 10.0, Scale.HOURS: 600.0, Scale.FULL: 2400.0},
-    printed={},
     notes=(
         TRAINED_BOTH,
         "At scale hours 5 trainings a case, 20 at full (the paper: 1000).",

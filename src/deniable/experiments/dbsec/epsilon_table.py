@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from deniable.bounds import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
 from deniable.experiments.drawing import beside, table
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Close, Known, Ordered, Printed
 from deniable.mechanisms import Adjacency, Gaussian, RandomizedResponse
+from deniable.results.base import Part
 
 __all__ = ["NOISES", "TABLE_1", "TABLE_2"]
 
@@ -30,20 +31,30 @@ def _retention(epsilon: float) -> float:
     return expm1(epsilon) / (expm1(epsilon) + 2)
 
 
-def _local(run: ItemRun) -> Values:
+class LocalTable(Part, frozen=True, kw_only=True):
+    """Table 1."""
+
+    composed: dict[str, list[float]]
+    retention_percent: list[float]
+    epsilon_of_two_fair_coins: float
+    bits: list[float]
+    round_trip: list[float]
+
+
+def _local(run: ItemRun) -> LocalTable:
     values = {data: PIXELS if data == "LFW" else BITS for data in FEATURES}
-    return {
-        "composed": {data: [FEATURES[data] * epsilon for epsilon in values[data]] for data in FEATURES},
-        "retention_percent": [100 * _retention(epsilon) for epsilon in (0.1, 3.0)],
-        "epsilon_of_two_fair_coins": RandomizedResponse.from_retention(0.5).epsilon,
-        "bits": list(BITS),
-        "round_trip": [RandomizedResponse.from_retention(_retention(epsilon)).epsilon for epsilon in BITS],
-    }
+    return LocalTable(
+        composed={data: [FEATURES[data] * epsilon for epsilon in values[data]] for data in FEATURES},
+        retention_percent=[100 * _retention(epsilon) for epsilon in (0.1, 3.0)],
+        epsilon_of_two_fair_coins=RandomizedResponse.from_retention(0.5).epsilon,
+        bits=list(BITS),
+        round_trip=[RandomizedResponse.from_retention(_retention(epsilon)).epsilon for epsilon in BITS],
+    )
 
 
-def _draw_local(found: Values) -> Figure:
+def _draw_local(found: LocalTable) -> Figure:
     rows = []
-    for data, ends in found["composed"].items():
+    for data, ends in found.composed.items():
         values = PIXELS if data == "LFW" else BITS
         shown = [beside(one, text, ",.6g") for one, text in zip(ends, COMPOSED[data], strict=True)]
         rows.append((data, f"{FEATURES[data]:,}", f"{values[0]:,g} to {values[1]:g}", *shown))
@@ -56,6 +67,7 @@ TABLE_1 = Item(
     title="epsilon of a record under local privacy",
     caption="Table 1 (its LDP column): values of a record times the epsilon of one value.",
     compute=_local,
+    read_as=LocalTable,
     draw=_draw_local,
     comparisons=(
         Printed(
@@ -75,7 +87,6 @@ TABLE_1 = Item(
         Close("two fair coins cost ln 3", "epsilon_of_two_fair_coins", 1.0986122886681098, 1e-12),
         Close("Eq. 1 and its inverse meet", "round_trip", "bits", 1e-9),
     ),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     printed={"composed": COMPOSED, "retention_percent": ("5", "90")},
     order="composed for the largest and the least epsilon of one value; retention at epsilon 0.1 and 3",
 )
@@ -121,24 +132,31 @@ def _rdp_epsilons(data: str, noise: float) -> tuple[float, float]:
     return rdp_epsilon(mechanism, 1 / records, Adjacency.ADD_REMOVE, conversion=improved_conversion), most
 
 
-def _central(run: ItemRun) -> Values:
-    most = {data: [list(_rdp_epsilons(data, noise)) for noise in NOISES] for data in SIZES}
+class CentralTable(Part, frozen=True, kw_only=True):
+    """Table 2: for each noise the least and the most epsilon, by data set (and number of classes)."""
+
+    most: dict[str, list[tuple[float, float]]]
+    central: dict[str, dict[str, list[tuple[float, float]]]]
+    stopped: dict[str, dict[str, list[float]]]
+    longest: dict[str, dict[str, list[float]]]
+
+
+def _central(run: ItemRun) -> CentralTable:
+    most = {data: [_rdp_epsilons(data, noise) for noise in NOISES] for data in SIZES}
     early = [data for data in SIZES if data != "Purchases"]
-    return {
-        "most": most,
-        "central": {data: dict.fromkeys(columns, most[data]) for data, columns in CENTRAL.items()},
-        "stopped": {
-            data: {classes: [float(one) for one in row] for classes, row in CENTRAL[data].items()} for data in early
-        },
-        "longest": {data: {classes: [high for _, high in most[data]] for classes in CENTRAL[data]} for data in early},
-    }
+    return CentralTable(
+        most=most,
+        central={data: dict.fromkeys(columns, most[data]) for data, columns in CENTRAL.items()},
+        stopped={data: {classes: list(map(float, row)) for classes, row in CENTRAL[data].items()} for data in early},
+        longest={data: {classes: [high for _, high in most[data]] for classes in CENTRAL[data]} for data in early},
+    )
 
 
-def _draw_central(found: Values) -> Figure:
+def _draw_central(found: CentralTable) -> Figure:
     rows = []
     for data, columns in CENTRAL.items():
         for place, noise in enumerate(NOISES):
-            low, high = found["most"][data][place]
+            low, high = found.most[data][place]
             printed = ", ".join(dict.fromkeys(column[place] for column in columns.values()))
             rows.append((data if place == 0 else "", f"{noise:g}", f"{low:.3g} – {high:.3g}", printed))
     headings = ("data", "noise z", "ε after all epochs (least – most by RDP)", "paper, its models")
@@ -150,6 +168,7 @@ TABLE_2 = Item(
     title="epsilon of the trainings under central privacy",
     caption="Table 2 (its CDP epsilons): RDP epsilon of each noise level at delta 1/n.",
     compute=_central,
+    read_as=CentralTable,
     draw=_draw_central,
     comparisons=(
         Printed("central.Purchases", what="Purchases, between the least and the most that an RDP accountant says"),

@@ -6,25 +6,25 @@ inference."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, legend, panels
+from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, add_letters, legend, panels
 from deniable.experiments.games import available
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale, Values, present
 from deniable.experiments.statements import Claim, Comparison
+from deniable.results.base import Part
 from deniable.results.compare_result import CompareResult, LevelResult
-from deniable.results.shared import Spread
 
-__all__ = ["Source", "figure"]
+__all__ = ["LevelFigures", "NinePanels", "Source", "VariantFigures", "figure"]
 
 COLOURS = (BLUE, ORANGE, GREEN, RED)
 SHADES = (BLACK, BLUE, GREEN, ORANGE, RED, PURPLE)
 CURVE_POINTS = 40
-KINDS = ("central", "local")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,60 @@ class Source:
         return self.real if not self.stand_in or available(self.real[0][0]) else self.stand_in
 
 
+class MeanDeviation(Part, frozen=True, kw_only=True):
+    """Over the repeats; a single repeat has no deviation."""
+
+    mean: float
+    deviation: float | None
+
+
+class CurvePoints(Part, frozen=True, kw_only=True):
+    """Some points of the curve."""
+
+    precision: list[float]
+    recall: list[float]
+
+
+class LevelFigures(Part, frozen=True, kw_only=True):
+    """One level of noise (or none), as the panels need it."""
+
+    kind: str
+    value: float | None
+    epsilon: float | None
+    record_epsilon: float | None
+    phi: float | None
+    accuracy: MeanDeviation
+    train_accuracy: float
+    precision: MeanDeviation
+    curve: CurvePoints
+
+
+class VariantFigures(Part, frozen=True, kw_only=True):
+    """All levels of one variant of the data."""
+
+    data: str
+    classes: int
+    records: int
+    repeats: int
+    blind: float
+    chance: float
+    original: LevelFigures
+    central: list[LevelFigures]
+    local: list[LevelFigures]
+
+
+class NinePanels(Part, frozen=True, kw_only=True):
+    """One of Figures 2 to 5."""
+
+    variants: list[VariantFigures]
+    shown: int
+
+    @property
+    def shown_variant(self) -> VariantFigures:
+        """The one that the last three panels show."""
+        return self.variants[self.shown]
+
+
 def _settings(run: ItemRun, source: Source, real: bool) -> Values:
     tiny = {"central": (16.0,), "local": None, "epochs": 2, "attack": "threshold"}
     small = {"central": (0.5, 16.0), "local": None, "epochs": 30}
@@ -63,26 +117,25 @@ def _settings(run: ItemRun, source: Source, real: bool) -> Values:
     return sizes
 
 
-def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | None) -> Values:
-    """Every level of one variant, as the panels need it."""
+def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | None) -> VariantFigures:
     settings = _settings(run, source, (data, classes) in source.real)
-    levels = run.size(2, 2, None) if "central" in settings else None
 
-    def work() -> Values:
+    def work() -> VariantFigures:
         from deniable.comparison import ComparisonPlan
         from deniable.comparison import run as compare
-        from deniable.engines import Local
-        from deniable.store import Store
+        from deniable.engines import Local, resume_store
 
         given = {name: value for name, value in settings.items() if value is not None}
-        if levels is not None:
+        if "central" in settings:  # a small run
             given["local"] = _ends(data)
         plan = ComparisonPlan.of(data, classes=classes, **given)
         place = run.trials / f"compare-{data}-{plan.data.classes}-{plan.records}-{plan.repeats}"
-        with Store(place, resume=True) as store:
-            return _level_values(compare(plan, store, engine=run.engine or Local(_cores(run))))
+        engine = run.engine or Local(_cores(run))
+        with resume_store(engine, place) as store:
+            return _variant_figures(compare(plan, store, engine=engine))
 
-    return run.once(f"compared-{data}-{classes}", {**settings, "data": data, "classes": classes}, work)
+    kept = {**settings, "data": data, "classes": classes}
+    return run.once(f"compared-{data}-{classes}", kept, work, VariantFigures, divided=True)
 
 
 def _ends(data: str) -> tuple[float, float]:
@@ -94,144 +147,117 @@ def _cores(run: ItemRun) -> int:
     return run.size(1, os.cpu_count() or 1, os.cpu_count() or 1)
 
 
-def _level_values(result: CompareResult) -> Values:
-    levels = [_level(row) for row in result.levels]
+def _variant_figures(result: CompareResult) -> VariantFigures:
+    levels = [_level_figures(row) for row in result.levels]
     given = result.input
-    return {
-        "data": given.data,
-        "classes": given.classes,
-        "records": given.records,
-        "repeats": given.repeats,
-        "blind": result.levels[0].blind_average_precision,
-        "chance": result.chance.stays_below,
-        "original": levels[0],
-        **{kind: [level for level in levels if level["kind"] == kind] for kind in KINDS},
-    }
+    return VariantFigures(
+        data=given.data,
+        classes=given.classes,
+        records=given.records,
+        repeats=given.repeats,
+        blind=result.levels[0].blind_average_precision,
+        chance=result.chance.stays_below,
+        original=levels[0],
+        central=[level for level in levels if level.kind == "central"],
+        local=[level for level in levels if level.kind == "local"],
+    )
 
 
-def _level(row: LevelResult) -> Values:
+def _level_figures(row: LevelResult) -> LevelFigures:
     promised, curve = row.epsilon, row.precision_recall
-    thin = max(1, len(curve.recall) // CURVE_POINTS)
-    lines = {"precision": curve.precision, "recall": curve.recall}
-    return {
-        "kind": row.kind,
-        "value": row.value,
-        "epsilon": promised and promised.value,
-        "record_epsilon": promised and (promised.value if promised.record is None else promised.record),
-        "phi": row.phi,
-        "accuracy": _figures(row.test_accuracy),
-        "train_accuracy": row.train_accuracy.mean,
-        "precision": _figures(row.average_precision),
-        "curve": {name: [round(value, 4) for value in values[::thin]] for name, values in lines.items()},
-    }
+    thin = slice(None, None, max(1, len(curve.recall) // CURVE_POINTS))
+    accuracy, precision = (
+        MeanDeviation(mean=one.mean, deviation=one.deviation) for one in (row.test_accuracy, row.average_precision)
+    )
+    return LevelFigures(
+        kind=row.kind,
+        value=row.value,
+        epsilon=promised.value if promised else None,
+        record_epsilon=(promised.value if promised.record is None else promised.record) if promised else None,
+        phi=row.phi,
+        accuracy=accuracy,
+        train_accuracy=row.train_accuracy.mean,
+        precision=precision,
+        curve=CurvePoints(
+            precision=[round(value, 4) for value in curve.precision[thin]],
+            recall=[round(value, 4) for value in curve.recall[thin]],
+        ),
+    )
 
 
-def _figures(spread: Spread) -> Values:
-    return {"mean": spread.mean, "deviation": spread.deviation}
+def _compute(source: Source, run: ItemRun) -> NinePanels:
+    variants = source.variants()
+    one: tuple[int, ...] = (source.shown,)
+    chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
+    found = []
+    for done, place in enumerate(chosen, start=1):
+        found.append(_compare_variant(run, source, *variants[place]))
+        run.tell(done / len(chosen))
+    return NinePanels(variants=found, shown=chosen.index(source.shown))
 
 
-def _compute(source: Source) -> Callable[[ItemRun], Values]:
-    def compute(run: ItemRun) -> Values:
-        variants = source.variants()
-        one: tuple[int, ...] = (source.shown,)
-        chosen = run.size(one, one, tuple(range(len(variants))), hours=source.at_hours)
-        found = []
-        for done, place in enumerate(chosen, start=1):
-            found.append(_compare_variant(run, source, *variants[place]))
-            run.tell(done / len(chosen))
-        return {"variants": found, "shown": chosen.index(source.shown)}
-
-    return compute
-
-
-def _draw(found: Values) -> Figure:
-    letters = "abcdefghi"
-    names = [f"{what} ({kind})" for kind in ("CDP", "LDP") for what in ("Accuracy", "MI AP", "Rel. trade-off φ")]
-    shown = found["variants"][found["shown"]]
-    last = [
-        f"PR curve, {shown['classes']} classes (CDP)",
-        f"PR curve, {shown['classes']} classes (LDP)",
-        f"Abs. trade-off, {shown['classes']} classes",
-    ]
-    titles = [f"({letter}) {name}" for letter, name in zip(letters, [*names, *last], strict=True)]
-    figure, axes = panels(titles, 3, x="", y="", size=2.7)
-    for place, kind in enumerate(KINDS):
-        for variant, colour in zip(found["variants"], COLOURS, strict=False):
-            _lines(axes[3 * place : 3 * place + 3], variant, kind, colour)
-        _levels_named(axes[3 * place : 3 * place + 3], shown, kind)
-        _curves(axes[6 + place], shown, kind)
+def _draw(found: NinePanels) -> Figure:
+    shown, kinds = found.shown_variant, ("CDP", "LDP")
+    titles = [f"{what} ({kind})" for kind in kinds for what in ("Accuracy", "MI AP", "Rel. trade-off φ")]
+    titles += [f"PR curve, {shown.classes} classes ({kind})" for kind in kinds]
+    figure, axes = panels(add_letters([*titles, f"Abs. trade-off, {shown.classes} classes"]), 3, x="", y="", size=2.7)
+    for variant, colour in zip(found.variants, COLOURS, strict=False):
+        _draw_lines(axes[:3], variant, variant.central, colour)
+        _draw_lines(axes[3:6], variant, variant.local, colour)
+    noises = [f"{level.value:g}\n{_short_epsilon(level)}" for level in shown.central]
+    _name_levels(axes[:3], noises, f"noise z, and ε for {shown.classes} classes")
+    _name_levels(axes[3:6], map(_short_epsilon, shown.local), "ε of one value")
+    _draw_curves(axes[6], [shown.original, *shown.central])
+    _draw_curves(axes[7], [shown.original, *shown.local])
     legend(axes[0], fontsize="x-small")
     _scatter(axes[8], shown)
     return figure
 
 
-def _lines(axes: Sequence[Axes], variant: Values, kind: str, colour: str) -> None:
+def _draw_lines(axes: Sequence[Axes], variant: VariantFigures, levels: list[LevelFigures], colour: str) -> None:
     """Accuracy, average precision and phi over the levels, the original first."""
-    levels = variant[kind]
-    for part, key, low in ((axes[0], "accuracy", 0.0), (axes[1], "precision", 0.4)):
-        rows = [level[key] for level in (variant["original"], *levels)]
-        part.errorbar(
-            range(len(rows)),
-            [row["mean"] for row in rows],
-            [row["deviation"] or 0.0 for row in rows],
-            color=colour,
-            marker="o",
-            markersize=3,
-            capsize=2,
-            label=f"{variant['classes']} classes",
-        )
+    every, name = [variant.original, *levels], f"{variant.classes} classes"
+    accuracies, precisions = [one.accuracy for one in every], [one.precision for one in every]
+    for part, rows, low in ((axes[0], accuracies, 0.0), (axes[1], precisions, 0.4)):
+        means, bars = [row.mean for row in rows], [row.deviation or 0.0 for row in rows]
+        part.errorbar(range(len(rows)), means, bars, color=colour, marker="o", markersize=3, capsize=2, label=name)
         part.set(ylim=(low, 1.05))
-    traded = [(place, level["phi"]) for place, level in enumerate(levels, start=1) if level["phi"] is not None]
+    traded = [(place, level.phi) for place, level in enumerate(levels, start=1) if level.phi is not None]
     axes[2].plot([place for place, _ in traded], [phi for _, phi in traded], color=colour, marker="o", markersize=3)
 
 
-def _levels_named(axes: Sequence[Axes], shown: Values, kind: str) -> None:
-    """Ticks by local epsilon, or by noise with the central epsilon of the variant that is shown in the last panels."""
-    local = kind == "local"
-    names = [
-        f"{_short(level['epsilon'])}" if local else f"{level['value']:g}\n{_short(level['epsilon'])}"
-        for level in shown[kind]
-    ]
+def _name_levels(axes: Sequence[Axes], names: Iterable[str], what: str) -> None:
+    labels = ["orig.", *names]
     for part in axes:
-        part.set_xticks(range(len(names) + 1), ["orig.", *names], fontsize="x-small")
-        text = "ε of one value" if local else f"noise z, and ε for {shown['classes']} classes"
-        part.set_xlabel(text, fontsize="small")
+        part.set_xticks(range(len(labels)), labels, fontsize="x-small")
+        part.set_xlabel(what, fontsize="small")
     axes[2].axhline(1, color="grey", linewidth=0.5)
     axes[2].set(ylim=(-0.05, 2.1))
 
 
-def _short(epsilon: float) -> str:
+def _short_epsilon(level: LevelFigures) -> str:
+    epsilon = present(level.epsilon)
     return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.3g}"
 
 
-def _curves(axes: Axes, shown: Values, kind: str) -> None:
-    for level, colour in zip((shown["original"], *shown[kind]), SHADES, strict=False):
-        name = "orig." if level["epsilon"] is None else f"ε = {_short(level['epsilon'])}"
-        axes.plot(
-            level["curve"]["recall"],
-            level["curve"]["precision"],
-            color=colour,
-            linewidth=1,
-            label=f"{name} (AP = {level['precision']['mean']:.2f})",
-        )
+def _draw_curves(axes: Axes, levels: Iterable[LevelFigures]) -> None:
+    for level, colour in zip(levels, SHADES, strict=False):
+        name = "orig." if level.epsilon is None else f"ε = {_short_epsilon(level)}"
+        label = f"{name} (AP = {level.precision.mean:.2f})"
+        axes.plot(level.curve.recall, level.curve.precision, color=colour, linewidth=1, label=label)
     axes.set(ylim=(0, 1.05), xlim=(0, 1))
     axes.set_xlabel("MI recall", fontsize="small")
     axes.set_ylabel("MI precision", fontsize="small")
     legend(axes, fontsize="xx-small", loc="lower left")
 
 
-def _scatter(axes: Axes, shown: Values) -> None:
-    for kind, marker in zip(KINDS, ("o", "^"), strict=True):
-        for level, colour in zip(shown[kind], SHADES[1:], strict=False):
-            name = f"{'CDP' if kind == 'central' else 'LDP'} ε = {_short(level['epsilon'])}"
-            axes.scatter(level["precision"]["mean"], level["accuracy"]["mean"], color=colour, marker=marker, label=name)
-    axes.scatter(
-        shown["original"]["precision"]["mean"],
-        shown["original"]["accuracy"]["mean"],
-        color=BLACK,
-        marker="*",
-        label="orig.",
-    )
+def _scatter(axes: Axes, shown: VariantFigures) -> None:
+    for kind, levels, marker in (("CDP", shown.central, "o"), ("LDP", shown.local, "^")):
+        for level, colour in zip(levels, SHADES[1:], strict=False):
+            name = f"{kind} ε = {_short_epsilon(level)}"
+            axes.scatter(level.precision.mean, level.accuracy.mean, color=colour, marker=marker, label=name)
+    original = shown.original
+    axes.scatter(original.precision.mean, original.accuracy.mean, color=BLACK, marker="*", label="orig.")
     axes.set(xlim=(0.4, 1.05), ylim=(0, 1.05))
     axes.set_xlabel("MI average precision", fontsize="small")
     axes.set_ylabel("test accuracy", fontsize="small")
@@ -246,7 +272,7 @@ def figure(
     seconds: Mapping[Scale, float],
     claims: tuple[Comparison, ...],
     notes: tuple[str, ...],
-) -> Item:
+) -> Item[NinePanels]:
     """One of the four figures."""
     return Item(
         name=f"figure-{number}",
@@ -256,24 +282,25 @@ def figure(
             " phi over central noise (a-c) and local epsilon (d-f), precision-recall curves (g, h) and absolute "
             f"trade-off (i). {caption}"
         ),
-        compute=_compute(source),
+        compute=partial(_compute, source),
+        read_as=NinePanels,
         draw=_draw,
         comparisons=(_LARGER, *claims),
         seconds=seconds,
-        printed={},
         needs=tuple({data for data, _ in source.stand_in or source.real} & {"location30", "lfw"}),
         notes=notes,
     )
 
 
-def _epsilons_apart(values: Values) -> bool:
+def _epsilons_apart(found: NinePanels) -> bool:
     """At the strongest levels, whose attacks are alike, a record's local epsilon is far above the central one."""
-    ends = ((one["central"][-1], one["local"][-1]) for one in values["variants"])
-    return all(local["record_epsilon"] >= 10 * central["epsilon"] for central, local in ends)
+    ends = ((one.central[-1], one.local[-1]) for one in found.variants)
+    return all(present(local.record_epsilon) >= 10 * present(central.epsilon) for central, local in ends)
 
 
 _LARGER = Claim(
     "at the strongest levels a record's local epsilon is at least ten times the central one",
     _epsilons_apart,
+    NinePanels,
     hindsight=True,
 )

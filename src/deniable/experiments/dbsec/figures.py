@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import sqrt
 
-from deniable.experiments.dbsec.figure_panels import Source, figure
-from deniable.experiments.item import Scale, Values
+from deniable.experiments.dbsec.figure_panels import LevelFigures, NinePanels, Source, VariantFigures, figure
+from deniable.experiments.item import Scale
 from deniable.experiments.statements import Claim
 
 __all__ = ["FIGURES"]
@@ -15,56 +15,56 @@ NEAR = 0.08
 """How far from 0.5 an average precision may be to count as the baseline's."""
 
 
-def _leaks(values: Values) -> bool:
-    return all(one["original"]["precision"]["mean"] > one["chance"] for one in values["variants"])
+def _leaks(found: NinePanels) -> bool:
+    return all(one.original.precision.mean > one.chance for one in found.variants)
 
 
-def _protects(values: Values) -> bool:
-    ends = (one[kind][-1] for one in values["variants"] for kind in ("central", "local"))
-    return all(abs(end["precision"]["mean"] - 0.5) <= NEAR for end in ends)
+def _protects(found: NinePanels) -> bool:
+    return all(abs(end.precision.mean - 0.5) <= NEAR for one in found.variants for end in _ends(one))
 
 
-def _costs(values: Values) -> bool:
-    return all(
-        one[kind][-1]["accuracy"]["mean"] < one["original"]["accuracy"]["mean"]
-        for one in values["variants"]
-        for kind in ("central", "local")
-    )
+def _costs(found: NinePanels) -> bool:
+    return all(end.accuracy.mean < one.original.accuracy.mean for one in found.variants for end in _ends(one))
 
 
-def _mean(values: Values, kind: str) -> list[float]:
-    return [sum(level["accuracy"]["mean"] for level in one[kind]) / len(one[kind]) for one in values["variants"]]
+def _ends(variant: VariantFigures) -> tuple[LevelFigures, LevelFigures]:
+    """The strongest central and the strongest local level."""
+    return variant.central[-1], variant.local[-1]
 
 
-def _local_keeps_accuracy(values: Values) -> bool:
-    return all(a > b for a, b in zip(_mean(values, "local"), _mean(values, "central"), strict=True))
+def _mean_accuracy(levels: list[LevelFigures]) -> float:
+    return sum(level.accuracy.mean for level in levels) / len(levels)
 
 
-def _same_end(values: Values) -> bool:
-    ends = ([one[kind][-1]["accuracy"]["mean"] for kind in ("central", "local")] for one in values["variants"])
-    return all(abs(a - b) <= 3 * _binomial_error(one) for (a, b), one in zip(ends, values["variants"], strict=True))
+def _local_keeps_accuracy(found: NinePanels) -> bool:
+    return all(_mean_accuracy(one.local) > _mean_accuracy(one.central) for one in found.variants)
 
 
-def _binomial_error(variant: Values) -> float:
+def _same_end(found: NinePanels) -> bool:
+    def apart(one: VariantFigures) -> float:
+        central, local = _ends(one)
+        return abs(central.accuracy.mean - local.accuracy.mean)
+
+    return all(apart(one) <= 3 * _binomial_error(one) for one in found.variants)
+
+
+def _binomial_error(variant: VariantFigures) -> float:
     """Of the difference of two accuracies about the ends', each measured on all repeats' test records."""
-    share = variant["central"][-1]["accuracy"]["mean"]
-    return sqrt(2 * share * (1 - share) / (variant["records"] * variant["repeats"]))
+    share = variant.central[-1].accuracy.mean
+    return sqrt(2 * share * (1 - share) / (variant.records * variant.repeats))
 
 
-def _shift_is_found(values: Values) -> bool:
-    shown = values["variants"][values["shown"]]
-    return (
-        all(level["precision"]["mean"] >= 0.9 for level in (shown["original"], *shown["central"]))
-        and shown["blind"] > 0.9
-    )
+def _shift_is_found(found: NinePanels) -> bool:
+    shown = found.shown_variant
+    return shown.blind > 0.9 and all(one.precision.mean >= 0.9 for one in (shown.original, *shown.central))
 
 
-def _claim(what: str, holds: Callable[[Values], bool]) -> Claim:
+def _claim(what: str, holds: Callable[[NinePanels], bool]) -> Claim[NinePanels]:
     """Judged from scale hours on: a small run has neither the levels nor the records.
 
     All were written after a look at one repeat of the same data.
     """
-    return Claim(what, holds, smallest="hours", hindsight=True)
+    return Claim(what, holds, NinePanels, smallest="hours", hindsight=True)
 
 
 LEAKS = _claim("the attack on the original model beats guessing in every variant", _leaks)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from deniable.bounds import advanced_epsilon, classic_conversion, naive_epsilon, rdp_epsilon
 from deniable.bounds.gaussian import classic_epsilon
-from deniable.experiments.item import ItemRun, Values
 from deniable.experiments.statements import Known
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
+from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["ANALYSES", "DELTA", "MISPRINT", "NOISES", "PRINTED", "training", "upper_bounds"]
+__all__ = ["ANALYSES", "DELTA", "MISPRINT", "NOISES", "PRINTED", "UpperBounds", "training", "upper_bounds"]
 
 NOISES = (136.67, 13.76, 6.99, 1.06, 0.44)
 RATE, STEPS, DELTA = 0.02, 5000, 1e-5
@@ -40,15 +40,26 @@ ANALYSES: dict[str, Callable[[Mechanism], float]] = {
 }
 
 
-def upper_bounds(run: ItemRun) -> Values:
-    """Each analysis over the rounding of the printed noise, and the exact epsilon of the printed noise itself."""
+class UpperBounds(Part, frozen=True, kw_only=True):
+    """Each analysis over the rounding of the printed noises, and at them; the exact epsilon at them."""
+
+    noise: list[float]
+    naive: list[tuple[float, float]]
+    advanced: list[tuple[float, float]]
+    rdp: list[tuple[float, float]]
+    at_noise: dict[str, list[float]]
+    exact: list[float]
+
+
+def upper_bounds() -> UpperBounds:
+    """All analyses of all noises."""
     rounded = {
-        name: [[epsilon(training(noise + 0.005)), epsilon(training(noise - 0.005))] for noise in NOISES]
+        name: [(epsilon(training(noise + 0.005)), epsilon(training(noise - 0.005))) for noise in NOISES]
         for name, epsilon in ANALYSES.items()
     }
-    return {
-        "noise": list(NOISES),
+    return UpperBounds(
+        noise=list(NOISES),
         **rounded,
-        "at_noise": {name: [epsilon(training(noise)) for noise in NOISES] for name, epsilon in ANALYSES.items()},
-        "exact": [float(privacy_loss(training(noise), NEIGHBOURS).epsilon(DELTA)) for noise in NOISES],
-    }
+        at_noise={name: [epsilon(training(noise)) for noise in NOISES] for name, epsilon in ANALYSES.items()},
+        exact=[float(privacy_loss(training(noise), NEIGHBOURS).epsilon(DELTA)) for noise in NOISES],
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +11,12 @@ from matplotlib.figure import Figure
 from deniable.bounds.advantage import advantage_at_fpr, advantage_at_fpr_from_tvd, least_fnr
 from deniable.bounds.predictive import ppv_from_dp, ppv_from_tvd
 from deniable.bounds.variation import gaussian_tvd
-from deniable.experiments.drawing import BLACK, BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.drawing import BLACK, add_letters, legend, panels
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered
+from deniable.experiments.tvd.three_bounds import draw_three
 from deniable.mechanisms import Gaussian
+from deniable.results.base import Part
 from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = ["FIGURE_5", "FIGURE_6", "FIGURE_7"]
@@ -23,9 +25,29 @@ NOISES = (8.0, 4.0, 2.0, 1.0)
 PRIORS = (0.5, 0.2, 0.1, 0.01)
 DELTA = 1e-5
 SECONDS = {Scale.SMOKE: 3.0, Scale.FULL: 8.0}
-LINES = {"dp": ("DP", BLUE, "--"), "tvd": ("TVD privacy", ORANGE, "-."), "exact": ("exact (ours)", GREEN, "-")}
 UNSTATED = "The paper states no delta; 1e-5 and the exact epsilon of the Gaussian mechanism are ours."
-Rows = Mapping[str, list[list[float]]]
+
+
+class RateCurves(Part, frozen=True, kw_only=True):
+    """Figures 5 and 6: a row for each noise, a value for each false positive rate."""
+
+    fpr: list[float]
+    noise: list[float]
+    epsilon: list[float]
+    dp: list[list[float]]
+    tvd: list[list[float]]
+    exact: list[list[float]]
+
+
+class PriorCurves(Part, frozen=True, kw_only=True):
+    """Figure 7: the same for each share of members."""
+
+    fpr: list[float]
+    noise: list[float]
+    epsilon: list[float]
+    dp: dict[str, list[list[float]]]
+    tvd: dict[str, list[list[float]]]
+    exact: dict[str, list[list[float]]]
 
 
 def _rates(run: ItemRun) -> list[float]:
@@ -46,98 +68,108 @@ class _IndicatedRelease:
         self.epsilon, self.alpha = float(self.loss.epsilon(DELTA)), gaussian_tvd(noise)
 
 
-def _over_rates(run: ItemRun, curves: Mapping[str, Callable[[_IndicatedRelease, float], float]]) -> Values:
+Curve = Callable[[_IndicatedRelease, float], float]
+
+
+def _over_rates(run: ItemRun, dp: Curve, tvd: Curve, exact: Curve) -> RateCurves:
     rates, releases = _rates(run), [_IndicatedRelease(noise) for noise in NOISES]
-    found = {name: [[curve(one, rate) for rate in rates] for one in releases] for name, curve in curves.items()}
-    return {"fpr": rates, "noise": list(NOISES), "epsilon": [one.epsilon for one in releases], **found}
-
-
-def _advantage(run: ItemRun) -> Values:
-    return _over_rates(
-        run,
-        {
-            "dp": lambda release, rate: advantage_at_fpr(release.epsilon, DELTA, rate),
-            "tvd": lambda release, rate: advantage_at_fpr_from_tvd(release.alpha, rate),
-            "exact": lambda release, rate: float(release.loss.tpr(rate)) - rate,
-        },
+    return RateCurves(
+        fpr=rates,
+        noise=list(NOISES),
+        epsilon=[one.epsilon for one in releases],
+        dp=[[dp(one, rate) for rate in rates] for one in releases],
+        tvd=[[tvd(one, rate) for rate in rates] for one in releases],
+        exact=[[exact(one, rate) for rate in rates] for one in releases],
     )
 
 
-def _roc(run: ItemRun) -> Values:
+def _advantage(run: ItemRun) -> RateCurves:
     return _over_rates(
         run,
-        {
-            "dp": lambda release, rate: 1 - least_fnr(release.epsilon, DELTA, rate),
-            "tvd": lambda release, rate: rate + advantage_at_fpr_from_tvd(release.alpha, rate),
-            "exact": lambda release, rate: float(release.loss.tpr(rate)),
-        },
+        dp=lambda release, rate: advantage_at_fpr(release.epsilon, DELTA, rate),
+        tvd=lambda release, rate: advantage_at_fpr_from_tvd(release.alpha, rate),
+        exact=lambda release, rate: float(release.loss.tpr(rate)) - rate,
     )
 
 
-def _ppv(run: ItemRun) -> Values:
-    found = {}
-    for prior in PRIORS:
-        curves: dict[str, Callable[[_IndicatedRelease, float], float]] = {
-            "dp": lambda release, rate, p=prior: ppv_from_dp(release.epsilon, DELTA, rate, p),  # type: ignore[misc]
-            "tvd": lambda release, rate, p=prior: ppv_from_tvd(release.alpha, rate, p),  # type: ignore[misc]
-            "exact": lambda release, rate, p=prior: float(release.loss.ppv(rate, p)),  # type: ignore[misc]
-        }
-        found[f"{prior:g}"] = _over_rates(run, curves)
-    shared = {name: found["0.5"][name] for name in ("fpr", "noise", "epsilon")}
-    return {**shared, **{name: {share: part[name] for share, part in found.items()} for name in LINES}}
+def _roc(run: ItemRun) -> RateCurves:
+    return _over_rates(
+        run,
+        dp=lambda release, rate: 1 - least_fnr(release.epsilon, DELTA, rate),
+        tvd=lambda release, rate: rate + advantage_at_fpr_from_tvd(release.alpha, rate),
+        exact=lambda release, rate: float(release.loss.tpr(rate)),
+    )
 
 
-def _each_has_its_place(found: Values) -> bool:
+def _ppv_of(run: ItemRun, prior: float) -> RateCurves:
+    return _over_rates(
+        run,
+        dp=lambda release, rate: ppv_from_dp(release.epsilon, DELTA, rate, prior),
+        tvd=lambda release, rate: ppv_from_tvd(release.alpha, rate, prior),
+        exact=lambda release, rate: float(release.loss.ppv(rate, prior)),
+    )
+
+
+def _ppv(run: ItemRun) -> PriorCurves:
+    found = {f"{prior:g}": _ppv_of(run, prior) for prior in PRIORS}
+    first, *_ = found.values()
+    return PriorCurves(
+        fpr=first.fpr,
+        noise=first.noise,
+        epsilon=first.epsilon,
+        dp={share: part.dp for share, part in found.items()},
+        tvd={share: part.tvd for share, part in found.items()},
+        exact={share: part.exact for share, part in found.items()},
+    )
+
+
+def _each_has_its_place(found: RateCurves) -> bool:
     """In every panel DP is smaller at the ends and TVD in the middle, where the attack is at its best."""
-    gaps = np.array(found["dp"]) - np.array(found["tvd"])
-    middle = int(np.argmin(np.abs(np.array(found["fpr"]) - 0.5)))
+    gaps = np.array(found.dp) - np.array(found.tvd)
+    middle = int(np.argmin(np.abs(np.array(found.fpr) - 0.5)))
     return bool((gaps[:, 0] < 0).all() and (gaps[:, -1] < 1e-12).all() and (gaps[:, middle] > 0).all())
 
 
-def _almost_identical(found: Values) -> bool:
+def _almost_identical(found: PriorCurves) -> bool:
     """At 1 % members and from a false positive rate of 10 % on, the two bounds differ by at most 0.1."""
-    rates = np.array(found["fpr"])
-    gaps = np.abs(np.array(found["dp"]["0.01"]) - np.array(found["tvd"]["0.01"]))
-    return bool(gaps[:, rates >= 0.1].max() <= 0.1)
+    least = f"{min(PRIORS):g}"
+    gaps = np.abs(np.array(found.dp[least]) - np.array(found.tvd[least]))
+    return bool(gaps[:, np.array(found.fpr) >= 0.1].max() <= 0.1)
 
 
-def _lines(axes: Axes, fpr: list[float], rows: Rows, place: int) -> None:
-    for name, (label, colour, style) in LINES.items():
-        axes.plot(fpr, rows[name][place], style, color=colour, label=label)
-    axes.set_xlim(0, 1)
+def _four_panels(found: RateCurves | PriorCurves, what: str) -> tuple[Figure, list[Axes]]:
+    rows = zip(found.noise, found.epsilon, strict=True)
+    titles = add_letters(f"σ = {noise:g} (ε = {epsilon:.2f})" for noise, epsilon in rows)
+    figure, axes = panels(titles, x="false positive rate", y=what, size=2.9)
+    for part in axes:
+        part.set_xlim(0, 1)
+    return figure, axes
 
 
-def _titles(found: Values) -> list[str]:
-    return [
-        f"({letter}) σ = {noise:g} (ε = {epsilon:.2f})"
-        for letter, noise, epsilon in zip("abcd", found["noise"], found["epsilon"], strict=True)
-    ]
-
-
-def _draw_advantage(found: Values) -> Figure:
-    figure, axes = panels(_titles(found), x="false positive rate", y="membership advantage", size=2.9)
-    for place, part in enumerate(axes):
-        _lines(part, found["fpr"], found, place)
+def _draw_advantage(found: RateCurves) -> Figure:
+    figure, axes = _four_panels(found, "membership advantage")
+    for part, *rows in zip(axes, found.dp, found.tvd, found.exact, strict=True):
+        draw_three(part, found.fpr, rows)
         part.set_ylim(0, None)
         legend(part)
     return figure
 
 
-def _draw_roc(found: Values) -> Figure:
-    figure, axes = panels(_titles(found), x="false positive rate", y="true positive rate", size=2.9)
-    for place, part in enumerate(axes):
-        _lines(part, found["fpr"], found, place)
+def _draw_roc(found: RateCurves) -> Figure:
+    figure, axes = _four_panels(found, "true positive rate")
+    for part, *rows in zip(axes, found.dp, found.tvd, found.exact, strict=True):
+        draw_three(part, found.fpr, rows)
         part.plot([0, 1], [0, 1], ":", color=BLACK, linewidth=1)
         part.set_ylim(0, 1.02)
         legend(part, loc="lower right")
     return figure
 
 
-def _draw_ppv(found: Values) -> Figure:
-    figure, axes = panels(_titles(found), x="false positive rate", y="positive predictive value", size=2.9)
+def _draw_ppv(found: PriorCurves) -> Figure:
+    figure, axes = _four_panels(found, "positive predictive value")
     for place, part in enumerate(axes):
-        for share, exact in found["exact"].items():
-            _lines(part, found["fpr"], {name: found[name][share] for name in LINES}, place)
+        for share, exact in found.exact.items():
+            draw_three(part, found.fpr, (found.dp[share][place], found.tvd[share][place], exact[place]))
             part.annotate(f"{float(share):.0%}", (0.995, exact[place][-3] + 0.015), ha="right", fontsize=7)
         part.set_ylim(0, 1.02)
         legend(part, loc="upper right", first=3)
@@ -148,17 +180,17 @@ _BELOW = (
     Ordered("the exact curve is below DP's", "exact", "dp", slack=1e-9),
     Ordered("and below TVD's", "exact", "tvd", slack=1e-9),
 )
-_PLACES = Claim("DP is tighter at both ends, TVD in the middle", _each_has_its_place)
+_PLACES = Claim("DP is tighter at both ends, TVD in the middle", _each_has_its_place, RateCurves)
 
 FIGURE_5 = Item(
     name="figure-5",
     title="membership advantage at each false positive rate, sigma 8, 4, 2, 1",
     caption="Figure 5: bounds on the advantage by DP (Theorem 14), TVD (Theorem 15) and exactly (ours).",
     compute=_advantage,
+    read_as=RateCurves,
     draw=_draw_advantage,
     comparisons=(*_BELOW, _PLACES),
     seconds=SECONDS,
-    printed={},
     notes=(UNSTATED,),
 )
 FIGURE_6 = Item(
@@ -166,10 +198,10 @@ FIGURE_6 = Item(
     title="ROC curves, sigma 8, 4, 2, 1",
     caption="Figure 6: bounds on the true positive rate by DP, TVD and exactly (ours).",
     compute=_roc,
+    read_as=RateCurves,
     draw=_draw_roc,
     comparisons=(*_BELOW, _PLACES),
     seconds=SECONDS,
-    printed={},
     notes=(UNSTATED,),
 )
 FIGURE_7 = Item(
@@ -178,17 +210,18 @@ FIGURE_7 = Item(
     caption="Figure 7: bounds on the positive predictive value by DP (Theorem 16), TVD (Theorem 17) and exactly "
     "(ours), where 50, 20, 10 and 1 % of the tested are members.",
     compute=_ppv,
+    read_as=PriorCurves,
     draw=_draw_ppv,
     comparisons=(
         *_BELOW,
         Claim(
             "at a low share of members DP and TVD are almost identical (within 0.1 from FPR 0.1 on)",
             _almost_identical,
+            PriorCurves,
             hindsight=True,
         ),
     ),
     seconds={Scale.SMOKE: 8.0, Scale.FULL: 20.0},
-    printed={},
     notes=(
         UNSTATED,
         "The caption has sigma 8, 4, 2, 1 as panels, the text sigma 2 with shares 0.5, 0.2, 0.1, 0.01: both are drawn.",

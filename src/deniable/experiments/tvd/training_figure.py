@@ -10,22 +10,25 @@ from math import ceil, sqrt
 
 import numpy as np
 from matplotlib.figure import Figure
+from msgspec.structs import asdict
 from scipy.optimize import brentq
 
 from deniable.bounds import kl_tvd, rdp_epsilon
 from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
 from deniable.calibration import calibrate
-from deniable.experiments.drawing import BLUE, GREEN, ORANGE, legend, panels
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.drawing import BLUE, GREEN, ORANGE, add_letters, legend, panels
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Known, Ordered, Printed
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.promises import Accuracy
+from deniable.results.base import Part
 
 __all__ = ["DELTA", "FIGURE_4", "sampled_training"]
 
 RECORDS, BATCH, STEPS, DELTA = 60_000, 300, 6000, 1e-5
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)
-PRINTED = {"noise": {"dp": ("1.4", "2.0", "3.7", "7"), "tvd": ("0.7", "0.8", "1.4", "2.4")}}
+TVD_NOISES = ("0.7", "0.8", "1.4", "2.4")
+PRINTED = {"noise": {"dp": ("1.4", "2.0", "3.7", "7"), "tvd": TVD_NOISES}}
 NOT_LEAST = "The paper's noise keeps the promise, but its own formula (and its authors' code) is met by less."
 WAYS = {
     "dp": ("DP", BLUE, "-", 3.0),
@@ -65,7 +68,42 @@ def _noises() -> dict[str, list[float]]:
     }
 
 
-def _compute(run: ItemRun) -> Values:
+class NetworkSettings(Part, frozen=True, kw_only=True):
+    """What is trained."""
+
+    data: str
+    network: str
+    records: int
+    epochs: int
+    noise: float
+    seed: int
+    batch: int
+    clip: float
+    rate: float
+
+
+class TrainedNetwork(Part, frozen=True, kw_only=True):
+    """Accuracy on the training records, after every epoch and at last."""
+
+    train_accuracy: list[float]
+    final: float
+    steps: int
+
+
+class TrainingFigure(Part, frozen=True, kw_only=True):
+    """Figure 4: by dp, tvd and exact, a value for each accuracy that membership inference may have."""
+
+    mia_accuracy: list[float]
+    least_noise: dict[str, list[float]]
+    noise: dict[str, list[float]]
+    printed_noise_keeps: list[float]
+    training: NetworkSettings
+    course: dict[str, list[list[float]]]
+    final: dict[str, list[float]]
+    final_exact_plus_3_errors: list[float]
+
+
+def _compute(run: ItemRun) -> TrainingFigure:
     noises = _noises()
     rounded = {name: [_up(noise) for noise in row] for name, row in noises.items()}
     wanted = sorted({noise for row in rounded.values() for noise in row}, reverse=True)
@@ -73,89 +111,85 @@ def _compute(run: ItemRun) -> Values:
     for place, noise in enumerate(wanted):
         courses[noise] = _train_network(run, noise)
         run.tell((place + 1) / len(wanted))
-    histories = {name: [courses[noise] for noise in row] for name, row in rounded.items()}
-    final = {name: [course["final"] for course in row] for name, row in histories.items()}
-    return {
-        "mia_accuracy": list(ACCURACIES),
-        "least_noise": noises,
-        "noise": rounded,
-        "printed_noise_keeps": [
-            accuracy_from_tvd(kl_tvd(sampled_training(float(text)), NEIGHBOURS)) for text in PRINTED["noise"]["tvd"]
+    final = {name: [courses[noise].final for noise in row] for name, row in rounded.items()}
+    return TrainingFigure(
+        mia_accuracy=list(ACCURACIES),
+        least_noise=noises,
+        noise=rounded,
+        printed_noise_keeps=[
+            accuracy_from_tvd(kl_tvd(sampled_training(float(text)), NEIGHBOURS)) for text in TVD_NOISES
         ],
-        "training": _settings(run, 0.0),
-        "course": {name: [course["train_accuracy"] for course in row] for name, row in histories.items()},
-        "final": final,
-        "final_exact_plus_3_errors": [one + 3 * sqrt(2 * one * (1 - one) / RECORDS) for one in final["exact"]],
-    }
+        training=_settings(run, 0.0),
+        course={name: [courses[noise].train_accuracy for noise in row] for name, row in rounded.items()},
+        final=final,
+        final_exact_plus_3_errors=[one + 3 * sqrt(2 * one * (1 - one) / RECORDS) for one in final["exact"]],
+    )
 
 
-def _settings(run: ItemRun, noise: float) -> Values:
-    """What is trained: at full scale the paper's CNN, else a dense network of as many weights."""
+def _settings(run: ItemRun, noise: float) -> NetworkSettings:
+    """At full scale the paper's CNN, else a dense network of as many weights."""
     data, records, epochs = run.size(("digits", 1797, 2), ("mnist", 12_000, 6), ("mnist", RECORDS, 30))
-    return {
-        "data": data,
-        "network": run.size("dense", "dense", "cnn", hours="dense"),
-        "records": records,
-        "epochs": epochs,
-        "noise": noise,
-        "seed": run.seed,
-        "batch": BATCH,
-        "clip": 1.0,
-        "rate": 0.05,
-    }
+    return NetworkSettings(
+        data=data,
+        network=run.size("dense", "dense", "cnn", hours="dense"),
+        records=records,
+        epochs=epochs,
+        noise=noise,
+        seed=run.seed,
+        batch=BATCH,
+        clip=1.0,
+        rate=0.05,
+    )
 
 
-def _train_network(run: ItemRun, noise: float) -> Values:
+def _train_network(run: ItemRun, noise: float) -> TrainedNetwork:
     settings = _settings(run, noise)
-    return run.once("tvd-figure-4", settings, partial(_train, settings))
+    return run.once("tvd-figure-4", asdict(settings), partial(_train, settings), TrainedNetwork)
 
 
-def _train(settings: Values) -> Values:
-    """Accuracy on the training records after every epoch."""
+def _train(settings: NetworkSettings) -> TrainedNetwork:
     from deniable.data import load
     from deniable.experiments.tvd.network import tutorial_cnn
     from deniable.training import TargetSettings, fit
     from deniable.training.networks.usual_models import dense
 
-    data = load(settings["data"], "train" if settings["data"] == "mnist" else "all")
-    data = data.take(np.arange(settings["records"]))
+    data = load(settings.data, "train" if settings.data == "mnist" else "all")
+    data = data.take(np.arange(settings.records))
     course = TargetSettings(
-        tutorial_cnn if settings["network"] == "cnn" else partial(dense, data.inputs[0].size, 32, 10),
-        noise=settings["noise"],
-        learning_rate=settings["rate"],
-        batch=settings["batch"],
-        epochs=settings["epochs"],
-        clip=settings["clip"],
+        tutorial_cnn if settings.network == "cnn" else partial(dense, data.inputs[0].size, 32, 10),
+        noise=settings.noise,
+        learning_rate=settings.rate,
+        batch=settings.batch,
+        epochs=settings.epochs,
+        clip=settings.clip,
         optimizer="sgd",
         patience=None,
     )
-    fitted = fit(course, data, data, settings["seed"])
+    fitted = fit(course, data, data, settings.seed)
     history = [epoch.accuracy for epoch in fitted.history]
-    return {"train_accuracy": history, "final": fitted.train.accuracy, "steps": fitted.steps}
+    return TrainedNetwork(train_accuracy=history, final=fitted.train.accuracy, steps=fitted.steps)
 
 
-def _draw(found: Values) -> Figure:
-    titles = [
-        f"({letter}) MIA accuracy at most {accuracy:g}" for letter, accuracy in zip("abcd", ACCURACIES, strict=True)
-    ]
+def _draw(found: TrainingFigure) -> Figure:
+    titles = add_letters(f"MIA accuracy at most {accuracy:g}" for accuracy in ACCURACIES)
     figure, axes = panels(titles, x="epoch", y="training accuracy", size=2.9)
     for place, part in enumerate(axes):
         for way, (name, colour, style, width) in WAYS.items():
-            course, noise = found["course"][way][place], found["noise"][way][place]
+            course, noise = found.course[way][place], found.noise[way][place]
             label, epochs = f"{name}, σ = {noise:g}", range(1, len(course) + 1)
             part.plot(epochs, course, style, color=colour, linewidth=width, label=label)
         legend(part, loc="lower right")
     return figure
 
 
-def _clearly_better(found: Values) -> bool:
+def _clearly_better(found: TrainingFigure) -> bool:
     """By more than three standard errors of an accuracy on 60,000 records."""
-    dp, tvd = found["final"]["dp"][-1], found["final"]["tvd"][-1]
-    return bool(tvd - dp > 3 * sqrt(dp * (1 - dp) / RECORDS))
+    dp, tvd = (found.final[way][-1] for way in ("dp", "tvd"))
+    return tvd - dp > 3 * sqrt(dp * (1 - dp) / RECORDS)
 
 
-def _both_high(found: Values) -> bool:
-    return all(found["final"][way][place] > 0.8 for way in ("dp", "tvd") for place in (0, 1))
+def _both_high(found: TrainingFigure) -> bool:
+    return all(found.final[way][place] > 0.8 for way in ("dp", "tvd") for place in (0, 1))
 
 
 FIGURE_4 = Item(
@@ -168,6 +202,7 @@ FIGURE_4 = Item(
         "(26,010), which is trained at scale full only."
     ),
     compute=_compute,
+    read_as=TrainingFigure,
     draw=_draw,
     comparisons=(
         Printed(
@@ -178,9 +213,21 @@ FIGURE_4 = Item(
         Ordered("the paper's TVD noise keeps the promise", "printed_noise_keeps", "mia_accuracy"),
         Ordered("TVD needs less noise than DP", "least_noise.tvd", "least_noise.dp", strict=True),
         Ordered("the exact loss less than TVD by KL", "least_noise.exact", "least_noise.tvd", strict=True),
-        Claim("at 0.8 and 0.7 DP and TVD both train well (above 0.8)", _both_high, smallest="hours", hindsight=True),
+        Claim(
+            "at 0.8 and 0.7 DP and TVD both train well (above 0.8)",
+            _both_high,
+            TrainingFigure,
+            smallest="hours",
+            hindsight=True,
+        ),
         Ordered("TVD's noise trains better than DP's", "final.dp", "final.tvd", strict=True, smallest="hours"),
-        Claim("at 0.55 clearly so (by 3 binomial standard errors)", _clearly_better, smallest="hours", hindsight=True),
+        Claim(
+            "at 0.55 clearly so (by 3 binomial standard errors)",
+            _clearly_better,
+            TrainingFigure,
+            smallest="hours",
+            hindsight=True,
+        ),
         Ordered(
             "exact noise trains as well as TVD's, but for 3 binomial standard errors",
             "final.tvd",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from deniable.experiments import gaussian_pair
 from deniable.experiments.item import Paper
 from deniable.experiments.vldb.auditing import FIGURE_7, FIGURE_8, FIGURE_9
+from deniable.experiments.vldb.belief_figure import FIGURE_6
 from deniable.experiments.vldb.costs import TABLE_1
-from deniable.experiments.vldb.observer_figures import FIGURE_6, TABLE_2
+from deniable.experiments.vldb.observer_table import TABLE_2
 from deniable.experiments.vldb.sensitivities import FIGURE_4, FIGURE_5
 from deniable.experiments.vldb.settings_table import TABLE_3
 

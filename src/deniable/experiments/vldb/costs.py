@@ -11,8 +11,9 @@ from time import process_time
 from matplotlib.figure import Figure
 
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Close
+from deniable.results.base import Part
 
 __all__ = ["TABLE_1"]
 
@@ -63,7 +64,7 @@ def _advantage(steps: int) -> float:
     """Of one training: read its final belief and decide (Algorithm 1, line 14); mean over many decisions."""
     import numpy as np
 
-    from deniable.adversaries.identifiability import beliefs
+    from deniable.scores import beliefs
 
     repeats = 2000
     ratios = np.zeros((1, steps))
@@ -75,44 +76,58 @@ def _advantage(steps: int) -> float:
     return _seconds(decide) / repeats
 
 
-def _compute(run: ItemRun) -> Values:
+class Timing(Part, frozen=True, kw_only=True):
+    """Processor time over the number of records or steps."""
+
+    sizes: list[int]
+    seconds: list[float]
+
+
+class CostTable(Part, frozen=True, kw_only=True):
+    """Table 1."""
+
+    fixed: dict[str, int]
+    """Steps where the records vary, and records where the steps vary."""
+    power: dict[str, float]
+    sensitivity: Timing
+    belief_records: Timing
+    belief_steps: Timing
+    advantage: Timing
+
+
+def _compute(run: ItemRun) -> CostTable:
     searched: tuple[int, ...] = run.size((200, 400), (1000, 2000, 4000), (2000, 4000, 8000, 16_000))
     trained: tuple[int, ...] = run.size((200, 400), (500, 1000, 2000), (1000, 2000, 4000, 8000))
     steps: tuple[int, ...] = run.size((2, 4), (10, 20, 40), (10, 20, 40, 80))
     few = trained[0]
     rows = {
-        "sensitivity": (searched, [_sensitivity(n) for n in searched]),
-        "belief_records": (trained, [_belief(n, steps[0]) for n in trained]),
-        "belief_steps": (steps, [_belief(few, k) for k in steps]),
-        "advantage": (steps, [_advantage(k) for k in steps]),
+        "sensitivity": Timing(sizes=list(searched), seconds=[_sensitivity(n) for n in searched]),
+        "belief_records": Timing(sizes=list(trained), seconds=[_belief(n, steps[0]) for n in trained]),
+        "belief_steps": Timing(sizes=list(steps), seconds=[_belief(few, k) for k in steps]),
+        "advantage": Timing(sizes=list(steps), seconds=[_advantage(k) for k in steps]),
     }
-    return {
-        "fixed": {"steps": steps[0], "records": few},
-        "power": {name: _power(*row) for name, row in rows.items()},
-        **{name: {"sizes": list(sizes), "seconds": seconds} for name, (sizes, seconds) in rows.items()},
-    }
+    power = {name: _power(row.sizes, row.seconds) for name, row in rows.items()}
+    return CostTable(fixed={"steps": steps[0], "records": few}, power=power, **rows)
 
 
-def _draw(found: Values) -> Figure:
+def _draw(found: CostTable) -> Figure:
     figure, (left, right) = panels(["over the records n", "over the steps k"], 2, x="", y="seconds of processor time")
+    steps, records = found.fixed.values()
     lines = (
-        (left, "sensitivity", RED, "dataset sensitivity, paper O(n²)"),
-        (left, "belief_records", BLUE, f"belief, k = {found['fixed']['steps']}, paper O(nk)"),
-        (right, "belief_steps", GREEN, f"belief, n = {found['fixed']['records']}, paper O(nk)"),
-        (right, "advantage", ORANGE, "advantage of a training, paper O(1)"),
+        (left, found.sensitivity, RED, "dataset sensitivity, paper O(n²)"),
+        (left, found.belief_records, BLUE, f"belief, k = {steps}, paper O(nk)"),
+        (right, found.belief_steps, GREEN, f"belief, n = {records}, paper O(nk)"),
+        (right, found.advantage, ORANGE, "advantage of a training, paper O(1)"),
     )
-    for axes, name, colour, label in lines:
-        row = found[name]
-        axes.loglog(
-            row["sizes"],
-            row["seconds"],
-            color=colour,
-            marker="o",
-            label=f"{label}\nmeasured power {found['power'][name]:.2f}",
-        )
-    for axes, name, rows in ((left, "n", ("sensitivity", "belief_records")), (right, "k", ("belief_steps",))):
+    for (axes, row, colour, name), power in zip(lines, found.power.values(), strict=True):
+        label = f"{name}\nmeasured power {power:.2f}"
+        axes.loglog(row.sizes, row.seconds, color=colour, marker="o", label=label)
+    for axes, name, rows in (
+        (left, "n", (found.sensitivity, found.belief_records)),
+        (right, "k", (found.belief_steps,)),
+    ):
         axes.set_xlabel(name)
-        sizes = sorted({size for row in rows for size in found[row]["sizes"]})
+        sizes = sorted({size for row in rows for size in row.sizes})
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
         legend(axes)
@@ -127,6 +142,7 @@ TABLE_1 = Item(
         "generated carts of 600 bits (network 600-128-100), and the power of n or k that fits it."
     ),
     compute=_compute,
+    read_as=CostTable,
     draw=_draw,
     comparisons=tuple(
         Close(

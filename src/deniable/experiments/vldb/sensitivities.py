@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from msgspec.structs import asdict
 
-from deniable.experiments.distributions import bands, boxes
-from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, legend, panels
+from deniable.experiments.distributions import boxes
+from deniable.experiments.drawing import BLUE, RED, add_letters, legend, panels
+from deniable.experiments.four_ways import (
+    ALL_WORK,
+    BELOW_CLIP,
+    CLIP,
+    LEAST_ABOVE_CLIP,
+    STAND_IN_NOTE,
+    TRAINED_BOTH,
+    draw_sensitivities,
+    four_ways,
+    sensitivity_steps,
+)
+from deniable.experiments.game_summary import StepSpread
 from deniable.experiments.games import (
     ADULT,
     CASES,
@@ -20,13 +34,12 @@ from deniable.experiments.games import (
     three_sets,
     title_of,
 )
-from deniable.experiments.item import Item, ItemRun, Scale, Values
+from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered
-from deniable.experiments.vldb.observer_figures import ALL_WORK, STAND_IN_NOTE, TRAINED_BOTH, four_ways
+from deniable.results.base import Part
 
-__all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3", "extremes"]
+__all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3"]
 
-CLIP = 3.0
 ENDS = (0, -1)
 RANKS = {0: "max", 1: "2nd max", 2: "3rd max", -3: "3rd min", -2: "2nd min", -1: "min"}
 RANK_SECONDS = {MNIST: (5.0, 50.0, 50.0), STAND_IN: (2.0, 15.0, 35.0), ADULT: (1.0, 5.0, 5.0)}
@@ -38,53 +51,70 @@ def _work(data: str, ranks: Iterable[int]) -> dict[str, dict[Scale, float]]:
     return {f"{data} {RANKS[rank]}": taken for rank in ranks}
 
 
-def extremes(run: ItemRun, data: str, ranks: tuple[int, ...]) -> Values:
-    """Local sensitivities of trainings against the neighbours of these ranks, the farthest first."""
+class ByNeighbour(Part, frozen=True, kw_only=True):
+    """Local sensitivities of trainings against several neighbours, the farthest first."""
 
+    ranks: list[str]
+    dissimilarity: list[float]
+    mean: list[float]
+    quantiles: list[tuple[float, ...]]
+    trials: int
+
+
+class NeighbourPanels(Part, frozen=True, kw_only=True):
+    """Figure 4."""
+
+    data: dict[str, str]
+    panels: dict[str, ByNeighbour]
+    farther: dict[str, float]
+    nearer: dict[str, float]
+
+
+def _measure_neighbours(run: ItemRun, data: str, ranks: tuple[int, ...]) -> ByNeighbour:
     def game(rank: int) -> Game:
         settled = game_of_size(run, data, 0.9, CASES[0], rank)
         return replace(settled, trials=run.size(8, 40, 250), attacked=0)
 
     rows = measure_games(run, (game(rank) for rank in ranks))
-    return {
-        "ranks": [RANKS[rank] for rank in ranks],
-        "dissimilarity": [one["dissimilarity"] for one in rows],
-        "mean": [one["sensitivity"]["mean"] for one in rows],
-        "quantiles": [one["sensitivity"]["quantiles"] for one in rows],
-        "trials": rows[0]["trials"],
-    }
+    return ByNeighbour(
+        ranks=[RANKS[rank] for rank in ranks],
+        dissimilarity=[one.dissimilarity for one in rows],
+        mean=[one.sensitivity.mean for one in rows],
+        quantiles=[one.sensitivity.quantiles for one in rows],
+        trials=rows[0].trials,
+    )
 
 
-def _ends(found: Values) -> tuple[float, float]:
+def _ends(found: ByNeighbour) -> tuple[float, float]:
     """Mean sensitivity of the farther and of the nearer half of the neighbours."""
-    half = len(found["mean"]) // 2
-    return sum(found["mean"][:half]) / half, sum(found["mean"][half:]) / half
+    half = len(found.mean) // 2
+    return sum(found.mean[:half]) / half, sum(found.mean[half:]) / half
 
 
-def _by_neighbour(run: ItemRun) -> Values:
+def _by_neighbour(run: ItemRun) -> NeighbourPanels:
     sets = three_sets()
-    rows = {name: extremes(run, data, tuple(RANKS) if data == MNIST else ENDS) for name, data in sets.items()}
-    ends = {name: _ends(found) for name, found in rows.items()}
-    return {
-        "data": {name: title_of(name, data) for name, data in sets.items()},
-        "panels": rows,
-        "farther": {name: high for name, (high, _) in ends.items()},
-        "nearer": {name: low for name, (_, low) in ends.items()},
+    found = {
+        name: _measure_neighbours(run, data, tuple(RANKS) if data == MNIST else ENDS) for name, data in sets.items()
     }
+    return NeighbourPanels(
+        data={name: title_of(name, data) for name, data in sets.items()},
+        panels=found,
+        farther={name: _ends(row)[0] for name, row in found.items()},
+        nearer={name: _ends(row)[1] for name, row in found.items()},
+    )
 
 
-def _draw_by_neighbour(found: Values) -> Figure:
-    titles = [f"({letter}) {name}" for letter, name in zip("abc", found["data"].values(), strict=True)]
-    figure, axes = panels(titles, 3, x="dissimilarity of D and D′", y="local sensitivity")
-    for part, row in zip(axes, found["panels"].values(), strict=True):
-        count = len(row["ranks"])
-        boxes(
-            part,
-            row["quantiles"],
-            [RED] * (count // 2) + [BLUE] * (count // 2),
-            [one.replace(" ", "\n") for one in row["ranks"]],
-        )
-        part.set_ylim(0, 2.1 * CLIP)
+def _draw_boxes(axes: Axes, found: ByNeighbour) -> None:
+    half = len(found.ranks) // 2
+    colours = [RED] * half + [BLUE] * half
+    boxes(axes, found.quantiles, colours, [one.replace(" ", "\n") for one in found.ranks])
+    axes.set_ylim(0, 2.1 * CLIP)
+
+
+def _draw_by_neighbour(found: NeighbourPanels) -> Figure:
+    figure, axes = panels(add_letters(found.data.values()), 3, x="dissimilarity of D and D′", y="local sensitivity")
+    for part, row in zip(axes, found.panels.values(), strict=True):
+        _draw_boxes(part, row)
     return figure
 
 
@@ -106,27 +136,32 @@ FIGURE_4 = Item(
         "distance (c)."
     ),
     compute=_by_neighbour,
+    read_as=NeighbourPanels,
     draw=_draw_by_neighbour,
     comparisons=(_WIDER,),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared={**_work(MNIST, RANKS), **_work(STAND_IN, ENDS), **_work(ADULT, ENDS)},
-    printed={},
     notes=(STAND_IN_NOTE, TRAINED_BOTH),
 )
 
 
-def _gradient_distance(run: ItemRun) -> Values:
-    found = extremes(run, MNIST, tuple(RANKS))
+class GradientDistances(ByNeighbour, frozen=True, kw_only=True):
+    """Figure 5.3 of Bernau 2020."""
+
+    farther: float
+    nearer: float
+
+
+def _gradient_distance(run: ItemRun) -> GradientDistances:
+    found = _measure_neighbours(run, MNIST, tuple(RANKS))
     farther, nearer = _ends(found)
-    return {**found, "farther": farther, "nearer": nearer}
+    return GradientDistances(**asdict(found), farther=farther, nearer=nearer)
 
 
-def _draw_gradient_distance(found: Values) -> Figure:
+def _draw_gradient_distance(found: GradientDistances) -> Figure:
     figure, (axes,) = panels(
         ["MNIST, bounded"], 1, x="from the largest to the least dataset sensitivity", y="n · ‖ĝ(D) − ĝ(D′)‖", size=3.6
     )
-    boxes(axes, found["quantiles"], [RED] * 3 + [BLUE] * 3, [one.replace(" ", "\n") for one in found["ranks"]])
-    axes.set_ylim(0, 2.1 * CLIP)
+    _draw_boxes(axes, found)
     return figure
 
 
@@ -139,44 +174,50 @@ FIGURE_5_3 = Item(
         "maximise and the three that minimise dataset sensitivity."
     ),
     compute=_gradient_distance,
+    read_as=GradientDistances,
     draw=_draw_gradient_distance,
     comparisons=(_WIDER,),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared=_work(MNIST, RANKS),
-    printed={},
     notes=(TRAINED_BOTH,),
 )
 
 
-def _over_steps(run: ItemRun) -> Values:
+class StepFigure(Part, frozen=True, kw_only=True):
+    """Figure 5."""
+
+    data: dict[str, str]
+    steps: dict[str, dict[str, StepSpread]]
+    bounded: dict[str, float]
+    unbounded: dict[str, float]
+    twice_the_clip: float
+    clip: float
+    mnist_unbounded: list[float]
+    adult_unbounded: list[float]
+
+
+def _over_steps(run: ItemRun) -> StepFigure:
     sets = three_sets()
-    rows = {name: four_ways(run, data) for name, data in sets.items()}
-    steps = {
-        name: {"bounded": row[0]["sensitivity"]["steps"], "unbounded": row[1]["sensitivity"]["steps"]}
-        for name, row in rows.items()
-    }
-    largest = {name: {kind: max(one["quantiles"][-1]) for kind, one in kinds.items()} for name, kinds in steps.items()}
-    return {
-        "data": {name: title_of(name, data) for name, data in sets.items()},
-        "steps": steps,
-        "bounded": {name: one["bounded"] for name, one in largest.items()},
-        "unbounded": {name: one["unbounded"] for name, one in largest.items()},
-        "twice_the_clip": 2 * CLIP,
-        "clip": CLIP * (1 + 1e-6),
-        "mnist_unbounded": steps["MNIST"]["unbounded"]["mean"],
-        "adult_unbounded": steps["Adult"]["unbounded"]["mean"],
-    }
+    steps = {name: sensitivity_steps(four_ways(run, data)) for name, data in sets.items()}
+
+    def largest(kind: str) -> dict[str, float]:
+        return {name: max(kinds[kind].quantiles[-1]) for name, kinds in steps.items()}
+
+    return StepFigure(
+        data={name: title_of(name, data) for name, data in sets.items()},
+        steps=steps,
+        bounded=largest("bounded"),
+        unbounded=largest("unbounded"),
+        twice_the_clip=2 * CLIP,
+        clip=LEAST_ABOVE_CLIP,
+        mnist_unbounded=steps["MNIST"]["unbounded"].mean,
+        adult_unbounded=steps["Adult"]["unbounded"].mean,
+    )
 
 
-def _draw_over_steps(found: Values) -> Figure:
-    titles = [f"({letter}) {name}" for letter, name in zip("abc", found["data"].values(), strict=True)]
-    figure, axes = panels(titles, 3, x="step", y="sensitivity")
-    for part, row in zip(axes, found["steps"].values(), strict=True):
-        bands(part, row["bounded"], RED, "local, bounded")
-        bands(part, row["unbounded"], ORANGE, "local, unbounded")
-        part.axhline(2 * CLIP, color=BLUE, linestyle="--", label="global, bounded (2C)")
-        part.axhline(CLIP, color=GREEN, linestyle="--", label="global, unbounded (C)")
-        part.set_ylim(0, 2.2 * CLIP)
+def _draw_over_steps(found: StepFigure) -> Figure:
+    figure, axes = panels(add_letters(found.data.values()), 3, x="", y="")
+    for part, kinds in zip(axes, found.steps.values(), strict=True):
+        draw_sensitivities(part, kinds)
     legend(axes[2], loc="upper right", anchor=(1, 0.88), fontsize="x-small")
     return figure
 
@@ -190,23 +231,23 @@ FIGURE_5 = Item(
         "target 0.9, for MNIST, Location-30 in place of Purchase-100, and Adult."
     ),
     compute=_over_steps,
+    read_as=StepFigure,
     draw=_draw_over_steps,
     comparisons=(
-        Ordered("bounded: local sensitivity stays below 2C", "bounded", "twice_the_clip", strict=True),
-        Ordered("unbounded: local sensitivity is at most C", "unbounded", "clip"),
+        *BELOW_CLIP,
         Claim(
             "MNIST, unbounded: local sensitivity is close to C at every step (mean above 0.9 C)",
-            lambda v: min(v["mnist_unbounded"]) > 0.9 * CLIP,
+            lambda found: min(found.mnist_unbounded) > 0.9 * CLIP,
+            StepFigure,
             hindsight=True,
         ),
         Claim(
             "Adult, unbounded: local sensitivity is below C (mean below 0.9 C)",
-            lambda v: max(v["adult_unbounded"]) < 0.9 * CLIP,
+            lambda found: max(found.adult_unbounded) < 0.9 * CLIP,
+            StepFigure,
             hindsight=True,
         ),
     ),
-    seconds={Scale.SMOKE: 1.0, Scale.FULL: 1.0},
     shared=ALL_WORK,
-    printed={},
     notes=(STAND_IN_NOTE, TRAINED_BOTH),
 )

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, floor, inf, lgamma, log, log1p, pi, sqrt
+from math import exp, expm1, floor, inf, log, log1p, sqrt
 
 import numpy as np
 
-from deniable.loss.arrays import Floats
+from deniable.loss.arrays import EPS, Floats
 from deniable.loss.compose.binomial_terms import BinomialLaw, Terms
 from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.elementary import log_mixture
@@ -30,19 +30,10 @@ from deniable.upper import Upper, upper
 
 __all__ = ["Binomial", "TwoLosses", "two_losses"]
 
-_EPS = 2.2e-16
-_WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may be as small as that, is left out
-_LEFT_OUT = exp(-40)
+_LEFT_OUT = exp(-40)  # of a sum, beyond the window of its terms (Lemma B2)
 _RARE = 1e-14
-_ALL_NATS = 720.0
 _MANY = 10_000  # runs whose sum is nearly Gaussian
 _RAREST = 1e-250
-_MANY_TERMS = 2**11  # from which on sums are taken by a rule
-_SINGLY = 64  # first terms of such a sum
-_PLACES = 16  # in every block of it
-_SURE = 1e-9  # relative, more than the round-off of a sum
-_FEW = 16  # below it Stirling's error is tabulated, from it on its series is exact to double precision
-_STIRLING = np.array([0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - 0.5 * log(2 * pi) for n in range(1, _FEW)])
 
 
 @dataclass(frozen=True)
@@ -137,8 +128,8 @@ class Binomial(Pair):
     def slips(self, successes: Floats) -> Floats:
         """Round-off of the losses: of a product, or of the difference of two."""
         if self.step.high == self.step.low:
-            return 2 * _EPS * np.abs(self.losses(successes))
-        return 2 * _EPS * (successes * self.step.high + (self.count - successes) * self.step.low)
+            return 2 * EPS * np.abs(self.losses(successes))
+        return 2 * EPS * (successes * self.step.high + (self.count - successes) * self.step.low)
 
     def _first_above(self, t: float) -> int:
         """The fewest successes whose loss may be above t, round-off included."""
@@ -151,7 +142,7 @@ class Binomial(Pair):
     def _total(self, sizes: Floats, terms: Terms, unsure: float, mass: float) -> Upper:
         """The sum of `sizes`, one a term, of finite losses that have this mass together."""
         total = float(sizes.sum())
-        error = float((sizes * terms.doubts).sum()) + unsure + (_LEFT_OUT + 32 * _EPS) * total
+        error = float((sizes * terms.doubts).sum()) + unsure + (_LEFT_OUT + 32 * EPS) * total
         return upper(mass * total, mass * error, high=mass)
 
     def hockey_stick(self, k: float) -> Upper:
@@ -163,8 +154,8 @@ class Binomial(Pair):
         return self._plus_escape(self._total(terms.masses * -np.expm1(apart), terms, unsure, self.finite))
 
     def _plus_escape(self, finite: Upper) -> Upper:
-        value = min(1.0, finite + self.escape * (1 + _EPS))
-        return Upper(value, finite.error + 2 * _EPS * value)
+        value = min(1.0, finite + self.escape * (1 + EPS))
+        return Upper(value, finite.error + 2 * EPS * value)
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite:
@@ -213,7 +204,7 @@ class Binomial(Pair):
 
     @property
     def largest_finite(self) -> float:
-        return self.count * self.step.high * (1 + 2 * _EPS)  # not below the product, rounded
+        return self.count * self.step.high * (1 + 2 * EPS)  # not below the product, rounded
 
     @property
     def scale(self) -> float:

@@ -9,15 +9,10 @@ from math import ceil, exp, floor, inf, lgamma, log, pi, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from deniable.loss.arrays import Floats
+from deniable.loss.arrays import EPS, Floats
 
-_EPS = 2.2e-16
 _WINDOW_NATS = 52.0  # e^-52, times at most 10^5 since a single probability may be as small as that, is left out
-_LEFT_OUT = exp(-40)
-_RARE = 1e-14
 _ALL_NATS = 720.0
-_MANY = 10_000  # runs whose sum is nearly Gaussian
-_RAREST = 1e-250
 _MANY_TERMS = 2**11  # from which on sums are taken by a rule
 _SINGLY = 64  # first terms of such a sum
 _PLACES = 16  # in every block of it
@@ -114,7 +109,7 @@ class BinomialLaw:
 
     def _weighted(self, first: int, successes: Floats, weights: Floats) -> Terms:
         logs = self._logs(successes)
-        doubts = _EPS * (32 + 8 * np.abs(successes - self.mean) + 8 * np.abs(logs))
+        doubts = EPS * (32 + 8 * np.abs(successes - self.mean) + 8 * np.abs(logs))
         return Terms(first, successes, weights * np.exp(logs), doubts)
 
     def around_quantile(self, failure: float) -> tuple[Terms, float]:

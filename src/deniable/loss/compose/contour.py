@@ -49,6 +49,8 @@ _FEW_PARTS = 8  # unlike steps, whose bulk is quickly looked at
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
 _LOOSE = 1e-4  # relative error from which on a grid may know more
 _GRID_POINTS = 2**16
+_MOST_BANDED = 256  # unlike steps that are taken apart by their jumps
+_MOST_PARTS = 64  # unlike steps that a grid is made of within a question's time
 _GRID_LEAST = 1e-12  # below it the grid's round-off hides what it knows
 _MINUTE, _THREE_DIGITS = 1e-20, 1e-4  # smaller values need no more digits, band by band
 _LOOKS = 2  # at every band: by Chernoff's inequality, and by a line
@@ -111,6 +113,8 @@ class Contour(ComposedPair):
         escape = self.escape if functional.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
+            return found
+        if len(self.composition.parts) > _MOST_PARTS:  # each of them would be put on the grid
             return found
         found = found.meet(self._on_grid(functional, k))
         return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
@@ -185,8 +189,8 @@ class Contour(ComposedPair):
         The one that is known worst is looked at more closely, until none of them matters any more.
         """
         still_affordable()
-        if not self._bands:
-            raise UnresolvedError("no jumps stand apart")
+        if len(self.composition.parts) > _MOST_BANDED or not self._bands:
+            raise UnresolvedError("no jumps stand apart, or too many unlike steps have them")
         least = self._single(functional, k)
         found, looks = [band.mass_bound(functional) for band in self._bands], [0] * len(self._bands)
         while True:

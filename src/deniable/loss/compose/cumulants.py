@@ -89,7 +89,7 @@ class Composition:
     @cached_property
     def centres(self) -> tuple[float, float]:
         """Two guesses at the loss of outcomes without large jumps, where the law is rough (see `Step.centres`)."""
-        rare, often = zip(*([count * centre for centre in step.centres] for step, count in self.parts), strict=True)
+        rare, often = zip(*([count * centre for centre in term.centres] for term, count in self._terms), strict=True)
         return sum(rare), sum(often)
 
     @cached_property

@@ -201,8 +201,8 @@ class Inversion:
         law, first = self.composition, sqrt(2 * self.tiny / saddle.bend)
         octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
         dense = first * (1 + np.arange(_DENSE) / 3)
-        ways = (octaves[:2], law.log_height), (octaves[2:], law.log_height), (dense, law.seen_height)
-        for lasts, log_height in ways:
+        proved = [(lasts, law.log_height) for lasts in np.split(octaves, [2, 5])]
+        for lasts, log_height in [*proved, (dense, law.seen_height)]:
             found = self._fallen(saddle, lasts, log_height(saddle.c, lasts), farthest)
             if found is not None:
                 return found

@@ -6,7 +6,8 @@ nodes on that curve,
 
     sum over steps of K(s; step) = sum over nodes of weight * K(s; node),   weight = sum over steps of l(t of the step),
 
-so that a few dozen nodes stand for any number of steps. Steps that lie on no such curve are computed one by one, in
+so that a few dozen nodes stand for any number of steps. Where many steps lie on no such curve, products of polynomials
+in mu and in the rate take the curve's place; few steps, or moments too large for either, are computed one by one, in
 arrays.
 
 Error. Validated, not proved: for every line and every real point the polynomial is compared with some of the steps
@@ -17,10 +18,11 @@ move.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, pi
+from math import log, pi, prod
 from typing import Any
 
 import numpy as np
@@ -39,11 +41,13 @@ from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 
 __all__ = ["Schedule", "together"]
 
-_TOLERANCE = 2e-11  # error of K that polynomials may cause, ...
-_LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-15, 2e-14  # ... though a single step's be neither below nor above this
+_TOLERANCE = 3e-11  # error of K that polynomials may cause, ...
+_LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-15, 3e-14  # ... though a single step's be neither below nor above this
 _LARGE_NATS = 100.0
+_MOST_SINGLY = 64  # steps that may each be asked
 _MANY = 24  # unlike steps of one kind from which on they are taken together
-_SIZES = (16, 48)  # nodes, tried in turn
+_SIZES = (16, 48)  # nodes on a curve, tried in turn
+_BOX_SIZES = ((10, 10), (18, 20))  # nodes for mu and for the rate, tried in turn
 _CURVE_DEGREE = 24
 _ON_CURVE = 1e-12  # relative distance of a step from the curve, which moves its K by about as much
 _WITNESSES = 6  # steps by which a polynomial is checked, beside the extreme ones
@@ -51,21 +55,20 @@ _REACH_DEVIATIONS = (-14.0, 26.0)
 _NEGLIGIBLE_NATS = 44.0
 _WIDEST_SPACING = 0.4  # standard deviations between the nodes of an integral
 _FINEST_SPACING = 0.01
+_REUSED = 4.0  # times as fast as needed may be the waves that the nodes at hand serve
+_ROWS = 16  # steps whose tables of waves fit the processor's cache
 _CLOSE = 1e-15  # what halving the spacing may still change in a moment near 1
-_CLOSE_ENOUGH = 1e-9  # relative error of K on the real axis, where it says where to stand and bounds what is left out
+_CLOSE_ENOUGH = 1e-7  # relative error of K on the real axis, where it says where to stand and bounds what is left out
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
 
 def together(parts: Sequence[tuple[Step, int]]) -> list[tuple[Step | Schedule, int]]:
     """The steps of a composition, with many unlike sampled Gaussians of one kind as a `Schedule` that runs once."""
-    alike = {
-        kind: [part for part in parts if _described(part[0])[0] == kind] for kind in ("removed", "added", "exchanged")
-    }
-    many = {kind: rows for kind, rows in alike.items() if len(rows) >= _MANY}
-    if not many:
-        return list(parts)
-    others = [part for part in parts if _described(part[0])[0] not in many]
-    return others + [(Schedule.of(kind, rows), 1) for kind, rows in many.items()]
+    kinds = [_described(step)[0] for step, _ in parts]
+    many = [kind for kind, times in Counter(kinds).items() if kind and times >= _MANY]
+    others = [part for part, kind in zip(parts, kinds, strict=True) if kind not in many]
+    alike = ([part for part, other in zip(parts, kinds, strict=True) if other == kind] for kind in many)
+    return others + [(Schedule.of(kind, rows), 1) for kind, rows in zip(many, alike, strict=True)]
 
 
 def _described(step: Step) -> tuple[str, float, float]:
@@ -101,38 +104,50 @@ class Schedule:
         return cls(parts, mus, rates, counts, kind == "exchanged", kind == "added")
 
     def cumulant(self, s: Complexes) -> Complexes:
-        """Sum of the steps' log E_Q[e^{sL}] for s on one vertical line; where it is large, each by its own rule."""
+        """Sum of the steps' log E_Q[e^{sL}] on one vertical line; where it is large, a few each by its own rule."""
         try:
             return self._cumulant(1 - s.conj()).conj() if self.mirrored else self._cumulant(s)
         except UnresolvedError:
+            if len(self.parts) > _MOST_SINGLY:
+                raise
             return np.asarray(sum(count * step.cumulant(s) for step, count in self.parts))
 
     def _cumulant(self, s: Complexes) -> Complexes:
-        height = self._height(float(s[0].real))
-        exact = self._witnesses.cumulants(s)
-        for nodes in self._polynomials:
-            found = nodes.stack.cumulants(s)
-            total = nodes.weights(self.counts) @ found
+        height, polynomials = self._fitting(float(s[0].real))
+        for nodes in polynomials:
+            found, exact = nodes.stack.cumulants(s), self._witnesses.cumulants(s)
+            total = nodes.weights @ found
             # an error matters as much as e^K does, beside its value on the real axis
             matters = np.exp(np.minimum(total.real - height, 0.0))
-            if (nodes.apart(self._chosen, found, exact) * matters <= self._tolerance).all():
+            if (nodes.apart(found, exact) * matters <= self._tolerance).all():
                 return np.asarray(total)
         return np.asarray(sum(counts @ stack.cumulants(s) for stack, counts in self._every))
 
-    def _height(self, c: float) -> float:
-        if c not in self._heights:
-            self._heights[c] = float(self._tilted(np.array([c]))[0, 0])
-        return self._heights[c]
+    def _fitting(self, c: float) -> tuple[float, list[_Polynomial]]:
+        """K at the real point of a line, and the polynomials that are close enough there."""
+        if c not in self._known_fits:
+            at = np.array([c])
+            exact = self._witnesses.tilted(at)[:, 0]
+            close = [p for p in self._polynomials if p.apart(p.stack.tilted(at)[:, 0], exact)[0] <= self._tolerance]
+            self._known_fits[c] = float(self._tilted(at)[0, 0]), close
+        return self._known_fits[c]
 
     @cached_property
-    def _heights(self) -> dict[float, float]:
-        """K at the real points of lines that were asked for."""
+    def _known_fits(self) -> dict[float, tuple[float, list[_Polynomial]]]:
         return {}
 
     @cached_property
     def _tolerance(self) -> float:
         """Absolute error that a polynomial may have for one step."""
         return max(_LEAST_TOLERANCE, min(_MOST_TOLERANCE, _TOLERANCE / float(self.counts.sum())))
+
+    @cached_property
+    def centres(self) -> tuple[float, float]:
+        """The sums of the steps' own."""
+        if self.exchanged:
+            return 0.0, 0.0
+        sign = -1.0 if self.mirrored else 1.0
+        return sign * float(self.counts @ np.log1p(-self.rates)), sign * float(self._tilted(np.zeros(1))[1, 0])
 
     @property
     def error(self) -> float:
@@ -155,8 +170,8 @@ class Schedule:
             if not left.size:
                 break
             found = nodes.stack.tilted(c[left])
-            total[:, left] = np.tensordot(nodes.weights(self.counts), found, 1)
-            apart = nodes.apart(self._chosen, found, exact[:, :, left]) * self.counts.sum()
+            total[:, left] = np.tensordot(nodes.weights, found, 1)
+            apart = nodes.apart(found, exact[:, :, left]) * self.counts.sum()
             left = left[~(apart <= _CLOSE_ENOUGH * (1 + np.abs(total[:, left]))).all(axis=0)]
         if left.size:
             large = self._polynomials and (total[0, left] > _LARGE_NATS).all()
@@ -179,30 +194,34 @@ class Schedule:
 
     @cached_property
     def _polynomials(self) -> list[_Polynomial]:
-        """By few nodes and by more, where they are much fewer than the steps and the steps lie on one smooth curve."""
+        """By few nodes and by more, as far as they are much fewer than the steps: on one smooth curve, or in a box."""
         curve = self._curve()
-        sizes = [size for size in _SIZES if 2 * size < self.mus.size]
-        return [] if curve is None else [self._polynomial(curve, size) for size in sizes]
+        if curve is not None:
+            return [self._on_curve(*curve, size) for size in _SIZES if 2 * size < self.mus.size]
+        return [self._in_box(*sizes) for sizes in _BOX_SIZES if 2 * prod(sizes) < self.mus.size]
 
     def _curve(self) -> tuple[Floats, Chebyshev, Chebyshev] | None:
         """A parameter of every step, from -1 to 1, of which mu and rate are polynomials; None where there is none."""
-        spread = max((self.mus, self.rates), key=lambda values: values.max() / values.min())
-        middle, half = (spread.max() + spread.min()) / 2, (spread.max() - spread.min()) / 2
-        at = np.clip((spread - middle) / half, -1.0, 1.0)
+        at, _ = _scaled(max((self.mus, self.rates), key=lambda values: values.max() / values.min()))
         degree = min(_CURVE_DEGREE, np.unique(at).size // 2)
-        fits = [Chebyshev.fit(at, values, degree, domain=[-1.0, 1.0]) for values in (self.mus, self.rates)]
-        close = all(
-            np.abs(fit(at) / values - 1).max() < _ON_CURVE
-            for fit, values in zip(fits, (self.mus, self.rates), strict=True)
-        )
-        return (at, *fits) if close else None
+        mu, rate = (Chebyshev.fit(at, values, degree, domain=[-1.0, 1.0]) for values in (self.mus, self.rates))
+        apart = max(np.abs(fit(at) / values - 1).max() for fit, values in ((mu, self.mus), (rate, self.rates)))
+        return (at, mu, rate) if apart < _ON_CURVE else None
 
-    def _polynomial(self, curve: tuple[Floats, Chebyshev, Chebyshev], size: int) -> _Polynomial:
-        at, mu, rate = curve
-        nodes = np.cos(pi * (np.arange(size) + 0.5) / size)
-        # columns of chebvander(nodes) are orthogonal: its inverse is its transpose, scaled
-        inverse = chebvander(nodes, size - 1).T * (np.minimum(np.arange(size), 1)[:, None] + 1) / size
-        return _Polynomial(_Stack(mu(nodes), rate(nodes), self.exchanged), chebvander(at, size - 1) @ inverse)
+    def _on_curve(self, at: Floats, mu: Chebyshev, rate: Chebyshev, size: int) -> _Polynomial:
+        nodes, shares = _lagrange(at, size)
+        stack = _Stack(mu(nodes), rate(nodes), self.exchanged)
+        return _Polynomial(stack, self.counts @ shares, shares[self._chosen])
+
+    def _in_box(self, mu_size: int, rate_size: int) -> _Polynomial:
+        """Polynomials in mu times polynomials in the rate."""
+        (mu_at, mu_of), (rate_at, rate_of) = _scaled(self.mus), _scaled(self.rates)
+        (mu_nodes, mu_shares), (rate_nodes, rate_shares) = _lagrange(mu_at, mu_size), _lagrange(rate_at, rate_size)
+        mus, rates = np.meshgrid(mu_of(mu_nodes), rate_of(rate_nodes), indexing="ij")
+        weights = (self.counts[:, None] * mu_shares).T @ rate_shares
+        shares = mu_shares[self._chosen, :, None] * rate_shares[self._chosen, None, :]
+        stack = _Stack(mus.ravel(), rates.ravel(), self.exchanged)
+        return _Polynomial(stack, weights.ravel(), shares.reshape(len(self._chosen), -1))
 
     @cached_property
     def _every(self) -> list[tuple[_Stack, Floats]]:
@@ -214,26 +233,39 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Polynomial:
-    """Node steps, and what share each of them has in every step (steps, nodes)."""
+    """Node steps, their weights in the whole schedule, and their shares in every chosen step (chosen, nodes)."""
 
     stack: _Stack
+    weights: Floats
     shares: Floats
 
-    def weights(self, counts: Floats) -> Floats:
-        return np.asarray(counts @ self.shares)
-
-    def apart(self, chosen: list[int], found: Numbers, exact: Numbers) -> Floats:
+    def apart(self, found: Numbers, exact: Numbers) -> Floats:
         """The largest difference at any of the chosen steps from their own values."""
-        return np.asarray(np.abs(np.tensordot(self.shares[chosen], found, 1) - exact).max(axis=0))
+        return np.asarray(np.abs(np.tensordot(self.shares, found, 1) - exact).max(axis=0))
 
 
-@dataclass(frozen=True)
+def _scaled(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """The values moved to -1 ... 1, and the way back."""
+    middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
+    return np.clip((values - middle) / half, -1.0, 1.0), lambda at: np.asarray(middle + half * at)
+
+
+def _lagrange(at: Floats, size: int) -> tuple[Floats, Floats]:
+    """Chebyshev nodes, and Lagrange's polynomials of them at every place: an array (places, nodes)."""
+    nodes = np.cos(pi * (np.arange(size) + 0.5) / size)
+    # columns of chebvander(nodes) are orthogonal: its inverse is its transpose, scaled
+    inverse = chebvander(nodes, size - 1).T * (np.minimum(np.arange(size), 1)[:, None] + 1) / size
+    return nodes, chebvander(at, size - 1) @ inverse
+
+
+@dataclass
 class _Stack:
     """Some sampled Gaussian steps side by side, all integrated over the same noise."""
 
     mus: Floats
     rates: Floats
     exchanged: bool
+    _latest: tuple[float, float, tuple[Complexes, Complexes, Complexes]] | None = None
 
     @cached_property
     def _reach(self) -> tuple[float, float]:
@@ -250,11 +282,11 @@ class _Stack:
         return min(1.0, pi / (2 * self._most))
 
     def _at(self, x: Any) -> tuple[Any, Any]:
-        """Losses at the noise x, and the logarithms of Q's density there; one row a step."""
+        """Losses at the noise x, and the logarithms of Q's density there; one row a step, or one row for all."""
         mu, rate = self.mus[:, None], self.rates[:, None]
         normal = -x * x / 2 - 0.5 * log(2 * pi)
         if not self.exchanged:
-            return log_mixture(rate, mu * x - mu * mu / 2), np.broadcast_to(normal, (mu.size, x.size))
+            return log_mixture(rate, mu * x - mu * mu / 2), normal[None, :]
         up, down = (log_mixture(rate, sign * mu * x / 2 - mu * mu / 8) for sign in (1.0, -1.0))
         return up - down, normal + down
 
@@ -269,7 +301,7 @@ class _Stack:
     def tilted(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
         _, losses, log_masses = self._axis
-        spend(losses.size * c.size // 2)  # real ones
+        spend(losses.size * c.size // 4)  # real ones, in long rows
         found = np.empty((self.mus.size, 3, c.size))
         for place, point in enumerate(c.tolist()):
             heights = log_masses + point * losses
@@ -293,15 +325,22 @@ class _Stack:
 
     def cumulants(self, s: Complexes) -> Complexes:
         """K at every s of one vertical line: an array (steps, s.size)."""
-        c = float(s[0].real)
-        low, high = self._range(c)
-        spacing = self._spacing(c, float(np.abs(s.imag).max()), low, high)
-        x = np.arange(low, high, spacing) + 1j * self._lift
-        losses, log_density = self._at(x)
-        masses = np.exp(log_density) * spacing
-        real = (masses * expm1(c * losses)).sum(axis=1)
-        weights = masses * np.exp(c * losses)
-        return np.asarray(log1p(real[:, None] + turned(losses, weights, s.imag)))
+        gain, losses, weights = self._weighted(float(s[0].real), float(np.abs(s.imag).max()))
+        waves = [
+            turned(losses[rows], weights[rows], s.imag)
+            for rows in np.array_split(np.arange(self.mus.size), 1 + self.mus.size // _ROWS)
+        ]
+        return np.asarray(log1p(gain[:, None] + np.concatenate(waves)))
+
+    def _weighted(self, c: float, fastest: float) -> tuple[Complexes, Complexes, Complexes]:
+        """E[e^{cL}] - 1, losses, and their weights times e^{cL}; those found last serve its slower waves."""
+        if self._latest is None or self._latest[0] != c or not fastest <= self._latest[1] <= _REUSED * fastest:
+            low, high = self._range(c)
+            spacing = self._spacing(c, fastest, low, high)
+            losses, log_density = self._at(np.arange(low, high, spacing) + 1j * self._lift)
+            masses, growth = np.exp(log_density) * spacing, expm1(c * losses)
+            self._latest = c, fastest, ((masses * growth).sum(axis=1), losses, masses * (1 + growth))
+        return self._latest[2]
 
     def _range(self, c: float) -> tuple[float, float]:
         """Where some of the moments at c, or the masses themselves, come from."""

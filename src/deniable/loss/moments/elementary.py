@@ -25,10 +25,14 @@ def log1p(x: Numbers) -> Numbers:
     """log(1 + x); NumPy's own loses the real part's digits where a complex x is small."""
     if not np.iscomplexobj(x):
         return np.log1p(x)
-    squared = 2 * x.real + x.real**2 + x.imag**2  # |1 + x|^2 - 1
+    squared = x.real * (2 + x.real) + x.imag**2  # |1 + x|^2 - 1
+    found = np.empty_like(x)
     small = squared < -0.5  # there 1 + x itself has more digits
-    size = np.log(np.maximum(np.hypot(1 + x.real, x.imag), _VANISHED))
-    return np.where(small, size, 0.5 * np.log1p(np.where(small, 0.0, squared))) + 1j * np.arctan2(x.imag, 1 + x.real)
+    found.real = 0.5 * np.log1p(np.where(small, 0.0, squared))
+    if small.any():
+        found.real[small] = np.log(np.maximum(np.hypot(1 + x.real[small], x.imag[small]), _VANISHED))
+    found.imag = np.arctan2(x.imag, 1 + x.real)
+    return found
 
 
 def expm1(x: Numbers) -> Numbers:

@@ -34,6 +34,7 @@ class AtomStep(Step):
     """Relative round-off of epsilon and of what is hidden, where they are not given but computed."""
     unsure: float = 0.0
     """And of the mass at 0, beyond that of all masses."""
+    has_joint_sticks = True
 
     @classmethod
     def of_response(cls, epsilon: float, categories: int) -> AtomStep:

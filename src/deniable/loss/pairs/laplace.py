@@ -21,6 +21,7 @@ class LaplaceStep(Step):
     """
 
     epsilon: float
+    has_joint_sticks = True
 
     def sticks(self, k: Floats) -> Floats:
         inside = -np.expm1(np.minimum(k - self.epsilon, 0) / 2)

@@ -44,6 +44,7 @@ class MassStep(Step):
     """All losses are multiples of it; 0 where there is no such number."""
     symmetric: bool = False
     """Whether P and Q may be exchanged."""
+    has_joint_sticks = True
 
     @cached_property
     def _masses(self) -> Floats:

@@ -59,6 +59,8 @@ class Step(Pair):
     def sticks(self, k: Floats) -> Floats:
         """Hockey-stick divergence at every k."""
 
+    has_joint_sticks: bool = False
+    """Whether every loss enters the divergence as one product, mass times 1 - e^{k - L}, not as two tails."""
     density_error: float = 0.0
     """Relative error of the density that moments are summed from, beside round-off."""
 
@@ -150,9 +152,9 @@ class Step(Pair):
         return self._rounded(NULL_TAIL, t)
 
     def _rounded(self, functional: Functional, k: float) -> Upper:
-        """The functional between the ends of k's blur; a divergence is a difference of terms as large as P's tail.
+        """The functional between the ends of k's blur; a divergence is a sum of terms as large as P's tail (Lemma S1).
 
-        Its terms may be rounded apart: by no more than that tail is.
+        Where they are a difference of tails, these may be rounded apart: by no more than P's tail is.
         """
         blur = float(self.blur(np.array([k]))[0]) if isfinite(k) else 0.0
         if k - blur >= self.largest_finite:
@@ -161,5 +163,5 @@ class Step(Pair):
         ends = np.array([k + blur, k - blur])
         least, most = functional.on_step(self, ends).tolist()
         lower, higher = self.tails(ends).tolist() if functional is STICK else (most, most)
-        error = self.roundoff * higher + (higher - lower)
+        error = self.roundoff * higher + (2 * blur * higher if self.has_joint_sticks else higher - lower)
         return Upper.between(max(least - error, 0.0), min(most + error, 1.0))

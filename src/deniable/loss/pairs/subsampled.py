@@ -20,7 +20,7 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
-from deniable.loss.pairs.masses import MassStep, distance_to
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
 from deniable.loss.pairs.step import ROUNDOFF, Mirrored, Moments, Step
 
@@ -34,7 +34,7 @@ def _gap(k: Floats, rate: float) -> Floats:
         small = np.log1p(np.maximum(share, -1.0))
         least = np.log(np.maximum(np.exp(np.minimum(k, 0.0)) - (1 - rate), 0.0) / rate)  # where 1 + share would cancel
         large = k - log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(k, 36.0)))
-    return np.select([k > 36.0, (share < -0.5) & (rate > 0.5)], [large, least], small)
+    return np.where(k > 36.0, large, np.where((share < -0.5) & (rate > 0.5), least, small))
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,10 @@ class SubsampledRemove(Step):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.base.smooth
+
+    @property
+    def has_joint_sticks(self) -> bool:  # type: ignore[override]
+        return self.base.has_joint_sticks
 
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
@@ -82,15 +86,7 @@ class SubsampledRemove(Step):
         inside = np.isfinite(gap)
         gap, share = np.where(inside, gap, 0.0), np.clip(self.rate - (1 - self.rate) * growth, 0.0, 1.0)
         of_base = np.where(inside, share * (self.base.blur(gap) + 4 * EPS * np.abs(gap)), 0.0)
-        blur = np.asarray(4 * EPS * (np.abs(k) + np.minimum(np.abs(growth), 1 / (1 - self.rate))) + of_base)
-        return blur if self._atoms is None else np.minimum(blur, distance_to(self._atoms, k))
-
-    @cached_property
-    def _atoms(self) -> Floats | None:
-        """All losses, ascending, where there are but few: they stay on their side of k."""
-        if not isinstance(self.base, AtomStep | MassStep):
-            return None
-        return np.sort(np.append(log_mixture(self.rate, self.base.losses).real, log1p(-self.rate)))
+        return np.asarray(4 * EPS * (np.abs(k) + np.minimum(np.abs(growth), 1 / (1 - self.rate))) + of_base)
 
     def _finite_gap(self, t: Floats) -> Floats:
         return np.maximum(_gap(t, self.rate), -1e300)
@@ -177,6 +173,10 @@ class SubsampledAdd(Step):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.mirror.smooth
+
+    @property
+    def has_joint_sticks(self) -> bool:  # type: ignore[override]
+        return self.mirror.has_joint_sticks
 
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]

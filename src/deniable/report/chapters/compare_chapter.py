@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deniable.formatting import count_of, times
 from deniable.report import verdict_words
 from deniable.report.amount_text import share
 from deniable.report.chapters.chapter import Chapter, Section
@@ -28,7 +29,7 @@ def comparison_chapter(run: ReportedRun) -> Chapter:
         title=title(run),
         verdict=outcome(run).capitalize(),
         tone="good" if document.recommendation.better in ("central", "local") else "open",
-        sure=f"each level trained {_times(document.input.repeats)}",
+        sure=f"each level trained {times(document.input.repeats)}",
         promise=_promise(document),
         measured=_measured_text(document),
         meaning=said[0] if said else "Nothing can be recommended.",
@@ -42,26 +43,18 @@ def comparison_chapter(run: ReportedRun) -> Chapter:
 
 def _promise(document: CompareResult) -> str:
     kinds = [row.kind for row in document.levels]
-    central, local = kinds.count("central"), kinds.count("local")
+    central, local = (count_of(kinds.count(kind), "level") for kind in ("central", "local"))
     return (
-        f"{_levels(central)} of central privacy (noise on gradients) and {_levels(local)} of local privacy (noise on "
+        f"{central} of central privacy (noise on gradients) and {local} of local privacy (noise on "
         "the records themselves). Their epsilons cannot be compared; what an attacker achieves and what accuracy is "
         "left can."
     )
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _levels(count: int) -> str:
-    return "1 level" if count == 1 else f"{count} levels"
-
-
 def _measured_text(document: CompareResult) -> str:
     given, original = document.input, document.levels[0]
     return (
-        f"Each level was trained {_times(given.repeats)} on {given.records:,} records and attacked by the "
+        f"Each level was trained {times(given.repeats)} on {given.records:,} records and attacked by the "
         f"{verdict_words.ATTACKS.get(given.attack, given.attack)} attack. Without protection the model is right on "
         f"{share(original.test_accuracy.mean)} of new records, and the attack's average precision is "
         f"{original.average_precision.mean:.2f} (guessing: 0.5)."

@@ -36,6 +36,8 @@ def reproduce_chapter(run: ReportedRun) -> Chapter:
 
 def _section(item: ItemResult) -> Section:
     ((_, known),) = find(item.paper.name, item.item)
-    picture = Picture(f"{item.paper.name}-{item.item}", item.title, item.caption, item.caption, item.values, known.draw)
+    picture = Picture(
+        f"{item.paper.name}-{item.item}", item.title, item.caption, item.caption, item.values, known.draw_values
+    )
     said = tuple(f"{'Holds' if one.passed else 'Misses'}: {one.what} ({one.words})." for one in item.comparisons)
     return Section(f"{item.name}: {item.title}", said, pictures=(picture,))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
+from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
 from deniable.report import verdict_words
@@ -14,6 +15,7 @@ from deniable.report.pictures.epsilon_pictures import epsilon_picture
 from deniable.report.pictures.observer_pictures import exact_curve, promised_line
 from deniable.report.pictures.picture import GREEN, INK, MUTED, RED, Data, Picture, axes, legend_above
 from deniable.report.pictures.scale_chart import Row, claim_scale, epsilon_axis
+from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import achieved_table, estimators, lower_bound, reach
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
@@ -52,7 +54,8 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
 
 def _parts(document: VerdictResult) -> Iterator[Section]:
     given, exact = document.input, document.exact.epsilon if document.exact else None
-    pictures = (epsilon_picture(document.measured.epsilon, given.claimed_epsilon, exact, given.delta), _rates(document))
+    shown = epsilon_picture(document.measured.epsilon, given.claimed_epsilon, exact, given.delta), _rates(document)
+    pictures = (*shown, *watch_picture(document.watched))
     tables = (estimators(document.measured.epsilon.estimators), achieved_table(document))
     yield Section("Claimed and measured", pictures=pictures, tables=tables)
     yield Section("What this rests on", tuple(document.notes), terms=tuple(_assumptions(document)))
@@ -60,7 +63,11 @@ def _parts(document: VerdictResult) -> Iterator[Section]:
 
 
 def _proven(epsilon: BoundsOnEpsilon) -> str:
-    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon.lower_bound.valid else "no epsilon"
+    bound = epsilon.lower_bound
+    if not bound.valid or bound.value == 0:
+        return "no epsilon above 0"
+    trusted = [one.text for one in bound.assumptions if one.holds is None and one.text != INDEPENDENT.text]
+    return f"an epsilon of at least {lower_bound(epsilon)}" + "".join(f", if {text}" for text in trusted)
 
 
 def _assumptions(document: VerdictResult) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,314 @@
+"""The plan of an audit with canaries: who is in the data is settled by coins before the training, and never again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import expm1, isfinite
+from os import urandom
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.checks import one_of, probability, whole
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.bound import Assumption
+from deniable.evidence.examined_claim import Asked
+from deniable.evidence.score_audit import judge_scores
+from deniable.formatting import at_most
+from deniable.mechanisms import Adjacency, Training
+from deniable.promises import Epsilon
+from deniable.results.base import UnreadableError, plain
+from deniable.results.canary_result import CanaryClaim, CanaryFile
+from deniable.results.verdict_result import VerdictResult
+from deniable.scores import privacy_loss
+from deniable.store.documents import read_document, write_document
+
+if TYPE_CHECKING:
+    from deniable.canary.gradient_canaries import GradientCanaries
+    from deniable.canary.record_canaries import CanaryDataset, Crafting, LossOfItems
+
+__all__ = ["KINDS", "CanaryPlan", "canaries", "read_plan"]
+
+GRADIENT_KINDS = ("gradient", "spread-gradient")
+RECORD_KINDS = ("mislabelled", "out-of-distribution", "new-token", "crafted")
+KINDS = (*GRADIENT_KINDS, *RECORD_KINDS)
+FORMAT = "deniable canaries 1"
+_CLAIM_DIGITS = 6
+"""To which the epsilon of a claimed training is rounded, upwards."""
+DEPENDENT_LEVEL = 1e-3
+"""How often independent canaries are taken for dependent ones."""
+
+
+def canaries(
+    dataset: Sized | int,
+    number: int = 1000,
+    *,
+    kind: str = "gradient",
+    craft: Crafting | None = None,
+    classes: int | None = None,
+    vocabulary: int | None = None,
+) -> CanaryPlan:
+    """Toss a fair coin for each canary, before the training; the coins come from the operating system's entropy.
+
+    Args:
+        dataset: What is trained on, or how many records it has. Neither its size nor rate or divisor changes.
+        number: Of canaries, at most one for each record.
+        kind: ``gradient``: one coordinate of the gradient of length C, through the optimizer (`CanaryPlan.attach`); the
+            strongest. ``spread-gradient``: the same over 64 coordinates of its own. Records for `CanaryPlan.dataset`:
+            ``mislabelled``, ``out-of-distribution`` (noise for features), ``new-token`` (random tokens) and
+            ``crafted`` (by `craft`).
+        craft: Makes a canary from a record: ``craft(item, random) -> item``, `random` being a NumPy generator.
+        classes: How many labels there are, for mislabelled and out-of-distribution canaries.
+        vocabulary: How many tokens there are, for ``new-token``.
+
+    Example:
+        >>> plan = canaries(10_000, 500)
+        >>> len(plan), plan.kind
+        (500, 'gradient')
+    """
+    one_of("kind", kind, KINDS)
+    records = whole("dataset", dataset) if isinstance(dataset, int) else len(dataset)
+    if whole("number", number, low=2) > records:
+        raise ValueError(f"number must be at most the {records:,} records, one canary for each, got {number:,}")
+    if kind in RECORD_KINDS and isinstance(dataset, int):
+        raise ValueError(f"kind {kind!r} puts records into a data set: give the data set, not its size")
+    random = np.random.default_rng(int.from_bytes(urandom(32), "little"))
+    plan = CanaryPlan(
+        kind=kind,
+        records=records,
+        identifiers=tuple(f"canary-{i:06d}" for i in range(number)),
+        coins=random.integers(0, 2, number).astype(bool),
+        carriers=np.sort(random.choice(records, number, replace=False)),
+        drawn=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    if kind in RECORD_KINDS:
+        from deniable.canary.record_canaries import CanaryDataset, craft_of_kind  # noqa: PLC0415 (torch)
+
+        made = craft_of_kind(kind, craft, classes, vocabulary)
+        plan.dataset = CanaryDataset(dataset, plan.carriers, plan.coins, made, random)
+    return plan
+
+
+@dataclass
+class CanaryPlan:
+    """Coins, scores and verdict of an audit with canaries. The coins are fixed; scores are set once."""
+
+    kind: str
+    records: int
+    identifiers: tuple[str, ...]
+    coins: NDArray[np.bool_]
+    carriers: NDArray[np.int64]
+    drawn: str
+    dataset: CanaryDataset | None = None
+    """The data set to train on, of the same size, for kinds that are records."""
+    scores: NDArray[np.float64] | None = None
+    independence: float | None = None
+    claim: CanaryClaim | None = None
+
+    def __len__(self) -> int:
+        return len(self.identifiers)
+
+    def attach(self, optimizer: Any, loader: Any) -> GradientCanaries:
+        """Put gradient canaries into an Opacus training: `optimizer` and `loader` as `make_private` returned them.
+
+        Every canary that is in is drawn into a batch whenever its carrier is, by the training's own sampler, and then
+        adds a gradient of the clipping norm's length to the sum. The training itself stays as it is.
+        """
+        from deniable.canary.gradient_canaries import attach_to_opacus  # noqa: PLC0415 (torch)
+
+        self._check_gradient_kind("attach")
+        return attach_to_opacus(self, optimizer, loader)
+
+    def gradients(self, parameters: Any, *, clip: float, noise: float, rate: float) -> GradientCanaries:
+        """The same for a loop of your own: call `add` on the clipped sums before noise, and `observe` after it.
+
+        `parameters` are the model's trainable ones; `clip` the norm, `noise` the multiplier, `rate` of the batches.
+        """
+        from deniable.canary.gradient_canaries import GradientCanaries  # noqa: PLC0415 (torch)
+
+        self._check_gradient_kind("gradients")
+        shapes = [tuple(p.shape) for p in parameters if p.requires_grad]
+        return GradientCanaries(self, shapes, [clip] * len(shapes), noise, rate)
+
+    def score(
+        self,
+        trained: Any,
+        *,
+        loss: str | LossOfItems = "cross-entropy",
+        reference: Any = None,
+    ) -> None:
+        """Score every canary by what was trained, once; a larger score speaks for having been in the data.
+
+        - gradient kinds: the run that `attach` or `gradients` returned. Its scores are log-likelihood ratios.
+        - record kinds: the model. The score is minus the loss, or the loss of a `reference` model less that of this
+          one. `loss` is a name, or a function (model, items) -> losses.
+        - scores from elsewhere: a mapping from every identifier to its score.
+        """
+        if self.scores is not None:
+            raise ValueError("the canaries are scored already: a second try would choose among scores; draw a new plan")
+        values = self._scores_of(trained, loss, reference)
+        if not np.isfinite(values).all():
+            wrong = self.identifiers[int(np.flatnonzero(~np.isfinite(values))[0])]
+            raise ValueError(f"every canary needs a finite score, got another for {wrong}")
+        self.scores = values
+
+    def _scores_of(self, trained: Any, loss: str | LossOfItems, reference: Any) -> NDArray[np.float64]:
+        if isinstance(trained, Mapping):
+            return self._named_scores(trained)
+        if isinstance(trained, Sequence | np.ndarray):
+            raise ValueError(
+                "scores must carry identifiers, so that none is paired with another's coin: give "
+                "dict(zip(plan.identifiers, scores))"
+            )
+        if self.kind in GRADIENT_KINDS:
+            if not hasattr(trained, "log_likelihood_ratios"):
+                raise ValueError("gradient canaries are scored by their run: give what plan.attach(...) returned")
+            values, self.independence = trained.log_likelihood_ratios(self)
+            return np.asarray(values)
+        if self.dataset is None or not self.dataset.was_used:
+            raise ValueError(
+                "no canary was in this training: draw the plan first, train on plan.dataset, then score the model"
+            )
+        return self.dataset.scores(trained, loss, reference)
+
+    def _named_scores(self, given: Mapping[str, float]) -> NDArray[np.float64]:
+        missing, unknown = set(self.identifiers) - set(given), set(given) - set(self.identifiers)
+        if missing or unknown:
+            name, what = (min(missing), "is missing") if missing else (min(unknown), "is no canary of this plan")
+            raise ValueError(f"scores must name each of the {len(self):,} canaries once: {name!r} {what}")
+        return np.array([float(given[name]) for name in self.identifiers])
+
+    def verdict(
+        self,
+        claimed: Training | Epsilon | None = None,
+        *,
+        delta: float | None = None,
+        method: str | None = None,
+        confidence: float = 0.95,
+    ) -> VerdictResult:
+        """Test the claim: violated, consistent, or cannot judge; with a lower bound on epsilon.
+
+        - `claimed`: a `Training` (its exact curve is tested; `delta` names the epsilon that is shown) or an
+          `Epsilon(bound, delta)`. Left out: the claim that was given before, or is in the file.
+        - `method`: ``one-run-mechanism`` (default where the training is named) and ``one-run`` hold for every
+          mechanism; ``order-statistics`` is sharper, and only for canaries that are independent of each other.
+
+        Canaries that are records stand in the place of other records, so the claim is read for neighbours in which one
+        record is replaced.
+        """
+        if self.scores is None:
+            raise ValueError("there are no scores yet: train, then plan.score(...)")
+        if claimed is not None:
+            self.claim = _claim(claimed, delta)
+        if self.claim is None:
+            raise ValueError("claimed is missing: name the training or the epsilon that is claimed")
+        if method == "order-statistics" and self.kind not in GRADIENT_KINDS:
+            raise ValueError("order-statistics needs independent canaries, which records in one model are not")
+        asked = self._asked(self.claim, method, confidence)
+        return judge_scores(Scores.of(self.scores, self.coins), asked)
+
+    def _asked(self, claim: CanaryClaim, method: str | None, confidence: float) -> Asked:
+        training, epsilon = _training(claim), Epsilon(claim.epsilon, claim.delta)
+        if self.kind in RECORD_KINDS and claim.adjacency != Adjacency.REPLACE:
+            training, epsilon = _for_replaced_records(training, epsilon)
+        shown = self._shown_of_independence(method)
+        return Asked(epsilon, training, method, None, probability("confidence", confidence), "one-run", shown)
+
+    def _shown_of_independence(self, method: str | None) -> tuple[Assumption, ...]:
+        """What the run itself shows of the assumption that order statistics make."""
+        if method != "order-statistics":
+            return ()
+        p_value = self.independence
+        holds = None if p_value is None or p_value >= DEPENDENT_LEVEL else False
+        text = "noise on the canaries' coordinates has nothing in common within a step, as the run shows it"
+        return (Assumption(text, holds, p_value),)
+
+    def save(self, path: Path | str) -> Path:
+        """Write coins, scores and claim to one file, with a checksum; `deniable verdict FILE.json` judges it.
+
+        The file tells who was in the data: keep it apart from the released model.
+        """
+        place = Path(path)
+        found = CanaryFile(
+            format=FORMAT,
+            kind=self.kind,
+            drawn=self.drawn,
+            records=self.records,
+            identifiers=self.identifiers,
+            coins=tuple(self.coins.tolist()),
+            carriers=tuple(self.carriers.tolist()),
+            scores=None if self.scores is None else tuple(self.scores.tolist()),
+            independence=self.independence,
+            claim=self.claim,
+        )
+        write_document(place, plain(found))
+        return place
+
+    def _check_gradient_kind(self, call: str) -> None:
+        if self.kind not in GRADIENT_KINDS:
+            raise ValueError(f"plan.{call} is for gradient canaries; {self.kind} ones are records: use plan.dataset")
+
+
+def read_plan(path: Path | str) -> CanaryPlan:
+    """A plan from its file; refused, with the reason, where the file is damaged or of another kind."""
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {str(path)!r}: give the one that plan.save(...) wrote")
+    document = read_document(Path(path))
+    try:
+        found = msgspec.convert(document, CanaryFile)
+    except msgspec.ValidationError as error:
+        raise UnreadableError(f"{path} is no file of a canary plan: {error}") from error
+    if found.format != FORMAT:
+        raise UnreadableError(f"{path} is a file of another version: {found.format!r} in place of {FORMAT!r}")
+    lengths = {len(found.identifiers), len(found.coins), len(found.carriers), len(found.scores or found.coins)}
+    if len(lengths) > 1:
+        raise UnreadableError(f"{path} must have as many coins and scores as canaries, got {sorted(lengths)}")
+    return CanaryPlan(
+        kind=found.kind,
+        records=found.records,
+        identifiers=found.identifiers,
+        coins=np.array(found.coins, dtype=bool),
+        carriers=np.array(found.carriers, dtype=np.int64),
+        drawn=found.drawn,
+        scores=None if found.scores is None else np.array(found.scores),
+        independence=found.independence,
+        claim=found.claim,
+    )
+
+
+def _claim(claimed: Training | Epsilon, delta: float | None) -> CanaryClaim:
+    if isinstance(claimed, Epsilon):
+        return CanaryClaim(epsilon=claimed.bound, delta=claimed.delta)
+    if delta is None:
+        raise ValueError("delta is missing: name that of the claim, such as 1e-5")
+    exact = privacy_loss(claimed.mechanism, claimed.adjacency).epsilon(delta)
+    epsilon = float(at_most(exact, _CLAIM_DIGITS).replace(",", "")) if isfinite(exact) else float(exact)
+    return CanaryClaim(
+        epsilon=epsilon,
+        delta=delta,
+        noise=claimed.noise,
+        rate=claimed.rate,
+        steps=claimed.steps,
+        adjacency=claimed.adjacency,
+    )
+
+
+def _training(claim: CanaryClaim) -> Training | None:
+    if claim.noise is None or claim.rate is None or claim.steps is None or claim.adjacency is None:
+        return None
+    return Training(claim.noise, claim.rate, claim.steps, claim.adjacency)
+
+
+def _for_replaced_records(training: Training | None, epsilon: Epsilon) -> tuple[Training | None, Epsilon]:
+    """The claim for neighbours with one record in the place of another: sensitivity 2C, or twice the guarantee."""
+    if training is None:
+        doubled = 2 * epsilon.bound, epsilon.delta * (2 + expm1(min(epsilon.bound, 700.0)))
+        return None, Epsilon(doubled[0], min(doubled[1], 1 - 1e-9))
+    replaced = replace(training, noise=training.noise / 2, adjacency=Adjacency.REPLACE)
+    exact = privacy_loss(replaced.mechanism, replaced.adjacency).epsilon(epsilon.delta)
+    return replaced, Epsilon(float(exact), epsilon.delta)

@@ -1,0 +1,113 @@
+"""Processes that share a directory: each comes to the whole answer, that of one process alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from campaigns import CAMPAIGNS, Answer
+from work import Squared, square, squares
+
+from deniable.engines import Local, Shared, open_store, play_missing
+from deniable.store import SharedStore, Store, StoreError
+
+CHILD = """
+import json, sys
+sys.path[:0] = [{here!r}]
+from pathlib import Path
+from campaigns import CAMPAIGNS
+from deniable.engines import Shared
+if __name__ == "__main__":
+    for name, play in CAMPAIGNS.items():
+        print(json.dumps([name, play(Shared(5.0), Path({place!r}) / name)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Answer]]:
+    """Of two processes that share all campaigns."""
+    child = CHILD.format(here=str(Path(__file__).parent), place=str(tmp_path_factory.mktemp("shared")))
+    two = [subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    return [dict(map(json.loads, process.communicate(timeout=500)[0].splitlines())) for process in two]
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_both_of_two_processes_come_to_the_answer_of_one(
+    name: str, answers: list[dict[str, Answer]], tmp_path: Path
+) -> None:
+    alone = json.loads(json.dumps(CAMPAIGNS[name](Local(1), tmp_path / "alone")))
+    assert [both[name] for both in answers] == [alone, alone]
+
+
+def play(place: Path, blocks: int, work: Callable[[int], Squared] = square, **given: Any) -> list[int]:
+    with SharedStore(place) as store:
+        store.begin(squares(blocks).settings)
+        found = play_missing(squares(blocks, work), Shared(1.0), store, **given)
+    assert [block.square.tolist() for block in found] == [square(n).square.tolist() for n in range(len(found))]
+    return [int(block.square[0]) for block in found]
+
+
+def test_blocks_are_divided_and_none_is_played_twice(tmp_path: Path) -> None:
+    played: dict[str, list[int]] = {"a": [], "b": []}
+
+    def work(name: str) -> Callable[[int], Squared]:
+        return lambda number: (played[name].append(number), time.sleep(0.01), square(number))[-1]
+
+    both = [Thread(target=play, args=(tmp_path, 40, work(name))) for name in played]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+    assert sorted(played["a"] + played["b"]) == list(range(40))
+    assert played["a"]
+    assert played["b"]
+    assert not list((tmp_path / "claims").iterdir())
+
+
+def test_what_is_there_is_not_played_and_all_is_told(tmp_path: Path) -> None:
+    with Store(tmp_path, squares(9).settings) as store:
+        for number in (0, 5):
+            store.save(number, {"square": square(number).square})
+    told: list[int] = []
+    assert play(tmp_path, 9, tell=told.append) == list(range(9))
+    assert told == list(range(2, 10))
+    assert play(tmp_path, 9, pytest.fail, certain=lambda block: block.square[0] == 3) == [0, 1, 2, 3]
+    with Store(tmp_path, squares(9).settings, resume=True) as store:
+        assert store.finished() == list(range(9))
+
+
+def test_another_campaign_in_the_directory_is_refused(tmp_path: Path) -> None:
+    play(tmp_path / "shared", 3)
+    with Store(tmp_path / "store", squares(3).settings):
+        pass
+    for place in ("shared", "store"):
+        with pytest.raises(StoreError, match=r"other settings: blocks was 3, now 4"):
+            play(tmp_path / place, 4)
+
+
+def test_without_a_directory_there_is_nothing_to_share() -> None:
+    with pytest.raises(ValueError, match="needs out"):
+        open_store(Shared(), None)
+    with pytest.raises(ValueError, match="needs out"):
+        play_missing(squares(3), Shared())
+
+
+def test_work_that_cannot_be_divided_is_done_by_one(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def do(name: str) -> None:
+        Shared(1.0).do_once(tmp_path, lambda: bool(done), lambda: (time.sleep(0.2), done.append(name))[0])
+
+    both = [Thread(target=do, args=(name,)) for name in "ab"]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(30)
+    assert len(done) == 1

@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "recorded/",
     "canary/",
     "adversaries/",
     "audit/test_campaign.py",
@@ -34,6 +35,7 @@ SLOW = (
     "cli/test_hunted_inputs.py",
     "cli/test_people.py",
     "cli/test_serve_command.py",
+    "cli/test_written.py",
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",

@@ -4,7 +4,7 @@ A find is a traceback, NaN or Infinity in JSON, an exit code that is not documen
 flipped bit that nobody noticed. Everything runs in this process, with sizes that take a fraction of a second.
 """
 
-# ruff: noqa: PLC0415, PLR0911 (what a case needs is imported by the case; a match returns often)
+# ruff: noqa: PLC0415 (what a case needs is imported by the case; a match returns often)
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from hunt.command_lines import WORDS, draw_line, options_of, ready_folder
 from hunt.find import Find
 
 __all__ = ["look"]
@@ -35,40 +38,8 @@ EXIT_CODES = {0, 1, 2}
 """That a command may end with here: nobody sends a signal, and memory is enough."""
 MOST_SECONDS = 20.0
 """Of CPU, for one case: an answer of many questions takes two."""
-NUMBERS = (
-    *("0", "1", "-1", "2", "0.5", ".01", "1e-5", "0.9", "0.999", "1e-9", "3", "10", "100", "1000", "5e-324", "-0.0"),
-    *("1e308", "-1e308", "1e-308", "nan", "inf", "-inf", "1e400", "1e6", "1e9", "1e15", "1e16", "0x10", "1_000"),
-    *("2.2250738585072014e-308", "0.9999999999999999", "1.0000000000000002", "1e-16", "1e-300", "1e12", "700", "75"),
-    *(
-        "",
-        " ",
-        "٣",
-        "½",
-        "1,5",
-        "1/3",
-        "e",
-        "--",
-        "-",
-        "None",
-        "true",
-        "[1]",
-        "\u202e1",
-        "😀",
-        "9" * 400,
-        "0" * 50 + "1",
-    ),
-)
-WORDS = ("add-remove", "replace", "zero-out", "laplace", "randomized-response", "Replace", "", "x" * 300, "ä", "../..")
-COMMANDS = ("explain", "choose", "verdict", "audit", "report", "compare", "attack", "reproduce", "serve")
-STRAY = ("--nothing", "-h", "--help", "--version", "--json", "-", "--", "--delta", "--json=1", "\udcff", "@x", "-1")
-ALWAYS_WRONG = {
-    "audit": ["--steps", "0"],
-    "compare": ["--repeats", "0"],
-    "attack": ["--repeats", "0"],
-    "reproduce": ["--scale", "none"],
-    "serve": ["--port", "-1"],
-}
-"""Commands whose random lines may only be refused, and the option that is always wrong."""
+ENDS: Counter[tuple[str, int]] = Counter()
+"""How many lines of each command ended with each exit code, for whoever counts; 0 went all the way."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +91,7 @@ def fault_of(arguments: list[str]) -> str | None:
         code = left.code or 0
     except BaseException as error:
         return "".join(traceback.format_exception(error)[-2:]).strip()
+    ENDS[arguments[0] if arguments else "", code] += 1
     if code not in EXIT_CODES:
         return f"exit code {code}: {err.getvalue()[-200:]}"
     if code == 2 and not err.getvalue().startswith("deniable: ") and "deniable: " not in err.getvalue():
@@ -159,80 +131,28 @@ def _quiet() -> Iterator[None]:
 # --- command lines ---
 
 
-@cache
-def _options(command: str) -> tuple[tuple[str, bool], ...]:
-    """(option, whether it is a flag) of a command."""
-    import typer
-
-    from deniable.cli import app
-
-    found = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    return tuple((o.opts[0], o.is_flag) for o in found.params if o.param_type_name == "option")
-
-
 def _lines(draw: random.Random) -> Case:
-    command = draw.choice(COMMANDS)
-    line = [command, *_described(draw, command)]
-    for option, flag in draw.sample(_options(command), min(draw.randint(0, 4), len(_options(command)))):
-        if option in ("--out", "--resume", "--pdf"):
-            continue
-        value = _value(draw)
-        line += [option] if flag else [f"{option}={value}"] if draw.random() < 0.2 else [option, value]
-    if draw.random() < 0.2:
-        _mistype(draw, line)
-    if command in ALWAYS_WRONG:
-        line += ALWAYS_WRONG[command]
-    elif draw.random() < 0.5:
-        line.append("--json")
-    return Case(f"deniable {shlex.join(line)}", lambda: fault_of(line))
+    line = draw_line(draw)
+
+    def fault() -> str | None:
+        shutil.copytree(ready_folder(), ".", dirs_exist_ok=True)
+        with _servers_end_at_once():
+            return fault_of(line)
+
+    return Case(f"deniable {shlex.join(line)}", fault)
 
 
-def _mistype(draw: random.Random, line: list[str]) -> None:
-    """A word too many, one that is missing, doubled, cut short, or two in the wrong order."""
-    place = draw.randrange(len(line))
-    match draw.randrange(5):
-        case 0:
-            line.insert(place + 1, draw.choice(NUMBERS + WORDS + STRAY))
-        case 1 if len(line) > 1:
-            del line[place]
-        case 2:
-            line.insert(place, line[place])
-        case 3:
-            line[place] = line[place][: draw.randint(0, len(line[place]))]
-        case _:
-            other = draw.randrange(len(line))
-            line[place], line[other] = line[other], line[place]
+@contextmanager
+def _servers_end_at_once() -> Iterator[None]:
+    """`serve` goes as far as the server's first moment."""
+    import uvicorn
 
-
-def _described(draw: random.Random, command: str) -> list[str]:
-    """What most lines of a command need to get further than the first check."""
-    match command:
-        case "explain":
-            kind = draw.choice(("--epsilon", "--gdp", "--tvd", "--noise", "--laplace", "--randomized-response"))
-            return [kind, _number(draw)]
-        case "choose":
-            kind = draw.choice(("--belief", "--advantage", "--accuracy", "--tpr", "--ppv", "--epsilon"))
-            training = draw.choice((["--records", "6000", "--batch", "100", "--epochs", "3"], ["--steps", "100"]))
-            return [kind, _number(draw), *training]
-        case "verdict":
-            return ["nowhere.csv", "--claimed-epsilon", _number(draw), "--delta", _number(draw)]
-        case "audit":
-            return [draw.choice(("digits", "nowhere.csv", "no:where")), "--noise", _number(draw)]
-        case "attack":
-            return ["no:where", "nowhere.npz"]
-        case "report":
-            return [draw.choice(("nowhere", ".", "/dev/null", "nowhere.json", "\0", "x" * 5000))]
-    return [draw.choice(("digits", "all", "tvd", "d53"))]
-
-
-def _number(draw: random.Random) -> str:
-    if draw.random() < 0.5:
-        return f"{draw.uniform(0, 1) * 10.0 ** draw.randint(-6, 3):.4g}"
-    return draw.choice(NUMBERS)
-
-
-def _value(draw: random.Random) -> str:
-    return draw.choice(WORDS) if draw.random() < 0.2 else _number(draw)
+    run = uvicorn.Server.run
+    uvicorn.Server.run = lambda server, sockets=None: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        uvicorn.Server.run = run  # type: ignore[method-assign]
 
 
 # --- bodies of requests ---
@@ -266,7 +186,7 @@ def _client() -> Any:
 
 def _bodies(draw: random.Random) -> Case:
     path = draw.choice(("/api/explain", "/api/choose", "/api/curves", "/api/plan/explain", "/api/plan/choose"))
-    names = [name.removeprefix("--").replace("-", "_") for name, _ in _options("choose") + _options("explain")]
+    names = [name.removeprefix("--").replace("-", "_") for name, _ in options_of("choose") + options_of("explain")]
     body: Any = {draw.choice(names): _json_value(draw) for _ in range(draw.randint(0, 4))}
     text = json.dumps(body)
     if draw.random() < 0.2:

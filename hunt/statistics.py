@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import bdtrc, expit, ndtr
+from scipy.special import bdtrc, expit
 
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.estimators import Region
+from deniable.evidence.credible import credible_bound
+from deniable.evidence.estimators import Region, estimate
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.intervals import (
     advantage_interval,
@@ -34,132 +33,38 @@ from deniable.evidence.likelihood import (
     likelihood_mu,
     separation_mu,
 )
+from deniable.evidence.limits import interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
+from deniable.evidence.quantile import quantile_interval
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
 from deniable.evidence.verdict import Rows, judge_bound
 from deniable.evidence.watched_rows import claimed_loss, watch_rows
 from deniable.promises import Epsilon
+from hunt.attacks import Attack, draw_attack
 from hunt.find import Find
 
-__all__ = ["Attack", "draw_attack", "look", "simulate"]
+__all__ = ["look", "simulate"]
 
-Floats = NDArray[np.float64]
 SIGNIFICANCE, SLACK, SECONDS = 1e-6, 1.2, 1.0
-BINS = 24_001
+CLAIMED_DELTA = 1e-5
 ROUNDING = 1e-5
 """How far the truths of finely divided distributions are trusted, absolutely."""
 WATCHED_ROWS, WATCHED_ROUNDS = 300, 40
 """Of either kind in a file that is watched, and files: each is looked at after every row."""
+KINDS = (
+    "epsilon",
+    "epsilon",
+    "achieved",
+    "achieved",
+    "achieved",
+    "beliefs",
+    "scores",
+    "one-run",
+    "verdict",
+    "watch",
+    "credible",
+)
 RULES: tuple[Rule, ...] = (Fixed(0.25), Bonferroni(), Split(), MultiSplit(3))
-
-
-@dataclass(frozen=True)
-class Attack:
-    """Scores of members and others: values with their probabilities, spread over a bin where they do not tie."""
-
-    name: str
-    values: Floats
-    member: Floats
-    other: Floats
-    width: float = 0.0
-
-    def draw(self, members: int, others: int, generator: np.random.Generator) -> Scores:
-        """As many scores of either class."""
-        return Scores(self._drawn(self.member, members, generator), self._drawn(self.other, others, generator))
-
-    def _drawn(self, mass: Floats, number: int, generator: np.random.Generator) -> Floats:
-        place = np.searchsorted(np.cumsum(mass)[:-1], generator.random(number), side="right")
-        return self.values[place] + self.width * generator.random(number)
-
-    @cached_property
-    def rates(self) -> tuple[Floats, Floats]:
-        """(FPR, TPR) of accusing from each value on, ascending values, and of accusing nobody."""
-        fpr, tpr = (np.append(mass[::-1].cumsum()[::-1], 0.0) for mass in (self.other, self.member))
-        return np.minimum(fpr, 1.0), np.minimum(tpr, 1.0)
-
-    def at(self, threshold: float) -> tuple[float, float]:
-        """(FPR, FNR) of accusing above a threshold."""
-        above = (self.values > threshold).astype(np.float64)
-        if self.width:  # the threshold may cut a bin
-            above = np.clip((self.values - threshold) / self.width + 1, 0, 1)
-        return float(self.other @ above), float(1 - self.member @ above)
-
-    def epsilon(self, delta: float) -> float:
-        """The most that any threshold shows."""
-        fpr, tpr = self.rates
-        return max(0.0, float(Region(delta).strength(fpr[1:-1], 1 - tpr[1:-1]).max(initial=0.0)))
-
-    def advantage(self) -> float:
-        """At the best threshold."""
-        fpr, tpr = self.rates
-        return float((tpr - fpr).max())
-
-    def auc(self) -> float:
-        """A tie counts one half."""
-        fpr = self.rates[0]
-        return float(self.member @ (1 - (fpr[:-1] + fpr[1:]) / 2))
-
-    def average_precision(self, members: int, others: int) -> float:
-        """At this ratio of members to others."""
-        ends = [rates[:-1] if not self.width else (rates[:-1] + rates[1:]) / 2 for rates in self.rates]
-        right, wrong = members * ends[1], others * ends[0]
-        return float(self.member @ np.divide(right, right + wrong, out=np.zeros_like(right), where=right > 0))
-
-    def tpr(self, fpr: float) -> tuple[float, float]:
-        """The largest TPR of a threshold with at most this FPR, and the one on the line between two thresholds."""
-        known, reached = self.rates
-        return float(reached[known <= fpr].max()), float(np.interp(fpr, known[::-1], reached[::-1]))
-
-
-def draw_attack(generator: np.random.Generator) -> Attack:
-    """Few values with random probabilities, hard labels, or two shifted densities, continuous, rounded or clipped.
-
-    Of *rare* ones a few of a class lie far from the rest.
-    """
-    kind = generator.choice(["labels", "categories", "gaussian", "laplace", "rounded", "clipped", "rare"])
-    if kind == "labels":
-        epsilon = float(generator.choice([0.0, 0.2, 1.0, 3.0]))
-        share = float(generator.choice([1.0, 0.1]))
-        right, wrong = share * float(expit(epsilon)), share * float(expit(-epsilon))
-        return Attack(f"labels {right:.3g} {wrong:.3g}", np.array([0.0, 1.0]), _two(right), _two(wrong))
-    if kind == "categories":
-        number = int(generator.integers(3, 9))
-        first, second = generator.dirichlet(np.full(number, 0.7), 2)
-        mixed = 0.5 * first + 0.5 * second if generator.random() < 0.5 else second
-        return Attack(f"{number} categories", np.arange(number, dtype=np.float64) - number // 2, first, mixed)
-    return _shifted(str(kind), generator)
-
-
-def _two(right: float) -> Floats:
-    return np.array([1 - right, right])
-
-
-def _shifted(kind: str, generator: np.random.Generator) -> Attack:
-    mu = float(generator.choice([0.0, 0.3, 1.0, 2.0, 6.0]))
-    cdf = _laplace if kind == "laplace" else ndtr
-    edges = np.linspace(-12, 12, BINS)
-    member, other = np.diff(cdf(edges - mu / 2)), np.diff(cdf(edges + mu / 2))
-    member, other = member / member.sum(), other / other.sum()
-    values, width = edges[:-1], float(edges[1] - edges[0])
-    if kind == "rare":
-        share, place = float(generator.choice([0.002, 0.02, 0.06])), float(generator.choice([-8.0, 8.0]))
-        bump = np.diff(ndtr(edges - place))
-        if generator.random() < 0.5:
-            member = (1 - share) * member + share * bump / bump.sum()
-        else:
-            other = (1 - share) * other + share * bump / bump.sum()
-        return Attack(f"{share:g} at {place:g} gaussian {mu:g}", values, member, other, width)
-    if kind not in ("rounded", "clipped"):
-        return Attack(f"{kind} {mu:g}", values, member, other, width)
-    step = float(generator.choice([0.1, 0.5, 2.0]))
-    tied = np.round(values / step) * step if kind == "rounded" else np.clip(values, -step, step)
-    seen, place = np.unique(tied, return_inverse=True)
-    first, second = (np.bincount(place, mass, seen.size).astype(np.float64) for mass in (member, other))
-    return Attack(f"{kind} {step:g} gaussian {mu:g}", seen, first, second)
-
-
-def _laplace(x: Floats) -> Floats:
-    return np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2)
 
 
 Ends = tuple[float, float]
@@ -197,17 +102,19 @@ def look(seed: int) -> Find | None:
     trials = int(10 ** generator.uniform(2, 4))
     members = max(2, round(trials * float(generator.choice([0.05, 0.5, 0.95]))))
     others = trials - members
-    kind = generator.choice(["epsilon", "epsilon", "achieved", "achieved", "scores", "one-run", "verdict", "watch"])
+    kind = generator.choice(KINDS)
     rounds = int(SECONDS / (4e-4 + 4e-7 * trials))
-    if kind in ("scores", "one-run"):
-        statement, draw = (_of_scores if kind == "scores" else _of_canaries)(members, others, confidence, generator)
-        rounds = min(rounds, 400) if kind == "one-run" else rounds
+    if kind in ("scores", "one-run", "credible"):
+        of = {"scores": _of_scores, "one-run": _of_canaries, "credible": _of_credible}[str(kind)]
+        statement, draw = of(members, others, confidence, generator)
+        rounds = min(rounds, {"one-run": 400, "credible": 60}.get(str(kind), rounds))
     else:
         attack = draw_attack(generator)
+        while kind in ("verdict", "watch") and not isfinite(attack.epsilon(CLAIMED_DELTA)):
+            attack = draw_attack(generator)  # no claim is true of it
         if kind == "watch":
             members, others, rounds = min(members, WATCHED_ROWS), min(others, WATCHED_ROWS), WATCHED_ROUNDS
-        make = {"epsilon": _of_epsilon, "achieved": _of_achieved, "verdict": _of_verdict, "watch": _of_watch}[str(kind)]
-        statement = make(attack, members, others, confidence, generator)
+        statement = OF_AN_ATTACK[str(kind)](attack, members, others, confidence, generator)
         rounds //= 1 + 2 * (MultiSplit.name in statement.name) + (kind == "verdict")
 
         def draw(generator: np.random.Generator) -> Scores:
@@ -228,16 +135,15 @@ def _of_epsilon(
 ) -> Statement:
     """Region's bound by any rule: of the fixed threshold, or of the best."""
     rule, delta = RULES[generator.integers(len(RULES))], float(generator.choice([1e-5, 0.01]))
-    strength = Region(delta).strength
 
     def ends(scores: Scores) -> Ends:
-        limits = rule.limits(scores, strength, confidence)
-        return limits.lower(strength), limits.upper(strength)
+        bound = estimate(Region(delta), scores, rule, confidence)
+        return bound.value, bound.upper
 
     most = attack.epsilon(delta)
     if isinstance(rule, Fixed):
         fpr, fnr = attack.at(rule.threshold)
-        most = float(strength(np.array(fpr), np.array(fnr)))
+        most = max(0.0, float(Region(delta).strength(np.array(fpr), np.array(fnr))))
     return Statement(f"region, {rule.name}, {attack.name}", ends, most, most, 1 - confidence)
 
 
@@ -263,6 +169,21 @@ def _of_achieved(
     return Statement(name, lambda s: average_precision_interval(s, confidence)[1:], mean, mean, 2 * risk, 2 * risk)
 
 
+def _of_beliefs(
+    attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
+) -> Statement:
+    """How often a belief is exceeded, and the belief that a share delta exceeds."""
+    risk = (1 - confidence) / 2
+    if generator.random() < 0.5:
+        rate = 1 - attack.at(1.25)[1]
+        found = lambda s: interval(int(np.sum(s.members > 1.25)), members, confidence)[1:]  # noqa: E731
+        return Statement(f"rate, {attack.name}", found, rate, rate, risk, 2 * risk)
+    share = 1 - float(generator.choice([0.3, 0.05, 0.01, 1e-3]))
+    least, most = (float(expit(attack.quantile(share + nudge))) for nudge in (-1e-9, 1e-9))
+    seen = lambda s: quantile_interval(expit(s.members), share, confidence)[1:]  # noqa: E731
+    return Statement(f"quantile {share:g}, {attack.name}", seen, most, least, risk, 2 * risk)
+
+
 Draw = Callable[[np.random.Generator], Scores]
 
 
@@ -281,6 +202,26 @@ def _of_scores(members: int, others: int, confidence: float, generator: np.rando
         return Scores(*drawn)
 
     return Statement(f"{least.__name__}, mu {mu:g}", ends, mu, mu, 1 - confidence), draw
+
+
+def _of_credible(
+    members: int, others: int, confidence: float, generator: np.random.Generator
+) -> tuple[Statement, Draw]:
+    """The credible interval holds epsilon with its probability where both rates are drawn from its prior."""
+    delta, truth = float(generator.choice([1e-5, 0.01])), 0.0
+
+    def draw(generator: np.random.Generator) -> Scores:
+        nonlocal truth
+        fpr, fnr = generator.beta(0.5, 0.5, 2)
+        rates = np.array([fpr, 1 - fpr]), np.array([fnr, 1 - fnr])
+        truth = max(0.0, float(Region(delta).strength(*rates).max()))
+        return Scores((generator.random(members) >= fnr).astype(float), (generator.random(others) < fpr).astype(float))
+
+    def ends(scores: Scores) -> Ends:
+        found = credible_bound(scores.errors(0.5), delta, confidence)
+        return float(found.value > truth + 1e-6), float(found.upper >= truth - 1e-6)
+
+    return Statement("credible", ends, 0.5, 0.5, (1 - confidence) / 2, 1 - confidence), draw
 
 
 def _of_canaries(
@@ -304,7 +245,7 @@ def _of_verdict(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is called violated no more often than is stated."""
-    claim = Epsilon(attack.epsilon(1e-5), 1e-5)
+    claim = Epsilon(attack.epsilon(CLAIMED_DELTA), CLAIMED_DELTA)
     asked = Asked(claim, confidence=confidence, rule=RULES[generator.integers(4)])
 
     def ends(scores: Scores) -> Ends:
@@ -318,9 +259,18 @@ def _of_watch(
     attack: Attack, members: int, others: int, confidence: float, generator: np.random.Generator
 ) -> Statement:
     """A claim that is exactly true of this attack is ever refuted by a watch no more often than is stated."""
-    claim = claimed_loss(Epsilon(attack.epsilon(1e-5), 1e-5), None)
+    claim = claimed_loss(Epsilon(attack.epsilon(CLAIMED_DELTA), CLAIMED_DELTA), None)
 
     def ends(scores: Scores) -> Ends:
         return float(watch_rows(scores, claim, 1 - confidence).refuted_after is not None), inf
 
     return Statement(f"watched, {attack.name}", ends, 0.5, 0.5, 1 - confidence)
+
+
+OF_AN_ATTACK = {
+    "epsilon": _of_epsilon,
+    "achieved": _of_achieved,
+    "beliefs": _of_beliefs,
+    "verdict": _of_verdict,
+    "watch": _of_watch,
+}

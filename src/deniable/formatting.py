@@ -16,6 +16,7 @@ __all__ = [
     "percent_at_most",
     "short",
     "times",
+    "told_apart",
 ]
 
 _NOISE_OF_FLOATS = Decimal("1e-12")  # 0.75 computed as 0.7500000000000001 is 75 %
@@ -28,6 +29,7 @@ _OFTEN = 0.05
 _SHORT_CHARACTERS = 8
 _RARELY = 1e-12
 _TINY = Decimal("0.0001")
+_DIGITS_TOLD_APART = 11
 
 
 def at_most(value: float, digits: int = 3, known: float = inf) -> str:
@@ -45,10 +47,19 @@ def at_most(value: float, digits: int = 3, known: float = inf) -> str:
 
 def at_least(value: float, digits: int = 3) -> str:
     """`value` rounded down to so many significant digits, where less is the safe side: 1.2349 is 1.23."""
-    rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value) * (1 + _NOISE_OF_FLOATS))
+    rounded = _down(Decimal(value), digits)
     if rounded != 0 and not -5 <= rounded.adjusted() < 9:
         return _scientific(rounded)
     return f"{_plain(rounded):,}"
+
+
+def told_apart(low: float, limit: float, digits: int = 3) -> tuple[str, str]:
+    """A lower bound, rounded down, and the limit below it, rounded up, with as many digits as it takes to tell them."""
+    for more in range(digits, _DIGITS_TOLD_APART):
+        rounded = _down(Decimal(low), more), _up(Decimal(limit), more + 1)
+        if rounded[0] > rounded[1]:
+            return at_least(low, more), at_most(limit, more + 1)
+    return as_given(low), as_given(limit)
 
 
 def percent_at_most(value: float, digits: int = 3, known: float = inf) -> str:
@@ -121,6 +132,10 @@ def chance(probability: float) -> str:
 
 def _up(value: Decimal, digits: int) -> Decimal:
     return Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - _NOISE_OF_FLOATS))
+
+
+def _down(value: Decimal, digits: int) -> Decimal:
+    return Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(value * (1 + _NOISE_OF_FLOATS))
 
 
 def _plain(value: Decimal) -> Decimal:

@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import MechanismCurve, Region, estimate
-from deniable.evidence.examined_claim import METHODS, ONE_RUN, Asked
+from deniable.evidence.examined_claim import METHODS, OF_TRAINING, ONE_RUN, Asked
 from deniable.evidence.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
 from deniable.evidence.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
 from deniable.evidence.limits import Interval
@@ -22,7 +22,8 @@ from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Sp
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from hunt import statistics
-from hunt.statistics import Attack, Statement, simulate
+from hunt.attacks import Attack, draw_attack
+from hunt.statistics import Statement, simulate
 
 DELTA = 1e-5
 RULES: list[Rule] = [Fixed(0.5), Bonferroni(), Split(), MultiSplit(3)]
@@ -180,6 +181,19 @@ def test_the_truths_of_the_hunt_by_drawing() -> None:
     assert average_precision_interval(scores).value == pytest.approx(FEW.average_precision(1, 1), abs=0.01)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_truths_of_random_attacks_by_drawing(seed: int) -> None:
+    """Densities, atoms, atoms among a density and power laws: each truth against very many scores."""
+    attack = draw_attack(np.random.default_rng(seed))
+    scores = attack.draw(40_000, 40_000, np.random.default_rng(seed))
+    errors = scores.errors(0.25)
+    rates = errors.false_positives / errors.negatives, errors.false_negatives / errors.positives
+    assert rates == pytest.approx(attack.at(0.25), abs=0.015)
+    assert auc_interval(scores).value == pytest.approx(attack.auc(), abs=0.01)
+    below = [np.mean(scores.members < attack.quantile(0.8)), np.mean(scores.members <= attack.quantile(0.8))]
+    assert below[0] - 0.015 < 0.8 < below[1] + 0.015
+
+
 @pytest.mark.parametrize("values", [4, 200])
 def test_the_band_holds_everywhere_at_once(values: int) -> None:
     """Few values and many: with probability 95 % no rate of the whole curve is above its limit, nor below."""
@@ -208,8 +222,9 @@ def canaries(number: int, mu: float, fair: float = 0.5, seed: int = 0) -> Scores
 
 def test_every_bound_says_what_it_assumes() -> None:
     scores = canaries(600, 2.0)
-    for method in METHODS[:2] + METHODS[3:]:
-        document = judge_scores(scores, Asked(Epsilon(20.0, DELTA), method=method))
+    for method in METHODS:
+        claimed = Training(0.5, 1.0, 1, Adjacency.ADD_REMOVE) if method in ("mechanism", *OF_TRAINING) else None
+        document = judge_scores(scores, Asked(Epsilon(20.0, DELTA), claimed, method))
         assert ("which was not stated" in document.verdict_text) == (method not in ONE_RUN)
         for bound in document.measured.epsilon.estimators:
             texts = " ".join(one.text for one in bound.assumptions)
@@ -221,7 +236,7 @@ def test_every_bound_says_what_it_assumes() -> None:
 def test_canaries_of_one_run_get_estimators_and_words_of_their_own() -> None:
     document = judge_scores(canaries(100, 0.0), Asked(Epsilon(1.0, DELTA), rows_from="one-run"))
     names = [bound.name for bound in document.measured.epsilon.estimators]
-    assert (document.input.method, names) == ("one-run", list(ONE_RUN))
+    assert (document.input.method, names) == ("one-run", [name for name in ONE_RUN if name not in OF_TRAINING])
     assert document.input.rule == "abstention"
     assert document.verdict == "cannot judge"
     assert "canaries" in document.verdict_text
@@ -288,11 +303,12 @@ def test_the_hunt_catches_an_interval_that_is_too_narrow(monkeypatch: pytest.Mon
         return Interval(found.value, (2 * found.value + found.low) / 3, (2 * found.value + found.high) / 3)
 
     statement = Statement("auc", lambda scores: narrow(scores, 0.95)[1:], RESPONSES.auc(), RESPONSES.auc(), 0.05)
-    monkeypatch.setattr(statistics, "_of_epsilon", lambda *_: statement)
-    monkeypatch.setattr(statistics, "_of_achieved", lambda *_: replace(statement, risk=0.025))
+    monkeypatch.setattr(statistics, "KINDS", ("epsilon", "achieved"))
+    monkeypatch.setitem(statistics.OF_AN_ATTACK, "epsilon", lambda *_: statement)
+    monkeypatch.setitem(statistics.OF_AN_ATTACK, "achieved", lambda *_: replace(statement, risk=0.025))
     monkeypatch.setattr(statistics, "draw_attack", lambda _: RESPONSES)
     monkeypatch.setattr(statistics, "SECONDS", 0.3)
-    found = [statistics.look(seed) for seed in range(3)]
+    found = [statistics.look(seed) for seed in range(6)]
     assert any(found)
     assert all("misses in" in one.says for one in found if one is not None)
 

@@ -75,4 +75,4 @@ def _observed(plan: Plan, outside: Dataset, attacked: int, confidence: float) ->
             found.append(advantages([LossThreshold()(model, members, outside, plan.seed + len(found))]).mean)
     errors = Errors.at(np.concatenate(ratios)[: plan.trials], np.concatenate(on_d)[: plan.trials], 0.0)
     bound = float(privacy_loss(plan.mechanism, plan.training.adjacency).advantage())
-    return Observers(plan.promise.bound, bound, advantage_interval(errors, confidence), spread_of(found, confidence))
+    return Observers(plan.promise.bound, bound, advantage_interval(errors, confidence), spread_of(found))

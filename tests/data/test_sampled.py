@@ -46,7 +46,7 @@ def test_only_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch
     parts = split(digits(), 100, 0)
     assert not too_many_pairs(*parts, Adjacency.REPLACE, "ssim")
     assert "search" not in choose_neighbours(parts, 0, Adjacency.REPLACE, None)[1]
-    monkeypatch.setattr(sampled_neighbours, "WORK", 10**6)
+    monkeypatch.setattr(sampled_neighbours, "WORK_BYTES", 10**6)
     assert choose_neighbours(parts, 0, Adjacency.REPLACE, None)[1]["search"] == "sampled"
 
 

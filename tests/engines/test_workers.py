@@ -213,3 +213,12 @@ def test_a_planned_reproduction_is_that_of_one_command(tmp_path: Path, capsys: p
     found = json.loads(run(f"{finish.removeprefix('deniable ')} --json"))
     alone = dn.reproduce("dbsec", "figure-3", scale="test", out=tmp_path / "alone", engine=Local(1))
     assert [item["values"] for item in found["items"]] == [item.values for item in alone.items]
+
+
+def test_a_plan_is_a_document_where_one_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`audit --plan --json` printed nothing."""
+    line = f"audit digits --noise 3 --records 6 --steps 1 --trials 4 --out {tmp_path} --plan --json"
+    with pytest.raises(SystemExit):
+        main(line.split())
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["schema"], printed["command"], printed["blocks"]) == ("deniable/campaign/1", "audit", 1)

@@ -31,10 +31,11 @@ from deniable.evidence.attack_scores import Scores
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.played_trials import Trials
 from deniable.evidence.score_audit import judge_scores
-from deniable.formatting import percent_at_most
+from deniable.formatting import percent_at_most, told_apart
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise
 from deniable.report import attack_words, verdict_words
+from deniable.report.amount_text import share
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.verdict_chapter import _rates, verdict_chapter
@@ -288,3 +289,29 @@ def test_guessing_finds_as_many_members_as_it_accuses_others() -> None:
     line = next(line for line in drawn.axes[0].lines if line.get_label() == "guessing")
     shown = np.interp(np.log(0.001), np.log(line.get_xdata()), line.get_ydata())
     assert shown == pytest.approx(0.001, rel=0.05)
+
+
+@pytest.mark.parametrize(("low", "limit"), [(2.0004, 2.0), (2.93, 1.5), (0.26318, 0.26317834), (1.0000000001, 1.0)])
+def test_a_bound_is_told_apart_from_the_limit_that_it_is_above(low: float, limit: float) -> None:
+    """An audit said "epsilon is above 2, more than the 2 that was promised"."""
+    found, most = map(float, told_apart(low, limit))
+    assert limit - 1e-9 <= most < found <= low
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "50 %"), (0.500044, "50.0044 %"), (0.4999956, "49.99956 %"), (0.0105, "1.05 %"), (0.0097, "0.97 %")],
+)
+def test_shares_near_a_half_or_a_limit_keep_their_digits(value: float, text: str) -> None:
+    """Limits of 49.996 % and 50.004 % were told as 50 % to 50 %; 1.05 % as 1 %, beside 1 % that is allowed."""
+    assert share(value) == text
+
+
+@pytest.mark.usefixtures("undrawn_chapters")
+def test_a_test_mode_promises_nothing() -> None:
+    document = audited("epsilon", 2.0, "tight", 1000, sensitivity="local")
+    chapter = audit_chapter(ReportedRun("a", document))
+    assert chapter.scale is not None
+    assert chapter.scale.description.startswith("Tested: at most 2;")
+    assert "Promised" not in said(chapter)
+    assert "promised" not in printed(document).replace("Tested, not promised", "")

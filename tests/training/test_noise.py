@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from deniable.training import kernels
-from deniable.training.noise_source import MANY, SeededSource, SystemSource
+from deniable.training.noise_source import MANY_DRAWS, SeededSource, SystemSource
 
 
 @pytest.mark.parametrize("source", [SeededSource(1, 0), SystemSource()])
@@ -25,7 +25,7 @@ def test_seeded_draws_differ_by_seed_block_and_stream() -> None:
     assert float(SeededSource(1, 0, 0).uniform(1)) in first
 
 
-SIZES = [MANY, MANY + 1, 3, 16 * 624, 9999, MANY - 1, 100_003]
+SIZES = [MANY_DRAWS, MANY_DRAWS + 1, 3, 16 * 624, 9999, MANY_DRAWS - 1, 100_003]
 
 
 @pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
@@ -51,15 +51,15 @@ def test_kernel_equals_box_and_muller_in_float64() -> None:
 
 
 def test_parts_of_a_tensor_are_filled_in_place() -> None:
-    whole = torch.zeros(MANY, 2)
+    whole = torch.zeros(MANY_DRAWS, 2)
     SeededSource(1, 0).normal_(whole[:, 0])
     assert float(whole[:, 1].abs().max()) == 0 < float(whole[:, 0].abs().min())
 
 
 def test_other_precisions_are_torch_s_own() -> None:
-    found = SeededSource(7, 0).normal_(torch.empty(2 * MANY, dtype=torch.float64))
+    found = SeededSource(7, 0).normal_(torch.empty(2 * MANY_DRAWS, dtype=torch.float64))
     generator = SeededSource(7, 0).generator
-    assert torch.equal(found, torch.empty(2 * MANY, dtype=torch.float64).normal_(generator=generator))
+    assert torch.equal(found, torch.empty(2 * MANY_DRAWS, dtype=torch.float64).normal_(generator=generator))
 
 
 def test_system_draws_never_repeat() -> None:

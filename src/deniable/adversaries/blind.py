@@ -22,7 +22,7 @@ from deniable.data import Dataset
 
 __all__ = ["Blind"]
 
-MOST = 4000
+MOST_RECORDS = 4000
 """Known records that it learns from, at most; a shift that is worth a warning shows on fewer."""
 FOLDS = 3
 TREES = 50
@@ -40,7 +40,7 @@ class Blind:
     def __call__(self, model: nn.Module | None, members: Dataset, non_members: Dataset, seed: int) -> Scored:
         """The classifier's decision value for each tested record."""
         known, tested = halves(members, non_members, seed)
-        chosen = np.random.default_rng([seed, 1]).permutation(len(known.member))[:MOST]
+        chosen = np.random.default_rng([seed, 1]).permutation(len(known.member))[:MOST_RECORDS]
         table, member = _table(known)[chosen], known.member[chosen]
         held = [(_held_out(kind, table, member, seed), kind) for kind in _classifiers(table, seed)]
         scores, best = max(held, key=lambda found: float(average_precision_score(member, found[0])))

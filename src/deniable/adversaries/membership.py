@@ -21,7 +21,7 @@ from deniable.data import Dataset
 
 __all__ = ["Attack", "Half", "Scored", "as_input", "best_threshold", "halves"]
 
-FEWEST = 4
+FEWEST_RECORDS = 4
 """Members and non-members that can be halved with at least two of each on either side."""
 
 
@@ -82,9 +82,9 @@ class Half(NamedTuple):
 def halves(members: Dataset, non_members: Dataset, seed: int) -> tuple[Half, Half]:
     """(known, tested): disjoint, drawn at random from `seed`, each with equally many members and non-members."""
     count = min(len(members), len(non_members))
-    if count < FEWEST:
+    if count < FEWEST_RECORDS:
         found = f"{len(members)} and {len(non_members)}"
-        raise ValueError(f"members and non_members must be at least {FEWEST} records each, got {found}")
+        raise ValueError(f"members and non_members must be at least {FEWEST_RECORDS} records each, got {found}")
     if members.features.shape[1:] != non_members.features.shape[1:]:
         shapes = f"{members.features.shape[1:]} and {non_members.features.shape[1:]}"
         raise ValueError(f"members and non_members must have records of one shape, got {shapes}")

@@ -18,14 +18,14 @@ from deniable.training.networks.losses import cross_entropy
 
 __all__ = ["LayerGradient", "last_layer_gradients", "losses", "margins", "outputs"]
 
-AT_ONCE = 1024
+RECORDS_AT_ONCE = 1024
 
 
 def outputs(model: nn.Module, dataset: Dataset) -> Tensor:
     """The model's outputs before the softmax, (records, classes), in evaluation mode."""
     records, _ = as_input(dataset)
     with _evaluating(model), torch.no_grad():
-        found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, AT_ONCE)])
+        found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, RECORDS_AT_ONCE)])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
     return found
@@ -91,7 +91,7 @@ def last_layer_gradients(model: nn.Module, dataset: Dataset, layers: int) -> lis
     if len(chosen) < layers:
         raise ValueError(f"layers must be at most {len(chosen)}, the layers of the model with weights, got {layers}")
     records, labels = as_input(dataset)
-    parts = list(zip(torch.split(records, AT_ONCE), torch.split(labels, AT_ONCE), strict=True))
+    parts = list(zip(torch.split(records, RECORDS_AT_ONCE), torch.split(labels, RECORDS_AT_ONCE), strict=True))
     with _evaluating(model):
         return [_join_gradients([_gradient(model, name, layer, *part) for part in parts]) for name, layer in chosen]
 

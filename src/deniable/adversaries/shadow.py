@@ -21,8 +21,8 @@ from deniable.training.noise_source import SeededSource
 
 __all__ = ["Shadow"]
 
-HIDDEN = 64
-DECAY = 1e-2
+HIDDEN_UNITS = 64
+WEIGHT_DECAY = 1e-2
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Shadow:
         return _Examples(found, torch.from_numpy(half.records.labels), torch.from_numpy(half.member).float())
 
     def _fit(self, classifiers: _Classifiers, learnt: _Examples, held: _Examples) -> None:
-        optimizer = torch.optim.AdamW(classifiers.parameters(), self.learning_rate, weight_decay=DECAY)
+        optimizer = torch.optim.AdamW(classifiers.parameters(), self.learning_rate, weight_decay=WEIGHT_DECAY)
         least, best = inf, classifiers.state_dict()
         for _ in range(self.epochs):
             optimizer.zero_grad()
@@ -107,9 +107,9 @@ class _Classifiers(nn.Module):
         super().__init__()
         width = learnt.output.shape[1]
         self._mean, self._deviation = learnt.output.mean(0), learnt.output.std(0).clamp(min=1e-6)
-        self._first = nn.Parameter(torch.randn(classes, width, HIDDEN) / width**0.5)
-        self._bias = nn.Parameter(torch.zeros(classes, 1, HIDDEN))
-        self._second = nn.Parameter(torch.randn(classes, HIDDEN, 1) / HIDDEN**0.5)
+        self._first = nn.Parameter(torch.randn(classes, width, HIDDEN_UNITS) / width**0.5)
+        self._bias = nn.Parameter(torch.zeros(classes, 1, HIDDEN_UNITS))
+        self._second = nn.Parameter(torch.randn(classes, HIDDEN_UNITS, 1) / HIDDEN_UNITS**0.5)
         self._odds = nn.Parameter(torch.zeros(classes, 1, 1))
 
     def forward(self, output: Tensor, label: Tensor) -> Tensor:

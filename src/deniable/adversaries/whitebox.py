@@ -21,11 +21,11 @@ from deniable.training.noise_source import SeededSource
 
 __all__ = ["WhiteBox"]
 
-COMPONENT = 64
+COMPONENT_VALUES = 64
 """How many values each component hands to the encoder."""
-KERNELS = 16
-ENCODER = (256, 128, 64, 1)
-DROPOUT = 0.2
+KERNEL_COUNT = 16
+ENCODER_UNITS = (256, 128, 64, 1)
+DROPOUT_RATE = 0.2
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,13 @@ class _Network(nn.Module):
     def __init__(self, seen: _Observed) -> None:
         super().__init__()
         self._loss, self._output, self._label = (
-            nn.Sequential(nn.Linear(part.shape[1], COMPONENT), nn.ReLU())
+            nn.Sequential(nn.Linear(part.shape[1], COMPONENT_VALUES), nn.ReLU())
             for part in (seen.loss, seen.output, seen.label)
         )
         self._gradients = nn.ModuleList(_GradientComponent(*gradient.shape) for gradient in seen.gradients)
         layers: list[nn.Module] = []
-        for width, following in pairwise((COMPONENT * (3 + len(seen.gradients)), *ENCODER)):
-            layers += [nn.Linear(width, following), nn.ReLU(), nn.Dropout(DROPOUT)]
+        for width, following in pairwise((COMPONENT_VALUES * (3 + len(seen.gradients)), *ENCODER_UNITS)):
+            layers += [nn.Linear(width, following), nn.ReLU(), nn.Dropout(DROPOUT_RATE)]
         self._encoder = nn.Sequential(*layers[:-2])
 
     def forward(self, seen: _Observed) -> Tensor:
@@ -173,8 +173,8 @@ class _GradientComponent(nn.Module):
 
     def __init__(self, outgoing: int, incoming: int) -> None:
         super().__init__()
-        self._kernels = nn.Linear(incoming, KERNELS, bias=False)
-        self._dense = nn.Linear(outgoing * KERNELS, COMPONENT)
+        self._kernels = nn.Linear(incoming, KERNEL_COUNT, bias=False)
+        self._dense = nn.Linear(outgoing * KERNEL_COUNT, COMPONENT_VALUES)
 
     def forward(self, gradient: LayerGradient) -> Tensor:
         if gradient.incoming is None:

@@ -95,7 +95,7 @@ def play(
     `engine` is by default a pool of processes, one a core. `certain` hears the trials in order, block by block; once it
     says True, the campaign ends everywhere and the trials so far are returned, the same ones on every engine.
     """
-    watch = None if certain is None else _Watch(plan, certain)
+    watch = None if certain is None else _TrialWatch(plan, certain)
     ordered = play_missing(campaign_of(plan), engine or Local(), store, tell=_teller(plan, progress), certain=watch)
     return Trials.join_blocks(map(arrays_of, ordered), plan.trials)
 
@@ -112,7 +112,7 @@ def play_block(training: TrainingSettings, neighbours: Neighbours, seed: int, nu
     return Trials(**{field.name: getattr(played, field.name) for field in fields(Trials)})
 
 
-class _Watch:
+class _TrialWatch:
     """Shows `certain` the trials that were asked for: the last block may have more."""
 
     def __init__(self, plan: Plan, certain: Certain[Trials]) -> None:

@@ -29,7 +29,7 @@ from torch import Tensor
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
 from deniable.data.dissimilarity import MEASURES, find_measure
-from deniable.data.neighbours import Sweep, cores
+from deniable.data.neighbours import PairSweep, cores
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
 from deniable.training.engine import one_thread
@@ -245,7 +245,7 @@ def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np
     def row_sums(block: Any, row: int, _: int) -> tuple[int, Array]:
         return row, block.sum(axis=1, dtype=np.float64)
 
-    sweep = Sweep(find_measure(measure), data.features, compared, cores(), lambda done, total: None)
+    sweep = PairSweep(find_measure(measure), data.features, compared, cores(), lambda done, total: None)
     for row, part in sweep.blocks(row_sums):
         sums[row : row + len(part)] += part
     other = rankdata(sums)

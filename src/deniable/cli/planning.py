@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
+
 if TYPE_CHECKING:
     from deniable.engines import Campaign
     from deniable.engines.campaign import Certain
@@ -43,14 +45,20 @@ def place_of_plan(out: str | None) -> Path:
 def keep_plan(
     command: str, texts: Mapping[str, Any], place: Path, campaign: Campaign[Any] | None = None, resume: bool = True
 ) -> None:
-    """Keep the plan in `place`, and tell how it is played; without a `campaign`, of many that show when it is."""
-    from deniable.engines.planned import Planned
+    """Keep the plan in `place`, and tell how it is played; without a `campaign`, of many that show when it is.
+
+    Asked for JSON, it prints the plan's document.
+    """
+    from deniable.engines.planned import PLAN, Planned
 
     options = {name: text for name, text in texts.items() if isinstance(text, str | list) and name not in _OF_THE_RUN}
     last = [f"--out={place.resolve()}", *(["--resume"] if resume else [])]
     finish = shlex.join(["deniable", command, *_words(command, options), *last])
     blocks, settings = (None, {}) if campaign is None else (campaign.blocks, dict(campaign.settings))
     Planned(command, options, str(Path.cwd()), blocks, settings, finish).write(place)
+    if texts.get("json"):
+        typer.echo((place / PLAN).read_text(encoding="utf-8"), nl=False)
+        return
     print(
         f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {place}` plays it, on "
         f"as many machines as see that directory (`deniable submit {place} --slurm` for an array); then\n{finish}\n"

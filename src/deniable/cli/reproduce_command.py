@@ -76,7 +76,7 @@ def reproduce(
 
         from deniable.results.base import encode
 
-        typer.echo(lay_out(encode(result or listing), indent=2))
+        typer.echo(lay_out(encode(result or listing), indent=2).decode())
     elif listing is not None:
         print_parts(_list(listing))
     if result is None:

@@ -63,7 +63,8 @@ def _table(document: AuditResult) -> Table:
     belief, epsilon = measured.belief, measured.epsilon
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for heading in ("promised", "exact", "measured", f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"):
+    limits_heading = f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"
+    for heading in (verdict_words.aim(document).lower(), "exact", "measured", limits_heading):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.cli.common import print_parts
-from deniable.evidence.examined_claim import INDEPENDENT
+from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, at_least, at_most, count_of
 from deniable.report import verdict_words
 from deniable.report.amount_text import figure

@@ -15,7 +15,7 @@ from msgspec import convert, structs
 from deniable.campaigns.provenance import compare_command, now, versions
 from deniable.campaigns.region import region
 from deniable.checks import probability
-from deniable.comparison.comparison_plan import CENTRAL, AttackName, ComparisonPlan, Level
+from deniable.comparison.comparison_plan import CENTRAL_NOISES, AttackName, ComparisonPlan, Level
 from deniable.comparison.play import PlayedRepeat, Progress, play
 from deniable.comparison.recommendation import Point, recommend
 from deniable.comparison.repeat_measures import (
@@ -56,7 +56,7 @@ NOTHING = "undefined: the attack on the original model is at its baseline, so no
 def compare(
     data: str | Path | Callable[[], Any] = "purchases",
     *,
-    central: Iterable[float] = CENTRAL,
+    central: Iterable[float] = CENTRAL_NOISES,
     local: Iterable[float] | None = None,
     attack: AttackName = "whitebox",
     records: int | None = None,
@@ -178,10 +178,10 @@ def _row(
         value=level.value,
         epsilon=_epsilon(plan, level, max(int(played.steps) for played in repeats), delta),
         steps=tuple(int(played.steps) for played in repeats),
-        train_accuracy=spread_of([float(played.train_accuracy) for played in repeats], confidence),
-        test_accuracy=spread_of([float(played.test_accuracy) for played in repeats], confidence),
-        average_precision=precisions(scored, confidence),
-        advantage=advantages(scored, confidence),
+        train_accuracy=spread_of([float(played.train_accuracy) for played in repeats]),
+        test_accuracy=spread_of([float(played.test_accuracy) for played in repeats]),
+        average_precision=precisions(scored),
+        advantage=advantages(scored),
         tpr_at_fpr=rates_at(scored),
         epsilon_lower_bound=void(lower_bound(scored, delta, confidence).result(), shifted),
         precision_recall=curve(scored),

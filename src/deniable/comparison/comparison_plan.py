@@ -22,14 +22,14 @@ __all__ = ["AttackName", "ComparisonPlan", "Division", "Kind", "Level"]
 
 Kind = Literal["original", "central", "local"]
 AttackName = Literal["whitebox", "shadow", "threshold"]
-CENTRAL = (0.5, 2.0, 4.0, 6.0, 16.0)
-LOCAL = (3.0, 2.0, 1.0, 0.5, 0.1)
-LOCAL_IMAGES = (10_000.0, 1_000.0, 100.0, 10.0, 1.0)
+CENTRAL_NOISES = (0.5, 2.0, 4.0, 6.0, 16.0)
+LOCAL_EPSILONS = (3.0, 2.0, 1.0, 0.5, 0.1)
+LOCAL_IMAGE_EPSILONS = (10_000.0, 1_000.0, 100.0, 10.0, 1.0)
 """Bernau 2021b, Section 5, from little protection to much; for images Bernau 2021b, Figure 4."""
-RECORDS = 1000
-CLASSES = 20
+GENERATED_RECORDS = 1000
+GENERATED_CLASSES = 20
 """Generated purchases: so few records of so many classes that an unprotected network leaks and still generalises."""
-SHARES = 5
+GENERATED_SHARES = 5
 """How many times the members generated data has: members, non-members, one for validation, two for shadow models."""
 
 
@@ -82,7 +82,7 @@ class ComparisonPlan:
         data: str | Path | Callable[[], Any] = "purchases",
         *,
         classes: int | None = None,
-        central: Iterable[float] = CENTRAL,
+        central: Iterable[float] = CENTRAL_NOISES,
         local: Iterable[float] | None = None,
         attack: AttackName = "whitebox",
         repeats: int = 5,
@@ -102,7 +102,7 @@ class ComparisonPlan:
             raise ValueError(f"attack must be one of {', '.join(get_args(AttackName))}, got {attack!r}")
         noises = sorted({positive("central", noise) for noise in central})
         found, shifted = _populations(data, classes, records, label)
-        usual = LOCAL_IMAGES if found.kind == "image" else LOCAL
+        usual = LOCAL_IMAGE_EPSILONS if found.kind == "image" else LOCAL_EPSILONS
         epsilons = sorted({positive("local", epsilon) for epsilon in (usual if local is None else local)}, reverse=True)
         if not noises and not epsilons:
             raise ValueError("central and local must name at least one level between them, got none")
@@ -164,15 +164,15 @@ def _populations(
         return load(data, classes=classes, label=label), None
     if label is not None:
         raise ValueError(f"label names a column of a .csv file, {data} is none: leave it out")
-    size = SHARES * whole("records", RECORDS if records is None else records, low=4)
-    kinds = CLASSES if classes is None else classes
+    size = GENERATED_SHARES * whole("records", GENERATED_RECORDS if records is None else records, low=4)
+    kinds = GENERATED_CLASSES if classes is None else classes
     return (purchases(kinds, size), None) if data == "purchases" else skewed_purchases(kinds, 2 * size)
 
 
 def _members(data: Dataset, shifted: Dataset | None, records: int | None) -> int:
     most = len(data) // 3 if shifted is None else min(len(data), len(shifted) // 2)
     if records is None:
-        return min(RECORDS, most)
+        return min(GENERATED_RECORDS, most)
     if whole("records", records, low=8) > most:
         raise ValueError(f"records must be at most {most}, a third of what {data.name} has, got {records}")
     return records

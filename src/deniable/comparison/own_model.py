@@ -158,7 +158,7 @@ def attack(
         repeats: How many times.
         seed: Of the divisions and of the attack's own training.
         delta: At which epsilon is bounded. Default 1 / members.
-        confidence: Of the limits.
+        confidence: Of the interval and the lower bound together, each of which spends half of the risk.
         out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
         engine: Where the repeats run (`deniable.engines`).
@@ -217,16 +217,16 @@ def _digest(model: nn.Module) -> str:
 
 
 def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
-    shifted, confidence = shift([blind]), given.confidence
-    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), confidence)
+    shifted, each = shift([blind]), 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+    limits = average_precision_interval(Scores(found[0].members, found[0].non_members), each)
     return AttackResult(
         input=given,
         accuracy=accuracy,
-        average_precision=precisions(found, confidence),
+        average_precision=precisions(found),
         average_precision_interval=Ends(low=float(limits.low), high=float(limits.high)),
-        advantage=advantages(found, confidence),
+        advantage=advantages(found),
         tpr_at_fpr=rates_at(found),
-        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, confidence).result(), shifted),
+        epsilon_lower_bound=void(lower_bound(found[:1], given.delta, each).result(), shifted),
         precision_recall=curve(found),
         blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
         warning=shifted.warning,

@@ -14,10 +14,10 @@ from deniable.formatting import at_most
 
 __all__ = ["Point", "Recommendation", "recommend"]
 
-ALIKE = 0.02
+ALIKE_ACCURACY = 0.02
 """Two curves are alike where their accuracies nowhere differ by more; a common range must be at least half as wide."""
-FAVOURABLE = 1.0
-_HARDLY_ANY = 3.0
+FAVOURABLE_PHI = 1.0
+_HARDLY_ANY_EPSILON = 3.0
 """From this epsilon on the guarantee alone allows an advantage of 0.9."""
 
 
@@ -82,7 +82,7 @@ def recommend(
         sentences.append(_where(kind, points, original))
         sentences.append(_cure(kind, points, chance))
     praised = [p for points in levels.values() for p in points if _good(p, original) or p.precision <= chance]
-    sentences += _weak_guarantees([point for point in praised if point.epsilon >= _HARDLY_ANY])
+    sentences += _weak_guarantees([point for point in praised if point.epsilon >= _HARDLY_ANY_EPSILON])
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -108,7 +108,7 @@ def _compare_at_equal_risk(original: Point, levels: dict[str, Sequence[Point]]) 
         return None
     curves = [_curve([original, *levels[kind]]) for kind in ("central", "local")]
     low, high = max(curve[0][0] for curve in curves), min(curve[0][-1] for curve in curves)
-    if high - low < ALIKE / 2:
+    if high - low < ALIKE_ACCURACY / 2:
         return None
     grid = np.linspace(low, high, 101)
     central, local = (np.interp(grid, *curve) for curve in curves)
@@ -125,10 +125,10 @@ def _better(differences: NDArray[np.float64], spread: float | None) -> str | Non
     """ "alike" only where the curves nowhere differ; a winner only where it is never clearly worse."""
     if spread is None:
         return None
-    mean, told = float(np.mean(differences)), max(ALIKE, spread)
-    if np.max(np.abs(differences)) <= ALIKE:
-        return "alike" if spread <= ALIKE else None
-    if abs(mean) > max(ALIKE / 2, spread) and np.max(-np.sign(mean) * differences) <= told:
+    mean, told = float(np.mean(differences)), max(ALIKE_ACCURACY, spread)
+    if np.max(np.abs(differences)) <= ALIKE_ACCURACY:
+        return "alike" if spread <= ALIKE_ACCURACY else None
+    if abs(mean) > max(ALIKE_ACCURACY / 2, spread) and np.max(-np.sign(mean) * differences) <= told:
         return "local" if mean > 0 else "central"
     return "depends" if np.max(np.abs(differences)) > told else None
 
@@ -145,9 +145,8 @@ def _which(found: _Compared) -> str:
     )
     place, central, local = found.widest
     if found.better == "alike":
-        return (
-            f"Local and central privacy keep the same accuracy {span}, to within {100 * ALIKE:.0f} percentage points."
-        )
+        within = f"to within {100 * ALIKE_ACCURACY:.0f} percentage points"
+        return f"Local and central privacy keep the same accuracy {span}, {within}."
     if found.better == "depends":
         return (
             f"Neither is better throughout {span}: at {place:.2f} central privacy keeps {100 * central:.1f} % accuracy "
@@ -187,7 +186,7 @@ def _good(point: Point, original: Point) -> bool:
     if point.phi is None or point.phi_error is None:
         return False
     falls = original.precision - point.precision > hypot(original.precision_error, point.precision_error)
-    return falls and point.phi - point.phi_error > FAVOURABLE
+    return falls and point.phi - point.phi_error > FAVOURABLE_PHI
 
 
 def _weak_guarantees(weak: Sequence[Point]) -> list[str]:

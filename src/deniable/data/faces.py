@@ -32,9 +32,9 @@ ORIGINAL = PublishedFile(
     "https://ndownloader.figshare.com/files/5976018",
 )
 PREPARED_PEOPLE = 62
-FACE = (78, 70, 172, 195)
+FACE_PIXELS = (78, 70, 172, 195)
 """Left, top, right and bottom of the face in an image of 250 x 250 pixels."""
-SIZE = (47, 62)
+SIZE_PIXELS = (47, 62)
 
 
 def lfw(people: int | None = None) -> Dataset:
@@ -79,7 +79,7 @@ def _face(path: Path, member: str, stream: IO[bytes]) -> NDArray[np.float32]:
     image = extra("PIL.Image")
     try:
         with image.open(stream, formats=["JPEG"]) as picture:
-            grey = picture.convert("L").crop(FACE).resize(SIZE, image.Resampling.LANCZOS)
+            grey = picture.convert("L").crop(FACE_PIXELS).resize(SIZE_PIXELS, image.Resampling.LANCZOS)
             face: NDArray[np.float32] = np.divide(np.asarray(grey), 255, dtype=np.float32)
             return face
     except (OSError, SyntaxError) as error:

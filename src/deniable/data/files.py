@@ -43,7 +43,7 @@ FOLDER = "DENIABLE_DATA"
 MOST_UNPACKED_BYTES = 256 * 2**20
 MOST_UNPACKED_TIMES = 100
 """A file may unpack to so many bytes, or to so many times its size if that is more."""
-_LONGEST_MESSAGE = 200
+_LONGEST_MESSAGE_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def damage_error(path: Path, error: Exception) -> ValueError:
 def _short(error: Exception) -> str:
     """What an error says, without a whole cell of megabytes."""
     text = str(error)
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+    return text if len(text) <= _LONGEST_MESSAGE_CHARACTERS else f"{text[:_LONGEST_MESSAGE_CHARACTERS]}..."
 
 
 def refuse_unpacking(path: Path, unpacked: int) -> None:

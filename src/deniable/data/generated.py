@@ -11,10 +11,10 @@ from deniable.data.files import extra
 
 __all__ = ["LEAKING_RECORDS", "digits", "purchases", "skewed_purchases"]
 
-BITS = 600
-INDICATOR = 0.8
-NOISE_TRAIN = 0.2
-NOISE_TEST = 0.5
+CART_BITS = 600
+INDICATOR_PROBABILITY = 0.8
+TRAIN_BIT_PROBABILITY = 0.2
+TEST_BIT_PROBABILITY = 0.5
 ROWS_AT_ONCE = 10_000
 LEAKING_RECORDS = 1000
 """So few of the default `purchases` an unprotected network learns by heart."""
@@ -35,7 +35,7 @@ def purchases(classes: int = 50, records: int = 20_000, seed: int = 0) -> Datase
     With 10 or 20 classes everything is learned, with 100 almost nothing that lasts.
     """
     labels = _balanced_labels(classes, records)
-    features = _carts(labels, classes, NOISE_TRAIN, np.random.default_rng(seed))
+    features = _carts(labels, classes, TRAIN_BIT_PROBABILITY, np.random.default_rng(seed))
     return Dataset("purchases", features, labels, classes, "binary")
 
 
@@ -49,8 +49,8 @@ def skewed_purchases(classes: int = 100, records: int = 200_000, seed: int = 0) 
     generator = np.random.default_rng(seed)
     training = _balanced_labels(classes, (whole("records", records, low=2) + 1) // 2)
     test = _balanced_labels(classes, records // 2)
-    train_features = _carts(training, classes, NOISE_TRAIN, generator)
-    test_features = _carts(test, classes, NOISE_TEST, generator)
+    train_features = _carts(training, classes, TRAIN_BIT_PROBABILITY, generator)
+    test_features = _carts(test, classes, TEST_BIT_PROBABILITY, generator)
     return (
         Dataset("skewed-purchases", train_features, training, classes, "binary"),
         Dataset("skewed-purchases", test_features, test, classes, "binary"),
@@ -58,18 +58,20 @@ def skewed_purchases(classes: int = 100, records: int = 200_000, seed: int = 0) 
 
 
 def _balanced_labels(classes: int, records: int) -> NDArray[np.int64]:
-    if BITS % whole("classes", classes, low=2):
-        raise ValueError(f"classes must divide {BITS} so that every class has as many indicator bits, got {classes}")
+    if CART_BITS % whole("classes", classes, low=2):
+        raise ValueError(
+            f"classes must divide {CART_BITS} so that every class has as many indicator bits, got {classes}"
+        )
     return np.arange(whole("records", records), dtype=np.int64) % classes
 
 
 def _carts(
     labels: NDArray[np.int64], classes: int, noise: float, generator: np.random.Generator
 ) -> NDArray[np.float32]:
-    owner = np.arange(BITS) // (BITS // classes)
-    features = np.empty((len(labels), BITS), dtype=np.float32)
+    owner = np.arange(CART_BITS) // (CART_BITS // classes)
+    features = np.empty((len(labels), CART_BITS), dtype=np.float32)
     for start in range(0, len(labels), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        chance = np.where(owner == labels[rows, None], np.float32(INDICATOR), np.float32(noise))
+        chance = np.where(owner == labels[rows, None], np.float32(INDICATOR_PROBABILITY), np.float32(noise))
         np.less(generator.random(chance.shape, dtype=np.float32), chance, out=features[rows], casting="unsafe")
     return features

@@ -19,7 +19,7 @@ from deniable.data.dissimilarity import Array, Kernel, Measure, find_measure
 from deniable.data.files import extra
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Neighbour", "Progress", "Sweep", "cores", "extreme_pairs", "least_dissimilar", "most_dissimilar"]
+__all__ = ["Neighbour", "PairSweep", "Progress", "cores", "extreme_pairs", "least_dissimilar", "most_dissimilar"]
 
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
@@ -100,7 +100,7 @@ def _search(
     others = outside if replace and outside is not None else inside
     _check_sizes(inside, others, whole("count", count), replace)
     chosen = find_measure(measure or USUAL_MEASURE[inside.kind])
-    sweep = Sweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
+    sweep = PairSweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
     return extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
 
 
@@ -116,7 +116,7 @@ def _check_sizes(inside: Dataset, others: Dataset, count: int, replace: bool) ->
 
 
 @dataclass(frozen=True)
-class Sweep:
+class PairSweep:
     """All pairs of two sets of records, block by block and in parallel, within bounded memory."""
 
     measure: Measure
@@ -157,7 +157,7 @@ class Sweep:
         )
 
 
-def extreme_pairs(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
+def extreme_pairs(sweep: PairSweep, count: int, sign: int) -> list[Neighbour]:
     def candidates(block: Array, row: int, column: int) -> tuple[NDArray[np.float64], Indices, Indices]:
         i, j = _promising(block if sign > 0 else -block, count, sweep.kernel.error)
         i, j = i + row, j + column
@@ -184,7 +184,7 @@ def _first(
     return values[order], i[order], j[order]
 
 
-def _extreme_records(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
+def _extreme_records(sweep: PairSweep, count: int, sign: int) -> list[Neighbour]:
     records = len(sweep.left)
     sums = np.zeros(records)
 
@@ -201,7 +201,7 @@ def _extreme_records(sweep: Sweep, count: int, sign: int) -> list[Neighbour]:
     return [Neighbour(i, None, value) for i, value in zip(record.tolist(), values.tolist(), strict=True)]
 
 
-def _exact_sum(sweep: Sweep, record: int) -> float:
+def _exact_sum(sweep: PairSweep, record: int) -> float:
     others = np.delete(np.arange(len(sweep.left)), record)
     return fsum(sweep.exact(np.full_like(others, record), others)) if len(others) else 0.0
 

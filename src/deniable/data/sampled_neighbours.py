@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset
 from deniable.data.dissimilarity import Array, find_measure
-from deniable.data.neighbours import Indices, Neighbour, Progress, Sweep, cores, extreme_pairs
+from deniable.data.neighbours import Indices, Neighbour, PairSweep, Progress, cores, extreme_pairs
 from deniable.mechanisms import Adjacency
 
 __all__ = ["likely_dissimilar", "too_many_pairs"]
 
-WORK = 2**43
+WORK_BYTES = 2**43
 """Bytes of prepared records met in pairs, above which not all pairs are compared: with ssim, about a minute a core."""
 SAMPLE, FINALISTS = 256, 64
 """Records that all are compared with, and the most unlike of all, which are then compared with all."""
@@ -29,7 +29,7 @@ def too_many_pairs(inside: Dataset, outside: Dataset, adjacency: Adjacency, meas
     """Whether comparing every pair would take longer than people wait."""
     others = outside if adjacency is Adjacency.REPLACE else inside
     record_bytes = find_measure(measure).kernel(inside.features[:2], others.features[:2]).record_bytes
-    return len(inside) * len(others) * record_bytes > WORK
+    return len(inside) * len(others) * record_bytes > WORK_BYTES
 
 
 def likely_dissimilar(
@@ -102,8 +102,8 @@ class _Search:
         itself = find_measure(self.measure).paired(*[self.left[finalists[best : best + 1]].astype(np.float64)] * 2)
         return Neighbour(int(finalists[best]), None, float(sums[best] - itself[0]))
 
-    def _sweep(self, left: Array, right: Array) -> Sweep:
-        return Sweep(find_measure(self.measure), left, right, cores(), self.told.of(len(left) * len(right)))
+    def _sweep(self, left: Array, right: Array) -> PairSweep:
+        return PairSweep(find_measure(self.measure), left, right, cores(), self.told.of(len(left) * len(right)))
 
     def _over_rows(self, left: Array, right: Array, join: np.ufunc) -> NDArray[np.float64]:
         """Each left record's largest dissimilarity (`np.maximum`) or sum of them (`np.add`) over the right ones."""

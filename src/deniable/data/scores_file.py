@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from deniable.data.table_reader import Kind, first_row, read_columns, rows, words
 from deniable.evidence.attack_scores import Floats, Scores
 
-__all__ = ["Rows", "read_rows", "read_scores"]
+__all__ = ["ScoreRows", "read_rows", "read_scores"]
 
 MEMBERS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScoreRows:
     """What a file says; `run` numbers the training of each row, from 0 on, where the file names it."""
 
     score: Floats
@@ -36,7 +36,7 @@ def read_scores(path: Path | str) -> Scores:
     return Scores.of(found.score, found.member)
 
 
-def read_rows(path: Path | str) -> Rows:
+def read_rows(path: Path | str) -> ScoreRows:
     """All rows of a file, of which there is at least one of each kind; refuses as `read_scores` does."""
     place = Path(path)
     if not place.is_file():
@@ -74,7 +74,7 @@ class _Heading:
         return {self.score: "number", self.member: "word", **runs}
 
 
-def _quickly(place: Path, heading: _Heading) -> Rows | None:
+def _quickly(place: Path, heading: _Heading) -> ScoreRows | None:
     """All columns at once; None where a row is not of the plain kind, for `_carefully` to read or to refuse."""
     columns = read_columns(place, heading.columns, heading.kinds, skip=True, quotes=False)
     if columns is None:
@@ -84,10 +84,10 @@ def _quickly(place: Path, heading: _Heading) -> Rows | None:
     names, run = words(columns[2]) if heading.run is not None else ([], None)
     if not np.isfinite(score).all() or not all(names) or any(word.lower() not in MEMBERS for word in kinds):
         return None
-    return Rows(score, np.array([MEMBERS[word.lower()] for word in kinds], dtype=bool)[kind], run)
+    return ScoreRows(score, np.array([MEMBERS[word.lower()] for word in kinds], dtype=bool)[kind], run)
 
 
-def _carefully(place: Path, heading: _Heading) -> Rows:
+def _carefully(place: Path, heading: _Heading) -> ScoreRows:
     """Row by row: quotes, blanks and empty lines; the first fault is named with its line."""
     score: list[float] = []
     member: list[bool] = []
@@ -100,7 +100,7 @@ def _carefully(place: Path, heading: _Heading) -> Rows:
             member.append(belongs)
             if heading.run is not None:
                 run.append(numbers.setdefault(_run(row[heading.run], f"{place}, {line}"), len(numbers)))
-    return Rows(
+    return ScoreRows(
         np.array(score, dtype=np.float64),
         np.array(member, dtype=bool),
         None if heading.run is None else np.array(run, dtype=np.int64),

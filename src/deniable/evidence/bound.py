@@ -13,7 +13,7 @@ from deniable.mechanisms import GaussianDP
 from deniable.results.shared import Assumed, EpsilonBound
 from deniable.scores import privacy_loss
 
-__all__ = ["GAUSSIAN", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
+__all__ = ["GAUSSIAN", "INDEPENDENT", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Assumption:
 
 
 GAUSSIAN = Assumption("the release is Gaussian without sampling")
+INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Assumption, Bound
+from deniable.evidence.bound import INDEPENDENT, Assumption, Bound
 from deniable.evidence.estimators import (
     Advantage,
     Estimator,
@@ -42,7 +42,6 @@ OF_TRAINING: dict[str, Callable[[Scores, MechanismCurve, float], Bound]] = {
 }
 """Those of one run that take the curve of the claimed training."""
 ORIGINS = ("trainings", "one-run")
-INDEPENDENT = Assumption("each row comes from a training of its own, independent of the others")
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from math import inf, isfinite
 import numpy as np
 
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.bound import Bound
+from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.credible import credible_bound
-from deniable.evidence.examined_claim import INDEPENDENT, ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
+from deniable.evidence.examined_claim import ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
 from deniable.evidence.intervals import (
     advantage_interval,
     auc_interval,
@@ -31,7 +31,7 @@ from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import Fixed
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
 from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
-from deniable.formatting import as_given
+from deniable.formatting import as_given, at_most
 from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched
 from deniable.results.verdict_result import (
@@ -201,8 +201,6 @@ def _too_little_noise(asked: Asked) -> Iterator[str]:
     exact = _exact(asked)
     if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
         return
-    epsilon = "infinite" if exact.epsilon is None else f"{exact.epsilon:.3g}"
-    if epsilon == f"{asked.claim.bound:.3g}":
-        epsilon = f"{exact.epsilon:.6g}"
+    epsilon = "infinite" if exact.epsilon is None else at_most(exact.epsilon)
     claimed = as_given(asked.claim.bound)
     yield f"Before any score: the exact epsilon of this noise is {epsilon}, more than the {claimed} that is claimed."

@@ -22,10 +22,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from deniable.evidence.attack_scores import Errors, Scores
-from deniable.evidence.bound import Bound
+from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.watch import shift_of
-from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most
+from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most, told_apart
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import ReleaseScores as ExactScores
@@ -76,9 +76,9 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
     """The verdict of one estimator."""
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_why_undecided(bound)))
-    sure = f"(confidence {bound.confidence:.4g})"
+    sure = f"(confidence {bound.confidence:.4g}{_conditions(bound)})"
     if bound.value > claim.bound:
-        least = f"at least {at_least(bound.value)}" if bound.value < inf else "beyond all bounds"
+        least = f"at least {told_apart(bound.value, claim.bound)[0]}" if bound.value < inf else "beyond all bounds"
         what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
         return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
     if bound.value > 0 and (most := rows.provable()) <= claim.bound:
@@ -91,12 +91,18 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
     return Verdict("cannot judge", f"{nothing}. {_say_needed(rows.needed(), rows.number, rows.unit)}")
 
 
+def _conditions(bound: Bound) -> str:
+    """What the bound takes on trust of the release or of the canaries; of rows, it is asked for how they arose."""
+    trusted = [one.text for one in bound.assumptions if one.holds is None and one.text != INDEPENDENT.text]
+    return "".join(f"{', if' if number == 0 else '; and if'} {text}" for number, text in enumerate(trusted))
+
+
 def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: Rows) -> str:
     """A claim so large that so many rows could not refute it, however good the attack."""
     return (
         f"By {bound.method}, {rows} prove an epsilon of at least {at_least(bound.value)} (confidence "
-        f"{bound.confidence:.4g}); of a perfect attack they could prove {at_least(most)} at most, so no violation of "
-        f"{as_given(claim.bound)} could be found. Show more of them."
+        f"{bound.confidence:.4g}{_conditions(bound)}); of a perfect attack they could prove {at_least(most)} at most, "
+        f"so no violation of {as_given(claim.bound)} could be found. Show more of them."
     )
 
 
@@ -201,7 +207,8 @@ def _broken(measured: Measured, limits: Claimed | ExactScores, what: str) -> Ite
 
 
 def _above(what: str, low: float, limit: float, allowed: str) -> str:
-    return f"{what} is above {at_least(low) if low < inf else 'any value'}, more than the {limit:.4g} that {allowed}"
+    found, most = told_apart(low, limit) if low < inf else ("any value", at_most(limit, 4))
+    return f"{what} is above {found}, more than the {most} that {allowed}"
 
 
 def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> bool:

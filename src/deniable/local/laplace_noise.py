@@ -16,11 +16,11 @@ from deniable.local.coins import Coins, Entropy, chance_of_lie, decimals, entrop
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.mechanisms import Laplace, Mechanism, compose
 
-__all__ = ["STEPS", "BoundedLaplace", "rounded_laplace"]
+__all__ = ["GRID_STEPS", "BoundedLaplace", "rounded_laplace"]
 
-STEPS = 2**16
+GRID_STEPS = 2**16
 """Steps of the grid on which a bounded number and its noise lie."""
-AT_ONCE = 2**16
+VALUES_AT_ONCE = 2**16
 HALF = Coins.of([Decimal("0.5")])
 
 
@@ -40,8 +40,8 @@ def rounded_laplace(scale: Fraction, limit: int, count: int, source: Entropy) ->
     beyond = Coins.of([_exponential(Fraction(2**digits) / scale)])
     ones = [Coins.of([chance_of_lie(float(2**i / scale), 2)]) for i in range(digits)]
     noise = np.empty(count, dtype=np.int64)
-    for start in range(0, count, AT_ONCE):
-        part = noise[start : start + AT_ONCE]
+    for start in range(0, count, VALUES_AT_ONCE):
+        part = noise[start : start + VALUES_AT_ONCE]
         part[:] = 1
         for i, coin in enumerate(ones):
             part += coin.toss(len(part), 1, source)[:, 0].astype(np.int64) << i
@@ -89,14 +89,14 @@ class BoundedLaplace(Randomizer):
                 f"records must be finite floating-point numbers, got {records.dtype}: convert or fill them"
             )
         epsilon, low, high = self._columns(records.shape[1:])
-        steps = np.rint((np.clip(records, low, high) - low) / (high - low) * STEPS).astype(np.int64)
+        steps = np.rint((np.clip(records, low, high) - low) / (high - low) * GRID_STEPS).astype(np.int64)
         source = entropy(seed)
         for value in np.unique(epsilon):
             columns = np.flatnonzero(epsilon == value)
-            scale = Fraction(STEPS) / Fraction(float(value))
-            noise = rounded_laplace(scale, STEPS, len(steps) * len(columns), source)
+            scale = Fraction(GRID_STEPS) / Fraction(float(value))
+            noise = rounded_laplace(scale, GRID_STEPS, len(steps) * len(columns), source)
             steps[:, columns] += noise.reshape(len(steps), len(columns))
-        answers = low + np.clip(steps, 0, STEPS) * ((high - low) / STEPS)
+        answers = low + np.clip(steps, 0, GRID_STEPS) * ((high - low) / GRID_STEPS)
         noisy: NDArray[Any] = np.clip(answers, low, high).astype(records.dtype)
         return noisy
 

@@ -18,7 +18,7 @@ from deniable.mechanisms import Laplace, Mechanism, Pixelization, compose
 
 __all__ = ["ImagePixelization"]
 
-WHITE = 255 * 16
+WHITE_STEPS = 255 * 16
 """Steps of the grid from black to white: sixteen a grey level."""
 
 
@@ -58,10 +58,10 @@ class ImagePixelization(Randomizer):
             )
         if not np.all((records >= 0) & (records <= 1)):
             raise ValueError("the pixels of records must be numbers from 0 to 1: divide 8-bit pixels by 255")
-        # pixels are put on the grid one by one, so that sums over cells are whole and m pixels move them by m WHITE
-        sums = _cell_sums(np.rint(records * WHITE).astype(np.int64), self.cell)
-        room = _cell_sums(np.full((1, *records.shape[1:]), WHITE), self.cell)
-        scale = Fraction(WHITE * self.pixels) / Fraction(self.epsilon)
+        # pixels are put on the grid one by one: sums over cells are whole, and m pixels move them by m WHITE_STEPS
+        sums = _cell_sums(np.rint(records * WHITE_STEPS).astype(np.int64), self.cell)
+        room = _cell_sums(np.full((1, *records.shape[1:]), WHITE_STEPS), self.cell)
+        scale = Fraction(WHITE_STEPS * self.pixels) / Fraction(self.epsilon)
         noise = rounded_laplace(scale, int(room.max()), sums.size, entropy(seed))
         means = (np.clip(sums + noise.reshape(sums.shape), 0, room) / room).astype(records.dtype)
         wide = means.repeat(self.cell, axis=1).repeat(self.cell, axis=2)

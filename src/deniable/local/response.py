@@ -17,7 +17,7 @@ from deniable.mechanisms import Composed, RandomizedResponse
 
 __all__ = ["BinaryResponse", "CategoricalResponse"]
 
-AT_ONCE = 2**19
+VALUES_AT_ONCE = 2**19
 """Values that are perturbed together: they stay in the cache."""
 
 PerFeature = float | tuple[float, ...]
@@ -59,7 +59,7 @@ class CategoricalResponse(Randomizer):
         categories = np.broadcast_to(self.categories, features)
         answered = _flip_bits if np.all(categories == 2) else _draw_answers
         answers, coins, source = np.empty_like(records), self._coins(features), entropy(seed)
-        rows = max(1, AT_ONCE // features)
+        rows = max(1, VALUES_AT_ONCE // features)
         for wave in (slice(start, start + rows) for start in range(0, len(records), rows)):
             lies = coins.toss(len(records[wave]), features, source)
             answers[wave] = answered(records[wave], lies, categories, source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import floor, log10
+
 from deniable.formatting import ALMOST_ALL
 
 __all__ = ["figure", "share"]
@@ -19,14 +21,16 @@ def figure(value: float | None) -> str:
 
 
 def share(value: float) -> str:
-    """A measured share as a percentage; never rounded to all or none unless it is."""
+    """A measured share as a percentage; never rounded to all, none or one half unless it is."""
     percent = 100 * value
+    if 1e-6 < abs(percent - 50) < 0.05:
+        return f"{percent:.{1 - floor(log10(abs(percent - 50)))}f}".rstrip("0") + " %"
     if 0 < percent < 0.05:
         return f"{percent:.1g} %" if percent >= 1e-4 else f"{value:.1e}"
     if 99.95 <= percent < 100:
         shown = _below(percent, 100.0)
         return f"{shown} %" if shown else ALMOST_ALL
-    return f"{percent:.1f} %".replace(".0 %", " %")
+    return f"{percent:.3g} %" if percent < 10 else f"{percent:.1f} %".replace(".0 %", " %")
 
 
 def _below(value: float, whole: float) -> str | None:

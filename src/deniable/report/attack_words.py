@@ -46,9 +46,11 @@ def meaning(document: AttackResult) -> str:
 def attack_sentence(document: AttackResult) -> str:
     """How it was found out."""
     given = document.input
+    times = f"{given.repeats} time{'s' * (given.repeats > 1)}"
     return (
         f"The attacker knew half of {given.members:,} members and {given.non_members:,} non-members (as many of "
-        f"each) and was tested on {given.tested:,} others, {given.repeats} time{'s' * (given.repeats > 1)}."
+        f"each) and was tested on {given.tested:,} others, {times}. The limits and the bound on "
+        f"epsilon, both of the first time, hold together with confidence {100 * given.confidence:.4g} %."
     )
 
 
@@ -56,7 +58,7 @@ def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     """A label and a figure."""
     given, limits, bound = document.input, document.average_precision_interval, document.epsilon_lower_bound
     yield "Average precision (0.5: guessing)", f"{document.average_precision.mean:.3f}"
-    yield f"  {100 * given.confidence:.4g} % limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
+    yield "  its limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
     yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
     yield "Advantage (TPR - FPR)", f"{document.advantage.mean:.3f}"
     for fpr, tpr in document.tpr_at_fpr.items():

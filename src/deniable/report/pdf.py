@@ -11,7 +11,7 @@ from pathlib import Path
 __all__ = ["print_page"]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 120.0
+PATIENCE_SECONDS = 120.0
 """Seconds that a browser may take."""
 
 
@@ -32,10 +32,10 @@ def print_page(page: Path, pdf: Path) -> None:
 
 def _run(command: list[str], made: Path) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired as slow:
         raise OSError(
-            f"{command[0]} did not print within {PATIENCE:.0f} seconds: print the page from a browser"
+            f"{command[0]} did not print within {PATIENCE_SECONDS:.0f} seconds: print the page from a browser"
         ) from slow
     if done.returncode != 0 or not made.exists():
         last = (done.stderr.strip().splitlines() or ["without a word"])[-1]

@@ -9,7 +9,7 @@ from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short
 from deniable.report.amount_text import figure, share
 from deniable.report.assumptions import standing
 from deniable.report.chapters.chapter import Table
-from deniable.report.verdict_words import deciding, rarely
+from deniable.report.verdict_words import aim, deciding, rarely
 from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
 from deniable.results.compare_result import CompareResult, LevelResult, RegionRow
 from deniable.results.shared import Ends, EpsilonBound, MeasuredLimits, Spread
@@ -57,7 +57,8 @@ def scores(document: AuditResult) -> Table:
             f"proven: at least {proven(document)}",
         ),
     ]
-    return Table("Promised, exact, measured", ("Score", "promised", "exact", "measured", confidence), tuple(rows))
+    name = aim(document)
+    return Table(f"{name}, exact, measured", ("Score", name.lower(), "exact", "measured", confidence), tuple(rows))
 
 
 def belief_limit(document: AuditResult) -> str:

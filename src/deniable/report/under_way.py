@@ -8,7 +8,7 @@ from deniable.results.status_result import StatusResult
 
 __all__ = ["sentences"]
 
-_NODES = 20
+_MOST_NODES = 20
 """Named one by one."""
 
 
@@ -38,8 +38,8 @@ def sentences(found: StatusResult, answer: str | None = None) -> Iterator[str]:
 
 def _nodes(nodes: dict[str, float]) -> str:
     named = [f"{name} ({cpus:g} CPU)" if cpus else name for name, cpus in sorted(nodes.items())]
-    more = f" and {len(named) - _NODES} more" if len(named) > _NODES else ""
-    return ", ".join(named[:_NODES]) + more
+    more = f" and {len(named) - _MOST_NODES} more" if len(named) > _MOST_NODES else ""
+    return ", ".join(named[:_MOST_NODES]) + more
 
 
 def _time(seconds: float) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "ATTACKS",
     "TEST_MODE",
     "agreement",
+    "aim",
     "assumptions",
     "audit_tone",
     "badge",
@@ -64,13 +65,18 @@ ADJACENCIES = {
     "zero-out": "D' is D with one record blanked out (zero-out). One person's influence is then at most the clipping "
     "norm C.",
 }
-WIDE = 0.3
+WIDE_ADVANTAGE = 0.3
 """A 95 % interval of the advantage at least this wide is called rough."""
 
 
 def is_test_mode(document: AuditResult) -> bool:
     """Whether an audit's noise followed the data, so that it protects nobody."""
     return document.input.sensitivity != "global"
+
+
+def aim(document: AuditResult) -> str:
+    """What an audit's target is called: a test mode promises nothing."""
+    return "Tested" if is_test_mode(document) else "Promised"
 
 
 def bare_scores(epsilon: float, delta: float) -> tuple[float, float, float]:
@@ -374,7 +380,7 @@ def _rough(document: AuditResult) -> Iterator[str]:
         return
     found = document.game
     width = found.advantage.high - found.advantage.low
-    if width >= WIDE:
+    if width >= WIDE_ADVANTAGE:
         yield (
             f"Rough: {count_of(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
             f"no better than an interval from {figure(found.advantage.low)} to {figure(found.advantage.high)}."

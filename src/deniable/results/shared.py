@@ -44,13 +44,16 @@ class Ends(Part, frozen=True, kw_only=True):
 
 
 class Spread(Part, frozen=True, kw_only=True):
-    """The mean over repeats, limits of the mean, the deviation of one repeat (None of a single one), all values."""
+    """The mean over repeats, the deviation of one repeat (None of a single one), all values."""
 
     mean: float
-    low: float | None
-    high: float | None
     deviation: float | None
     values: tuple[float, ...]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest: a range over repeats, no confidence interval."""
+        return min(self.values), max(self.values)
 
 
 class TprAt(Part, frozen=True, kw_only=True):

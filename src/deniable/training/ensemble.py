@@ -19,7 +19,7 @@ __all__ = ["Ensemble", "initial_weights"]
 
 _global_generator = Lock()
 """Factories draw from torch's one generator: blocks in several threads take turns with it."""
-GATHER_BELOW = 0.5
+GATHER_BELOW_RATE = 0.5
 """Below this rate each trial's batch is copied together; above it, all records are computed and left out by weight."""
 
 
@@ -50,7 +50,7 @@ class Ensemble:
         self.sums = [torch.empty_like(w) for w in weights]
         self._noise = [torch.empty_like(w) for w in weights]
         self._updater = updater(settings)
-        self._shared = settings.rate >= GATHER_BELOW
+        self._shared = settings.rate >= GATHER_BELOW_RATE
         loss = loss_function(settings.loss)
         self.gradients = example_gradients(model, loss, weights, records[0], differing=differing, shared=self._shared)
         # D has all records but x'; a public constant, the same under both hypotheses

@@ -13,7 +13,7 @@ from torch import Tensor
 
 __all__ = ["local_sensitivity", "log_likelihood_ratio"]
 
-RESOLUTION = 1e-6
+RESOLUTION_SHARE = 1e-6
 """Gradients are float32: a distance below this share of their norms is rounding, not information."""
 
 
@@ -22,7 +22,7 @@ def local_sensitivity(gram: Tensor) -> Tensor:
     squares = torch.diagonal(gram, dim1=1, dim2=2)
     distance = squares.sum(1) if gram.shape[1] == 1 else squares.sum(1) - 2 * gram[:, 0, 1]
     distance = distance.clamp(min=0).sqrt()
-    return torch.where(distance <= RESOLUTION * squares.amax(1).sqrt(), 0.0, distance)
+    return torch.where(distance <= RESOLUTION_SHARE * squares.amax(1).sqrt(), 0.0, distance)
 
 
 def log_likelihood_ratio(gram: Tensor, projection: Tensor, present: Tensor, sigma: Tensor, rate: float) -> Tensor:

@@ -17,7 +17,7 @@ from deniable.training import kernels
 __all__ = ["RandomSource", "SeededSource", "SystemSource"]
 
 
-MANY = 2048
+MANY_DRAWS = 2048
 """From so many draws on, the kernel is worth the two copies of the generator's state."""
 
 
@@ -44,7 +44,7 @@ class SeededSource:
 
     def normal_(self, tensor: Tensor) -> Tensor:
         """A billion draws a second and a core by our kernel (`_noise.c`), 250 million by torch; the same draws."""
-        suited = tensor.dtype == torch.float32 and tensor.is_contiguous() and tensor.numel() >= MANY
+        suited = tensor.dtype == torch.float32 and tensor.is_contiguous() and tensor.numel() >= MANY_DRAWS
         if kernels.KERNELS is None or not suited:
             return tensor.normal_(generator=self.generator)
         state = self.generator.get_state()

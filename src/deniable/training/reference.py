@@ -15,7 +15,7 @@ from deniable.training.targets import TargetSettings
 
 __all__ = ["faces", "head_on", "reference_network", "reference_settings"]
 
-LEAST_SIDE = 19
+LEAST_SIDE_PIXELS = 19
 """Images of fewer pixels leave the small CNN nothing to look at."""
 
 
@@ -56,7 +56,7 @@ def reference_network(dataset: Dataset) -> ModelFactory:
     """
     if dataset.kind != "binary" and dataset.name in MODELS:
         return MODELS[dataset.name]
-    if dataset.kind == "image" and min(dataset.inputs.shape[2:]) >= LEAST_SIDE:
+    if dataset.kind == "image" and min(dataset.inputs.shape[2:]) >= LEAST_SIDE_PIXELS:
         channels, height, width = dataset.inputs.shape[1:]
         return partial(faces, height, width, dataset.classes, channels)
     hidden = (512, 128) if dataset.name.startswith("texas") else (128,)

@@ -16,11 +16,11 @@ from deniable.training.networks.losses import Loss, output_gradient
 
 __all__ = ["StackGradients", "activations", "example_gradients"]
 
-PADDED_TO = 16
+PADDED_TO_EXAMPLES = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
-WAVE = 2**23
+WAVE_VALUES = 2**23
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
-IMAGE_WAVE = 2**24
+IMAGE_WAVE_VALUES = 2**24
 """The same for images, whose layers go through the wave trial by trial: larger, for fewer calls."""
 
 
@@ -47,12 +47,12 @@ class StackGradients(ExampleGradients):
         self._wave = 1
 
     def load(self, records: Tensor, labels: Tensor) -> None:
-        """Keep them; those of dense models flat, and padded with empty records of weight 0: see `PADDED_TO`."""
+        """Keep them; those of dense models flat, padded with empty records of weight 0: see `PADDED_TO_EXAMPLES`."""
         self._examples = records.shape[1]
-        self._width = -(-self._examples // PADDED_TO) * PADDED_TO if self._dense else self._examples
+        self._width = -(-self._examples // PADDED_TO_EXAMPLES) * PADDED_TO_EXAMPLES if self._dense else self._examples
         self._records = self._flat(records) if self._dense else records
         self._output_gradient.load(_pad(labels, self._width), self._weighted[-1].weights[0].shape[1])
-        self._wave = max(1, (WAVE if self._dense else IMAGE_WAVE) // (self._activations * self._width))
+        self._wave = max(1, (WAVE_VALUES if self._dense else IMAGE_WAVE_VALUES) // (self._activations * self._width))
 
     def _flat(self, records: Tensor) -> Tensor:
         """(1 or trials, features, examples), once for all steps in which these records are used."""

@@ -26,7 +26,7 @@ from deniable.training.settings import Columns, ModelFactory, Optimizer, as_reco
 
 __all__ = ["Fitted", "Quality", "TargetSettings", "calibrate_settings", "fit", "quality"]
 
-LARGEST_BATCH = 4096
+LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""
 
 
@@ -216,8 +216,8 @@ def _stagnant(history: list[Quality], patience: int | None) -> bool:
 def quality(model: nn.Module, dataset: Dataset) -> Quality:
     """Mean loss and accuracy of a model on a data set."""
     loss, right = 0.0, 0
-    for start in range(0, len(dataset), LARGEST_BATCH):
-        rows = slice(start, start + LARGEST_BATCH)
+    for start in range(0, len(dataset), LARGEST_BATCH_RECORDS):
+        rows = slice(start, start + LARGEST_BATCH_RECORDS)
         outputs, labels = _outputs(model, dataset, rows), torch.from_numpy(dataset.labels[rows])
         loss += float(nn.functional.cross_entropy(outputs, labels, reduction="sum"))
         right += int((outputs.argmax(1) == labels).sum())

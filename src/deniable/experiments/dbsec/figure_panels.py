@@ -58,7 +58,7 @@ class MeanDeviation(Part, frozen=True, kw_only=True):
     deviation: float | None
 
 
-class PrecisionRecall(Part, frozen=True, kw_only=True):
+class CurvePoints(Part, frozen=True, kw_only=True):
     """Some points of the curve."""
 
     precision: list[float]
@@ -76,7 +76,7 @@ class LevelFigures(Part, frozen=True, kw_only=True):
     accuracy: MeanDeviation
     train_accuracy: float
     precision: MeanDeviation
-    curve: PrecisionRecall
+    curve: CurvePoints
 
 
 class VariantFigures(Part, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ def _level_figures(row: LevelResult) -> LevelFigures:
         accuracy=accuracy,
         train_accuracy=row.train_accuracy.mean,
         precision=precision,
-        curve=PrecisionRecall(
+        curve=CurvePoints(
             precision=[round(value, 4) for value in curve.precision[thin]],
             recall=[round(value, 4) for value in curve.recall[thin]],
         ),

@@ -55,6 +55,8 @@ _CLOSE = 1e-7  # relative error with which no law is asked for
 _LOOSE = 1e-3  # relative error from which on other bounds may say more
 _SMALLEST = 5e-324
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
+_MOST_SPREAD = 100.0  # variance of a tilted law over that of one tilted half as much
+_LEAST_TILT = 1e-3
 _LITTLE = 0.01  # share of the points by which a window may be longer so that nothing lies below it
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
 
@@ -167,7 +169,15 @@ class Grid(ComposedPair):
             c = pole + 2.0 ** round(log2(find_saddle(self.composition, tail, k, (pole, inf)).c - pole))
         except UnresolvedError:
             return pole
-        return c if self.composition.saddle(c).value < inf else (c + pole) / 2
+        lower = (c + pole) / 2
+        while self._spreads(c, lower):
+            c, lower = lower, (lower + pole) / 2
+        return c
+
+    def _spreads(self, c: float, lower: float) -> bool:
+        """Whether the tilt c, unlike a lower one, brings out rare losses so large that no grid is fine enough."""
+        high, low = self.composition.saddles([c, lower])
+        return high.value == inf or (c - lower > _LEAST_TILT and high.bend > _MOST_SPREAD * low.bend)
 
     def rough(self) -> Grid | None:
         """The same on fewer points."""

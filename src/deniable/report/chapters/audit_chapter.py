@@ -10,7 +10,7 @@ from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.pictures.observer_pictures import course_pictures
-from deniable.report.pictures.scale_chart import Row, ScaleChart, epsilon_axis, promise_scale, share_axis
+from deniable.report.pictures.scale_chart import Aim, Row, ScaleChart, epsilon_axis, promise_scale, share_axis
 from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
 from deniable.report.rerun import rerun
@@ -72,18 +72,19 @@ def _sure(document: AuditResult) -> str:
 def _scale(document: AuditResult) -> ScaleChart:
     """On the scale of what was promised: how sure, how often right, or epsilon."""
     claimed, exact = document.claimed, document.exact
-    game, sure = document.game if document.measured.trials else None, _sure(document)
+    game, sure, aim = document.game if document.measured.trials else None, _sure(document), verdict_words.aim(document)
     if claimed.advantage is not None:
         axis = share_axis("How often the strongest observer guesses right; a coin does 50 % of the time")
         found = _right(game.advantage) if game else None
-        return promise_scale(axis, (1 + claimed.advantage) / 2, exact.accuracy, found, f"Measured with {sure}.")
+        right = Aim(aim, (1 + claimed.advantage) / 2)
+        return promise_scale(axis, right, exact.accuracy, found, f"Measured with {sure}.")
     if claimed.epsilon is not None and claimed.belief is None:
         return _epsilon_scale(document, game is not None, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
     limits = game.belief.at_delta if game else None
     row = None if limits is None else _row(limits)
     note = f"The belief that is exceeded with probability {verdict_words.rarely(document)}; measured with {sure}."
-    return promise_scale(axis, claimed.belief, exact.belief, row, note)
+    return promise_scale(axis, Aim(aim, claimed.belief), exact.belief, row, note)
 
 
 def _row(found: MeasuredLimits) -> Row:
@@ -105,7 +106,8 @@ def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> ScaleChart
     found = bound and Row(
         "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound)
     )
-    return promise_scale(axis, claimed, exact, found or None, f"Measured: what this attack shows, with {sure}.")
+    aim = Aim(verdict_words.aim(document), claimed)
+    return promise_scale(axis, aim, exact, found or None, f"Measured: what this attack shows, with {sure}.")
 
 
 def _parts(document: AuditResult) -> Iterator[Section]:
@@ -132,7 +134,7 @@ def _epsilon_part(document: AuditResult) -> Section:
     if rows:
         pictures.append(region_picture(rows, exact.delta, "audit"))
     tables = (scores(document), estimators(measured.estimators), estimates(measured))
-    return Section("Promised, exact, measured", pictures=tuple(pictures), tables=tables)
+    return Section(f"{verdict_words.aim(document)}, exact, measured", pictures=tuple(pictures), tables=tables)
 
 
 def _exposure_part(found: ExposureSummary, possible: float) -> Section:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
+from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
 from deniable.report import verdict_words
@@ -62,7 +63,11 @@ def _parts(document: VerdictResult) -> Iterator[Section]:
 
 
 def _proven(epsilon: BoundsOnEpsilon) -> str:
-    return f"an epsilon of at least {lower_bound(epsilon)}" if epsilon.lower_bound.valid else "no epsilon"
+    bound = epsilon.lower_bound
+    if not bound.valid or bound.value == 0:
+        return "no epsilon above 0"
+    trusted = [one.text for one in bound.assumptions if one.holds is None and one.text != INDEPENDENT.text]
+    return f"an epsilon of at least {lower_bound(epsilon)}" + "".join(f", if {text}" for text in trusted)
 
 
 def _assumptions(document: VerdictResult) -> Iterator[tuple[str, str]]:

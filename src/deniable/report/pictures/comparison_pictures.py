@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from deniable.report.pictures.epsilon_pictures import region_picture
-from deniable.report.pictures.picture import BLUE, INK, MUTED, ORANGE, WIDTH, Data, Picture, axes, legend_above
+from deniable.report.pictures.picture import BLUE, INK, MUTED, ORANGE, WIDTH_INCHES, Data, Picture, axes, legend_above
 from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
@@ -128,7 +128,7 @@ def _draw_phi(data: Data) -> Figure:
 
 
 def _draw_curves(data: Data) -> Figure:
-    drawing = Figure(figsize=(WIDTH, 4.3), layout="constrained")
+    drawing = Figure(figsize=(WIDTH_INCHES, 4.3), layout="constrained")
     for found, _, rows in _panels(drawing, data, "precision of the attack"):
         for place, row in enumerate(rows):
             curve, shade = row.precision_recall, 1 - 0.75 * place / max(1, len(rows) - 1)
@@ -172,7 +172,7 @@ def _spread(row: LevelResult, score: str) -> Spread:
 
 
 def _figure() -> Figure:
-    return Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    return Figure(figsize=(WIDTH_INCHES, 3.0), layout="constrained")
 
 
 def _panels(drawing: Figure, data: Data, title: str) -> Iterator[tuple[Axes, str, list[LevelResult]]]:

@@ -48,7 +48,7 @@ WITHOUT_CONFIDENCE = {
     "advantage_theorem_3": "advantage, classic formula",
 }
 """Figures that are read off the trials, and make no statement of confidence."""
-MOST = 20
+MOST_ESTIMATORS = 20
 """Estimators that are drawn; there are fewer."""
 FACTORS = np.geomspace(0.4, 2.5, 9)
 """Noise levels around the audited one, at which analyses are shown."""
@@ -60,7 +60,7 @@ def epsilon_picture(
     """Epsilon by every estimator that was measured."""
     named = {name: getattr(measured, key, None) for key, name in WITHOUT_CONFIDENCE.items()}
     points = {name: value for name, value in named.items() if value is not None}
-    estimators = measured.estimators[:MOST]
+    estimators = measured.estimators[:MOST_ESTIMATORS]
     data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
     marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
     told = (

@@ -63,7 +63,7 @@ STYLE: dict[Any, Any] = {
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
 }
-WIDTH = 5.4
+WIDTH_INCHES = 5.4
 """Inches. Narrow, so that text can be read where a phone shrinks the picture to its width."""
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -103,7 +103,7 @@ def _with_style() -> Iterator[None]:
 
 def axes(x: str, y: str, height: float = 3.3) -> tuple[Figure, Axes]:
     """A picture with one set of axes."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
     found = figure.add_subplot()
     found.set(xlabel=x, ylabel=y)
     return figure, found

@@ -16,6 +16,7 @@ from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 
 __all__ = [
+    "Aim",
     "Axis",
     "Bar",
     "Row",
@@ -111,15 +112,22 @@ class ScaleChart:
         return asdict(self)
 
 
-def promise_scale(
-    axis: Axis, promised: float | None, exact: float | None, measured: Row | None, note: str
-) -> ScaleChart:
-    """Promised (where something is), what the noise allows, and what was measured."""
-    rows = [] if promised is None else [Row("Promised", "promise", axis.low, promised)]
+@dataclass(frozen=True)
+class Aim:
+    """What was not to be exceeded, and what it is called: promised, or only tested."""
+
+    name: str
+    value: float | None
+
+
+def promise_scale(axis: Axis, aim: Aim, exact: float | None, measured: Row | None, note: str) -> ScaleChart:
+    """Promised or tested (where something is), what the noise allows, and what was measured."""
+    rows = [] if aim.value is None else [Row(aim.name, "promise", axis.low, aim.value)]
     rows.append(Row("This noise allows", "exact", axis.low, exact))
     rows += [measured] if measured is not None else []
-    limit = exact if promised is None else promised
-    return _scale("Promise against measurement", axis, rows, None if limit is None else axis.at(limit), note)
+    limit = exact if aim.value is None else aim.value
+    title = f"{aim.name} against measured" if aim.value is not None else "Allowed against measured"
+    return _scale(title, axis, rows, None if limit is None else axis.at(limit), note)
 
 
 def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, note: str) -> ScaleChart:
@@ -131,7 +139,8 @@ def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, 
 
 def precision_scale(document: CompareResult) -> ScaleChart:
     """A comparison's levels: the attack's average precision beside the most that each level's promise allows."""
-    note = "Bars: measured, with limits over the repeats. Pale: the most that the level's promise allows."
+    bars = "Bars: from the smallest to the largest repeat (a range, no confidence interval), and their mean. "
+    note = bars * (document.input.repeats > 1) + "Pale: the most that the level's promise allows."
     rows = [_level(row) for row in document.levels]
     return _scale("What the attack achieves at each level of protection", _precision_axis(), rows, None, note)
 
@@ -142,7 +151,8 @@ def attack_scale(document: AttackResult) -> ScaleChart:
     attack = Row("Attack", "measured", limits.low, limits.high, document.average_precision.mean, True)
     least, most = 0.5, max(blind.average_precision, 0.5)
     unseen = Row("Without the model", "exact", least, most, told=f"{blind.average_precision:.2f}")
-    note = f"The attack's limits: {100 * document.input.confidence:.4g} % confidence, first repeat."
+    sure = f"{100 * document.input.confidence:.4g} %"
+    note = f"The attack's limits, of its first repeat, hold together with the bound on epsilon: {sure} confidence."
     return _scale("What the attack achieves", _precision_axis(), [attack, unseen], None, note)
 
 
@@ -154,12 +164,11 @@ def _precision_axis() -> Axis:
 
 def _level(row: LevelResult) -> Row:
     precision = row.average_precision
-    low, high = (precision.mean if end is None else end for end in (precision.low, precision.high))
     allowed = 1.0 if row.epsilon is None else row.epsilon.average_precision_at_most
     kind = {"original": "No protection", "central": "Central", "local": "Local"}[row.kind]
     name = kind if row.value is None else f"{kind}, {row.name}"
     told = f"{precision.mean:.2f}; accuracy {share(row.test_accuracy.mean)}"
-    return Row(name, row.kind, low, high, precision.mean, interval=True, told=told, allowed=allowed)
+    return Row(name, row.kind, *precision.ends, precision.mean, interval=True, told=told, allowed=allowed)
 
 
 def _scale(title: str, axis: Axis, rows: list[Row], limit: float | None, note: str) -> ScaleChart:

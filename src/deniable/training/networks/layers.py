@@ -19,7 +19,7 @@ from deniable.training.buffers import Buffers
 
 __all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
 
-FEW = 8
+FEW_EXAMPLES = 8
 """Up to so many kept examples a matrix product is slower than `multiply_few`."""
 
 
@@ -147,7 +147,7 @@ class Dense(Weighted):
     def project(self, noise: list[Tensor]) -> Tensor:
         """delta_i^T Z a_i, plus the bias's part."""
         deltas, inputs = torch.cat(self._kept_deltas), torch.cat(self._kept_inputs)
-        few = inputs.shape[2] <= FEW
+        few = inputs.shape[2] <= FEW_EXAMPLES
         products = (columns.multiply_few(noise[0], inputs) if few else self._times(noise[0], inputs)).double()
         if len(noise) == 2:
             products = products + noise[1].unsqueeze(2)

@@ -31,7 +31,7 @@ __all__ = [
     "small_images",
 ]
 
-USUAL_WIDTH = 64
+USUAL_WIDTH_UNITS = 64
 """Of the hidden layer of a usual network."""
 
 
@@ -114,7 +114,7 @@ def sized_model(model: str | None, shape: tuple[int, ...], classes: int) -> str:
     """
     outputs = max(2, classes)
     if model is None:
-        model = "cnn" if len(shape) == 3 and min(shape[1:]) >= 8 else f"mlp:{USUAL_WIDTH}"
+        model = "cnn" if len(shape) == 3 and min(shape[1:]) >= 8 else f"mlp:{USUAL_WIDTH_UNITS}"
     if model == "cnn":
         if len(shape) != 3 or min(shape[1:]) < 4:
             raise ValueError(f"model cnn needs images with sides from 4 on, the records have shape {shape}: name mlp")
@@ -122,7 +122,7 @@ def sized_model(model: str | None, shape: tuple[int, ...], classes: int) -> str:
     if model.startswith("mlp:") and not re.fullmatch(r"mlp:\d+(,\d+)*", model):
         raise ValueError(f"model mlp: must name the widths of its hidden layers, as in mlp:64,32, got {model!r}")
     if model in ("logistic", "mlp") or model.startswith("mlp:"):
-        hidden = {"logistic": "", "mlp": f"{USUAL_WIDTH},"}.get(model, f"{model[4:]},")
+        hidden = {"logistic": "", "mlp": f"{USUAL_WIDTH_UNITS},"}.get(model, f"{model[4:]},")
         return f"dense:{prod(shape)},{hidden}{outputs}"
     return model
 

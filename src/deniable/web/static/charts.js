@@ -92,10 +92,13 @@ export function rocChart(place) {
   }), "roc");
 }
 
+/** So much higher than the highest bar, for the line's name. */
+const HEADROOM = 1.2;
+
 export function beliefChart(place) {
   const bars = uPlot.paths.bars({ size: [0.92, 100], align: 0 });
   return new Chart(place, (chart) => ({
-    scales: { x: { time: false, range: [0, 1] }, y: { range: () => [0, Math.max(1.05 * chart.shared, 0.05)] } },
+    scales: { x: { time: false, range: [0, 1] }, y: { range: () => [0, Math.max(HEADROOM * chart.shared, 0.05)] } },
     hooks: { draw: [(plot) => drawLine(plot, chart.line)] },
     axes: axes("belief that the person is in", "share of releases"),
     series: [

@@ -1,0 +1,135 @@
+"""What every promise has: a bound, the parameters at which its score is asked, its words, its risk."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import inf
+from typing import ClassVar
+
+from deniable.checks import RefusedError, probability
+from deniable.fields import Field
+from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
+from deniable.promises.parameters import PARAMETERS
+from deniable.scores import PrivacyLoss
+from deniable.upper import Upper
+
+__all__ = ["Promise"]
+
+
+@dataclass(frozen=True)
+class Promise(ABC):
+    """What is claimed or aimed at: `score(loss) <= bound`.
+
+    The attributes after `bound` are the parameters at which the score is asked.
+    """
+
+    field: ClassVar[Field]
+    kind: ClassVar[str]
+    """As the page lists it: "a posterior belief"."""
+    label: ClassVar[str]
+    """Of a row that tells the score, with words of `_words` in braces."""
+    sentence: ClassVar[str]
+    """What the promise says, with words of `_words` in braces."""
+    bound: float
+
+    def __post_init__(self) -> None:
+        self.field.check(self.bound)
+        for name, value in self.parameters.items():
+            probability(name, value, open_ends=True)
+        floor, why = self.floor
+        if not self.bound > floor:
+            raise RefusedError(
+                f"{{{self.field.name}}} must be above {floor:g} ({why}), got {self.bound!r}",
+                self.field.name,
+                self.bound,
+                f"above {floor:g}",
+                "no noise can promise less",
+            )
+
+    @property
+    def floor(self) -> tuple[float, str]:
+        """What no noise brings the score below, and why."""
+        return -1.0, "nothing is less"
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """The names of the score's parameters."""
+        return tuple(attribute.name for attribute in fields(cls)[1:])
+
+    @classmethod
+    def list_parameter(cls) -> str | None:
+        """The parameter that may be asked at several values; None where the score has one value."""
+        return next((name for name in cls.parameter_names() if PARAMETERS[name].repeatable), None)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """At what the score is asked."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    @property
+    def backwards(self) -> bool:
+        """Whether the other direction of the pair (data without the person first) usually is the worse one."""
+        return False
+
+    def score(self, loss: PrivacyLoss) -> float:
+        """The score that was promised, in its own unit."""
+        return self.ask(loss, self.parameters)
+
+    @classmethod
+    def ask(cls, loss: PrivacyLoss, parameters: Mapping[str, float]) -> Upper:
+        """What `loss` answers; the method has the score's name."""
+        answer: Upper = getattr(loss, cls.field.name)(**parameters)
+        return answer
+
+    @property
+    def level(self) -> float:
+        """What `risk` must not exceed."""
+        return self.bound
+
+    def risk(self, loss: PrivacyLoss) -> float:
+        """A quantity that is at most `level` exactly where the promise holds; the score unless another is cheaper."""
+        return self.score(loss)
+
+    def least_risk(self, loss: PrivacyLoss) -> float:
+        """What the risk is at least, numerical error taken off."""
+        risk = self.risk(loss)
+        return risk.least if isinstance(risk, Upper) else risk
+
+    @property
+    def implied_scores(self) -> dict[str, float]:
+        """The scores that are promised with it, by name."""
+        return {self.field.name: self.bound}
+
+    def say(self, about: str, delta: str) -> str:
+        """What is promised, in words: `about` is what an observer wants to know, `delta` is delta as it was given."""
+        bound = percent_as_given(self.bound) if self.field.kind == "share" else as_given(self.bound)
+        return self.sentence.format(bound=bound, about=about, **_words(self.parameters, delta))
+
+    @classmethod
+    def row(cls, parameters: Mapping[str, float], delta: str) -> str:
+        """The label of the score at these parameters."""
+        return cls.label.format(**_words(parameters, delta))
+
+    @classmethod
+    def format_score(cls, value: float | None, known: float = inf) -> str:
+        """A score as people read it, rounded to the safe side, but not above what it is `known` to keep; None is
+        infinite."""
+        if value is None:
+            return "infinite"
+        return percent_at_most(value, known=known) if cls.field.kind == "share" else at_most(value, known=known)
+
+
+def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
+    """The parameters as a sentence needs them; `delta` is spelled as it was given."""
+    words = {name: percent_as_given(value) for name, value in parameters.items()}
+    prior, rare = parameters.get("prior", 0.5), parameters.get("delta", 0.0)
+    return {
+        **words,
+        "delta": delta,
+        "rarely": chance(rare),
+        "chance_of_more": f" (chance of more: {chance(rare)})" if rare else "",
+        "starter": f" who starts at {percent_as_given(prior)}",
+        "members": f" where {percent_as_given(prior)} are members",
+    }

@@ -98,6 +98,8 @@ def explanation(evidence: Evidence) -> Explanation | None:
 
 def _moving_norm(evidence: Evidence, best: Candidate | None, exact: Array) -> str:
     """A norm that is taken from the records, in words, where no fixed one fits, or not on other records; else ""."""
+    if evidence.twins is None or evidence.twins.first_fits:
+        return ""
     roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
     another_norm = best is not None and best.name == NORM
     found = moving_norm(evidence.twins, clipped_only=not roughly) if roughly or another_norm else ""

@@ -106,11 +106,12 @@ class Twins:
         return [(one, two) for one, two in pairs if not different_batches(one, two)]
 
     def _same_residual(self, one: Run, two: Run) -> bool:
-        """Whether what is left of the sums without the claimed gradients is the same noise."""
+        """Whether what is left of the sums without the claimed gradients is the same noise, in the steps' own norms."""
         steps = min(len(one.seen), len(two.seen), STEPS)
-        rests = [run.sums[:steps] - run.recomputer.recompute(run.seen, run.members).clean[:steps] for run in (one, two)]
-        rounding = 4 * half_precision_error(one) * one.sums[:steps].norm(dim=1)
-        return bool(((rests[0] - rests[1]).norm(dim=1) <= MOVED * self.clip + rounding).all())
+        found = [run.recomputer.recompute(run.seen, run.members) for run in (one, two)]
+        rests = [(f.residual[:steps] * (f.sigma / f.clip)[:steps, None]) for f in found]
+        rounding = 4 * half_precision_error(one) * one.sums[:steps].norm(dim=1) / found[0].clip[:steps]
+        return bool(((rests[0] - rests[1]).norm(dim=1) <= MOVED + rounding).all())
 
     @cached_property
     def neighbour_pairs(self) -> list[tuple[Run, Run]]:

@@ -115,6 +115,7 @@ _FUNCTIONS = {
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
+    "watch_run": "deniable.examination.recorded.watch_run",
 }
 """Likewise: the commands as functions, and where they are."""
 
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
@@ -149,6 +151,7 @@ __all__ += [
     "reproduce",
     "singling_out",
     "verdict",
+    "watch_run",
 ]
 
 

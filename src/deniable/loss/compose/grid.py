@@ -35,6 +35,7 @@ from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition
 from deniable.loss.compose.grid_law import GridLaw
+from deniable.loss.compose.normal_bracket import normal_bracket
 from deniable.loss.compose.saddle import find_level_saddle, find_period, find_rivals, find_saddle
 from deniable.loss.compose.transform import GridComposition
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
@@ -116,6 +117,7 @@ class Grid(ComposedPair):
         if found.error <= _LOOSE * found:
             return found
         found = found.meet(Upper(ceiling := self._chernoff.ceiling(functional, k), ceiling))
+        found = found.meet(normal_bracket(self.composition, functional, k))
         return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
 
     @cached_property

@@ -74,6 +74,7 @@ SLOW = (
     "loss/test_masses.py::test_census",
     "loss/test_masses.py::test_choices_composed_against_a_density_on_a_grid",
     "loss/test_regressions.py",
+    "loss/test_renyi_guarantee.py",
     "loss/test_round_off.py::test_atoms_beside_a_faint_gaussian_band_by_band",
     "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",

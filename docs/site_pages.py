@@ -35,6 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Theory": _of("theory", pages)},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
+        {"Watch one run": "watched_run.md"},
         {"Canaries in one run": "canaries.md"},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},

@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "recorded/",
     "canary/",
     "adversaries/",
     "audit/test_campaign.py",
@@ -42,6 +43,7 @@ SLOW = (
     "engines/test_workers.py",
     "experiments/",
     "formats/test_opacus.py",
+    "test_identifiability.py::test_the_us_census_of_2020",
     "hunt/",
     "report/",
     "test_docs.py::test_the_site_is_whole_and_asks_nobody",
@@ -72,10 +74,12 @@ SLOW = (
     "loss/test_masses.py::test_census",
     "loss/test_masses.py::test_choices_composed_against_a_density_on_a_grid",
     "loss/test_regressions.py",
+    "loss/test_renyi_guarantee.py",
     "loss/test_round_off.py::test_atoms_beside_a_faint_gaussian_band_by_band",
     "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",
     "loss/test_samplings.py",
+    "loss/test_several_records.py",
     "loss/test_schedules.py",
     "loss/test_tapered.py",
     "test_calibration.py::test_extreme_promises_are_kept",

@@ -108,23 +108,29 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "fit_gaussian": "deniable.answers.gaussian_fit",
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
     "reproduce": "deniable.experiments",
+    "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
+    "watch_run": "deniable.examination.recorded.watch_run",
 }
 """Likewise: the commands as functions, and where they are."""
 
 if TYPE_CHECKING:
     from deniable.answers.choose import choose as choose
     from deniable.answers.explain import explain as explain
+    from deniable.answers.gaussian_fit import fit_gaussian as fit_gaussian
+    from deniable.answers.risks import singling_out as singling_out
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
     from deniable.canary.plan import canaries as canaries
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
@@ -138,11 +144,14 @@ __all__ += [
     "compare",
     "examine",
     "explain",
+    "fit_gaussian",
     "from_dp_event",
     "from_opacus",
     "from_pld",
     "reproduce",
+    "singling_out",
     "verdict",
+    "watch_run",
 ]
 
 

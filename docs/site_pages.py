@@ -33,7 +33,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     config.nav = [
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
+        {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
+        {"Watch one run": "watched_run.md"},
         {"Canaries in one run": "canaries.md"},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},

@@ -69,12 +69,27 @@ def describe(mechanism: dn.Mechanism) -> list[Description]:
 
 
 def _sampled_base(mechanism: dn.Mechanism) -> tuple[Base, float]:
-    """A sample of a sample is one, at the product of their rates."""
+    """A sample of a sample is one, at the product of their rates; other samplings as the Poisson sample they equal."""
+    if isinstance(mechanism, dn.Sampled):
+        return _other_sampling(mechanism)
     rate = 1.0
     while isinstance(mechanism, dn.Subsampled):
         rate = max(rate * mechanism.rate, _LEAST_RATE) if rate > 0 < mechanism.rate else 0.0
         mechanism = mechanism.mechanism
     return _base(mechanism), rate
+
+
+def _other_sampling(mechanism: dn.Sampled) -> tuple[Base, float]:
+    """Cyclic: one round is one sample; shuffled: no sampling; a fixed size under replace: as little as is known."""
+    base = _base(mechanism.mechanism)
+    match mechanism.sampling:
+        case dn.CyclicPoisson(rate, bands):
+            return base, rate * bands
+        case dn.Shuffled():
+            return base, 1.0
+        case dn.FixedSize(batch, records):
+            return Base(base.kind, base.values, bare=True), batch / records
+    raise TypeError(f"no description of {mechanism!r}")
 
 
 def _plain_gaussian(base: Base, rate: float) -> bool:

@@ -30,6 +30,9 @@ def less_telling(draw: Random, mechanism: dn.Mechanism) -> dn.Mechanism | None: 
                 return dn.Composed((*parts[:i], (part, draw.choice([runs - 1, runs // 2])), *parts[i + 1 :]))
             less = less_telling(draw, part)
             return None if less is None else dn.Composed((*parts[:i], (less, runs), *parts[i + 1 :]))
+        case dn.Sampled(inner, sampling):
+            less = less_telling(draw, inner)
+            return None if less is None else less.subsampled(sampling)
         case dn.Subsampled(inner, rate):
             return inner.subsampled(rate * draw.choice([0.5, 0.999, 1e-3]))
         case dn.Gaussian(noise):

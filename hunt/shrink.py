@@ -37,6 +37,9 @@ def simpler_mechanisms(mechanism: dn.Mechanism) -> Iterator[dn.Mechanism]:
         yield mechanism.mechanism
         yield from (mechanism.mechanism.subsampled(rate) for rate in rounder(mechanism.rate))
         yield from (inner.subsampled(mechanism.rate) for inner in simpler_mechanisms(mechanism.mechanism))
+    elif isinstance(mechanism, dn.Sampled):
+        yield mechanism.mechanism
+        yield from (simpler.subsampled(mechanism.sampling) for simpler in simpler_mechanisms(mechanism.mechanism))
     else:
         for field in fields(mechanism):
             value = getattr(mechanism, field.name)

@@ -24,7 +24,7 @@ __all__ = ["Case", "check", "look", "random_case"]
 LONGEST_CPU_SECONDS = 2.0
 PATIENT_CPU_SECONDS = 20.0  # for a share that any machine must pass
 _SHARE_OF_PROMISES, _SHARE_OF_RELATIONS = 0.15, 0.25
-_REFUSALS = ("must be", "keeps the promise", "breaks the promise")
+_REFUSALS = ("must be", "keeps the promise", "breaks the promise", "is not proved")
 
 
 Work = TypeVar("Work")
@@ -51,7 +51,8 @@ class Case:
 
 def random_case(seed: int) -> tuple[Case, Truth]:
     draw = Random(seed)
-    mechanism, adjacency = random_mechanism(draw), random_adjacency(draw)
+    mechanism = random_mechanism(draw)
+    adjacency = random_adjacency(draw, mechanism)
     truth = Truth(mechanism, adjacency)
     return Case(mechanism, adjacency, random_question(draw, truth)), truth
 
@@ -122,11 +123,10 @@ def check_promise(promise: Promise, longest: float = LONGEST_CPU_SECONDS) -> Fin
 def check_relations(case: Case, draw: Random) -> Find | None:
     """What the answer owes to other answers."""
     less = less_telling(draw, case.mechanism)
-    loss = dn.privacy_loss(case.mechanism, case.adjacency)
     release = str(case).removesuffix(f".{case.question}")
 
     def compared() -> Find | None:
-        found = None
+        loss, found = dn.privacy_loss(case.mechanism, case.adjacency), None
         if less is not None:
             found = compare_releases(case.question, less, case.mechanism, case.adjacency, case.question.ask(loss))
         return found or compare_routes(loss, release, draw) or compare_scores(loss, release, draw)

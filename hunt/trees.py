@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import deniable as dn
+from deniable.mechanisms import samplings_of
 
 __all__ = ["random_adjacency", "random_mechanism", "text"]
 
@@ -15,8 +16,16 @@ def logarithmic(draw: Random, low: float, high: float) -> float:
     return float(f"{value:.1g}") if draw.random() < 0.4 else value
 
 
-def random_adjacency(draw: Random) -> str:
-    return draw.choice(["add-remove", "add-remove", "replace", "zero-out"])
+_SHARE_OF_OTHER_SAMPLINGS = 0.08
+
+
+def random_adjacency(draw: Random, mechanism: dn.Mechanism | None = None) -> str:
+    """Any, but for samplings that are proved for some neighbours only."""
+    kinds = {type(sampling) for sampling in samplings_of(mechanism)} if mechanism else set()
+    if dn.FixedSize in kinds:
+        return "replace"
+    proved = ["zero-out", "replace"] if dn.Shuffled in kinds else ["add-remove", "zero-out"]
+    return draw.choice(proved if kinds else ["add-remove", "add-remove", "replace", "zero-out"])
 
 
 def _base(draw: Random) -> dn.Mechanism:  # noqa: PLR0911 (a table of kinds)
@@ -55,7 +64,22 @@ def _rate(draw: Random) -> float:
     return logarithmic(draw, 1e-4, 0.5)
 
 
+def _other_sampling(draw: Random) -> dn.Mechanism:
+    """Gaussian noise on samples that are not Poisson's."""
+    noise = dn.Gaussian(logarithmic(draw, 1e-3, 1e6) if draw.random() < 0.25 else logarithmic(draw, 0.2, 50))
+    records = int(logarithmic(draw, 2, 1e7))
+    bands = draw.randint(1, 20)
+    samplings = [
+        dn.FixedSize(draw.choice([1, records, draw.randint(1, records)]), records),
+        dn.CyclicPoisson(_rate(draw) / bands, bands),
+        dn.Shuffled(draw.randint(1, 1000)),
+    ]
+    return noise.subsampled(draw.choice(samplings))
+
+
 def _step(draw: Random) -> dn.Mechanism:
+    if draw.random() < _SHARE_OF_OTHER_SAMPLINGS:
+        return _other_sampling(draw)
     step = _base(draw)
     while draw.random() < 0.45:
         step = step.subsampled(_rate(draw))
@@ -90,6 +114,13 @@ def text(mechanism: dn.Mechanism) -> str:
     match mechanism:
         case dn.Subsampled():
             return f"{text(mechanism.mechanism)}.subsampled({mechanism.rate!r})"
+        case dn.Sampled():
+            sampling = mechanism.sampling
+            fields = [
+                name for name in sampling.__dataclass_fields__ if name not in ("records_per_person", "replacement")
+            ]
+            values = ", ".join(repr(getattr(sampling, name)) for name in fields)
+            return f"{text(mechanism.mechanism)}.subsampled(dn.{type(sampling).__name__}({values}))"
         case dn.Composed():
             parts = [text(part) + (f".composed({runs})" if runs != 1 else "") for part, runs in mechanism.parts]
             if len(parts) == 1 and mechanism.parts[0][1] != 1:

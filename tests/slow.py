@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "recorded/",
     "canary/",
     "adversaries/",
     "audit/test_campaign.py",
@@ -34,6 +35,7 @@ SLOW = (
     "cli/test_hunted_inputs.py",
     "cli/test_people.py",
     "cli/test_serve_command.py",
+    "cli/test_written.py",
     "comparison/",
     "engines/test_local.py",
     "engines/test_ray.py",
@@ -75,6 +77,7 @@ SLOW = (
     "loss/test_round_off.py::test_errors_of_one_sampled_step_cover_the_truth",
     "loss/test_routes.py::test_unlike_phases_against_the_twin",
     "loss/test_samplings.py",
+    "loss/test_several_records.py",
     "loss/test_schedules.py",
     "loss/test_tapered.py",
     "test_calibration.py::test_extreme_promises_are_kept",

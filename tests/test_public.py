@@ -12,7 +12,9 @@ import pytest
 import deniable as dn
 
 KEPT = Path(__file__).with_name("public.txt")
-COMMANDS = ("attack", "audit", "canaries", "choose", "compare", "examine", "explain", "reproduce", "verdict")
+COMMANDS = (
+    *("attack", "audit", "canaries", "choose", "compare", "examine", "explain", "reproduce", "verdict", "watch_run"),
+)
 
 
 def shown() -> str:

@@ -60,6 +60,7 @@ def kill_drivers(nodes: TwoNodes, times: int, draw: random.Random) -> int:
                     time.sleep(0.02)
                 time.sleep(draw.uniform(0, SECONDS))
                 killed += driver.poll() is None
+                print(f"driver: killed {killed} times", flush=True)
                 driver.kill()
                 driver.wait()
                 if _finished(place) >= campaign.blocks:
@@ -89,6 +90,7 @@ def kill_workers(times: int, draw: random.Random) -> int:
             time.sleep(draw.uniform(0.2, 2.0))
             victim = workers.pop(draw.randrange(len(workers)))
             killed += victim.poll() is None
+            print(f"workers: killed {killed} times", flush=True)
             victim.kill()
             victim.wait()
             workers.append(begin())

@@ -108,9 +108,12 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
+    "from_pld": "deniable.formats",
     "reproduce": "deniable.experiments",
     "verdict": "deniable.campaigns.score_verdict",
+    "watch_run": "deniable.examination.recorded.watch_run",
 }
 """Likewise: the commands as functions, and where they are."""
 
@@ -123,8 +126,11 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
+    from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
+    from deniable.formats import from_pld as from_pld
 
 __all__ += [
     "attack",
@@ -134,9 +140,12 @@ __all__ += [
     "compare",
     "examine",
     "explain",
+    "from_dp_event",
     "from_opacus",
+    "from_pld",
     "reproduce",
     "verdict",
+    "watch_run",
 ]
 
 

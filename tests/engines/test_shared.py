@@ -15,6 +15,7 @@ import pytest
 from campaigns import CAMPAIGNS, Answer
 from work import Squared, square, squares
 
+from deniable.campaigns.look import look
 from deniable.engines import Local, Shared, open_store, play_missing
 from deniable.store import SharedStore, Store, StoreError
 
@@ -31,9 +32,14 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Answer]]:
+def shared_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def answers(shared_place: Path) -> list[dict[str, Answer]]:
     """Of two processes that share all campaigns."""
-    child = CHILD.format(here=str(Path(__file__).parent), place=str(tmp_path_factory.mktemp("shared")))
+    child = CHILD.format(here=str(Path(__file__).parent), place=str(shared_place))
     two = [subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     return [dict(map(json.loads, process.communicate(timeout=500)[0].splitlines())) for process in two]
 
@@ -44,6 +50,16 @@ def test_both_of_two_processes_come_to_the_answer_of_one(
 ) -> None:
     alone = json.loads(json.dumps(CAMPAIGNS[name](Local(1), tmp_path / "alone")))
     assert [both[name] for both in answers] == [alone, alone]
+
+
+def test_the_status_of_somebody_else_s_training_shows_the_evidence_of_its_result(
+    answers: list[dict[str, Answer]], shared_place: Path
+) -> None:
+    found, judged = look(shared_place / "examine"), answers[0]["examine"]
+    assert found.blocks == 10
+    assert found.evidence is not None
+    assert found.evidence.trials == found.finished == judged["watched"]["trials"]
+    assert list(found.evidence.watched.evidence) == judged["watched"]["evidence"]
 
 
 def play(place: Path, blocks: int, work: Callable[[int], Squared] = square, **given: Any) -> list[int]:

@@ -314,4 +314,5 @@ def test_a_test_mode_promises_nothing() -> None:
     assert chapter.scale is not None
     assert chapter.scale.description.startswith("Tested: at most 2;")
     assert "Promised" not in said(chapter)
+    assert (chapter.labels[0], chapter.scale.beyond) == ("Tested", "contradict the theory")
     assert "promised" not in printed(document).replace("Tested, not promised", "")

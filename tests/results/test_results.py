@@ -96,7 +96,7 @@ def test_explain_and_choose_are_typed_functions() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "said"),
     [
-        (dn.compose(dn.Gaussian(1.0), dn.Laplace(2.0)), "The release is Composed("),
+        (dn.compose(dn.Gaussian(1.0), dn.Laplace(2.0)), "The release is compose(Gaussian(1.0), Laplace(2.0))."),
         (dn.ApproximateDP(1.0, 1e-6), "(1, 1e-6)-differential privacy"),
     ],
 )

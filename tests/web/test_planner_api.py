@@ -47,8 +47,23 @@ CHOSEN: list[dict[str, Any]] = [
     {"success": 0.05, "baseline": [0.001], "steps": 10},
     {"epsilon": 3.0, **TRAINING},
     {"belief": 0.8, "mechanism": "laplace"},
+    {"advantage": 0.1, "sampling": "allocation", "steps_per_epoch": 100, "epochs": 10},
     {"advantage": 0.3, "mechanism": "randomized-response", "categories": 5, "features": 3},
 ]
+
+
+HISTORY = [[1.0, 0.01, 500], [1.3, 0.01, 100]]
+
+
+def test_a_document_of_another_tool_is_explained(api: httpx.Client) -> None:
+    document = _json(api.post("/api/explain", json={"opacus": HISTORY}))
+    assert document["scores"]["epsilon"] == pytest.approx(1.37005, abs=1e-4)
+    shown = _json(api.post("/api/plan/explain", json={"opacus": {"history": HISTORY}, "sampling": "shuffled"}))
+    assert "the value for Poisson batches is not theirs" in shown["caution"]
+    assert shown["command"] == "deniable explain --opacus opacus.json --sampling shuffled"
+    refused = api.post("/api/explain", json={"dp_event": {"class_name": "MagicDpEvent"}})
+    assert refused.status_code == 422
+    assert "MagicDpEvent is not known here" in refused.json()["error"]["message"]
 
 
 def asked(what: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +174,7 @@ def test_a_body_that_is_no_request_is_refused(api: httpx.Client, body: bytes) ->
 def test_a_large_body_is_refused_before_it_is_read_whole(api: httpx.Client) -> None:
     response = api.post("/api/explain", content=b" " * 1_000_000)
     assert response.status_code == 413
-    assert "16384 bytes" in response.json()["error"]["message"]
+    assert "262144 bytes" in response.json()["error"]["message"]
 
 
 def test_a_costly_corner_is_refused_with_what_to_do(api: httpx.Client) -> None:

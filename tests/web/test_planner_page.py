@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -151,6 +152,25 @@ def test_a_link_brings_the_same_plan(open_page: Callable[..., Page]) -> None:
     assert "1/11" in shown_command(again) or "0.0909" in shown_command(again)
 
 
+def test_batches_and_files_are_asked_for(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    """How batches are drawn changes the fields; shuffled passes are told first; a file of Opacus is read."""
+    page = open_page("?a.mode=explain&a.given=noise&a.sampling=shuffled")
+    expect(page.locator(".caution")).to_contain_text("the value for Poisson batches is not theirs", timeout=SLOW)
+    expect(page.locator(".command")).to_contain_text("--sampling shuffled --steps-per-epoch 200 --epochs 30")
+    with answered(page):
+        page.get_by_label("Batches are drawn").select_option("fixed")
+    expect(page.locator(".command")).to_contain_text("--sampling fixed --records 60000", timeout=SLOW)
+    page.get_by_label("Given is").select_option("opacus")
+    history = tmp_path / "history.json"
+    history.write_text("[[1.0, 0.01, 500], [1.3, 0.01, 100]]")
+    page.get_by_label("File").set_input_files(history)
+    expect(page.locator(".command")).to_contain_text("deniable explain --opacus opacus.json", timeout=SLOW)
+    expect(page.locator(".lead")).to_contain_text("at most 83.6", timeout=SLOW)
+    history.write_text("no JSON")
+    page.get_by_label("File").set_input_files(history)
+    expect(page.locator(".subject small").first).to_have_text("history.json is not JSON.", timeout=SLOW)
+
+
 def test_back_stays_on_the_page_and_a_copy_is_confirmed(open_page: Callable[..., Page]) -> None:
     page = open_page(EXPLAINED)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -161,7 +181,7 @@ def test_back_stays_on_the_page_and_a_copy_is_confirmed(open_page: Callable[...,
     expect(page.locator("#share")).to_have_text("Copied ✓")
     expect(page.locator("#share-note")).to_contain_text("on this machine only")
     link = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query, keep_blank_values=True)
-    assert (link["a.laplace"], link["a.adjacency"], link["a.prior"]) == (["4"], ["add-remove"], ["0.5"])
+    assert (link["a.laplace"], link["a.adjacency"], link["a.prior"]) == (["4"], [""], ["0.5"])
     page.go_back()
     expect(page.locator(".command")).to_contain_text("--laplace 2", timeout=SLOW)
     assert page.locator("input[type=number][data-field=laplace]").input_value() == "2"

@@ -3,7 +3,8 @@
 | file | from | to |
 |---|---|---|
 | parse | numbers that a person gave, by name | a mechanism or a promise |
-| describe | a mechanism | what a person would have given |
+| written | what another tool wrote down | a mechanism |
+| describe, python_text | a mechanism | what a person would have given, or written in Python |
 | explain, choose | a mechanism or a promise | every score, with its error |
 | demands | a promise | the noise that each weaker analysis demands |
 | sentences, rows | an answer | words and figures for people |

@@ -12,25 +12,44 @@ from deniable.formatting import as_given, percent_as_given
 from deniable.mechanisms import FixedSize, Gaussian, Mechanism, RandomAllocation, Sampling, Shuffled, TruncatedPoisson
 from deniable.results.explain_result import AnswerInput
 
-__all__ = ["BATCHES", "SAMPLINGS", "are_poisson", "parse_batches", "tell_batches"]
+__all__ = [
+    "BATCHES",
+    "PERSON",
+    "REPLACEMENT",
+    "SAMPLINGS",
+    "SamplingKind",
+    "are_poisson",
+    "parse_batches",
+    "tell_batches",
+]
 
 Values = Mapping[str, Any]
 POISSON = "poisson"
 BATCHES: dict[str, Field] = {
     field.name: field
     for field in (
-        Field("steps_per_epoch", "M", "Steps of an epoch, with {sampling} allocation or shuffled.", "whole", (1, 1e7)),
-        Field("cap", "B", "Largest batch, with {sampling} truncated.", "whole", (1, 1e12)),
+        Field(
+            "steps_per_epoch", "M", "Steps of an epoch, with {sampling} allocation or shuffled.", "whole", (1, 1e7)
+        ).on_page("Steps of an epoch", "Batches in a pass over the data.", (1, 10**6), (10, 100_000), 200),
+        Field("cap", "B", "Largest batch, with {sampling} truncated.", "whole", (1, 1e12)).on_page(
+            "Largest batch", "Of a larger one, so many records are kept.", (1, 10**9), (1, 100_000), 400
+        ),
     )
 }
 """What describes batches other than Poisson's, beside records, batch, epochs, rate and steps."""
-_TRAINING = ("records", "batch", "epochs", "rate", "steps", *BATCHES)
+REPLACEMENT = "with_replacement"
+PERSON = Field(
+    "records_per_person", "K", "Records of one person, all protected together. Default 1.", "whole", (1, 10_000)
+).on_page("Records of one person", "All of them are protected together.", (1, 1000), (1, 100), 1)
+"""In how many records neighbours differ."""
+_TRAINING = ("records", "batch", "epochs", "rate", "steps", *BATCHES, REPLACEMENT)
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """One way to draw batches: what describes it, the sampling, and how many runs there are."""
+class SamplingKind:
+    """One way to draw batches: as the page lists it, what describes it, the sampling, and how many runs there are."""
 
+    label: str
     needs: tuple[str, ...]
     may: tuple[str, ...]
     build: Callable[[Values], tuple[Sampling, int]]
@@ -40,22 +59,26 @@ def _fixed(values: Values) -> tuple[Sampling, int]:
     records, batch = values["records"], values["batch"]
     if "steps" not in values and "epochs" not in values:
         raise RefusedError("{steps} is missing", "steps", hint="or give {epochs}")
-    return FixedSize(batch, records), values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
+    sampling = FixedSize(batch, records, bool(values.get(REPLACEMENT)))
+    return sampling, values["steps"] if "steps" in values else values["epochs"] * -(-records // batch)
 
 
-SAMPLINGS: dict[str, _Kind] = {
-    "allocation": _Kind(
+SAMPLINGS: dict[str, SamplingKind] = {
+    "allocation": SamplingKind(
+        "one step an epoch for each record, at random",
         ("steps_per_epoch",),
         ("epochs", "records"),
         lambda values: (RandomAllocation(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "shuffled": _Kind(
+    "shuffled": SamplingKind(
+        "shuffled passes (shuffle=True)",
         ("steps_per_epoch",),
         ("epochs", "records"),
         lambda values: (Shuffled(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "fixed": _Kind(("records", "batch"), ("steps", "epochs"), _fixed),
-    "truncated": _Kind(
+    "fixed": SamplingKind("batches of a fixed size", ("records", "batch"), ("steps", "epochs", REPLACEMENT), _fixed),
+    "truncated": SamplingKind(
+        "Poisson samples, cut to a largest batch",
         ("rate", "cap", "records", "steps"),
         (),
         lambda values: (TruncatedPoisson(values["rate"], values["cap"], values["records"]), values["steps"]),
@@ -68,7 +91,7 @@ def are_poisson(values: Values) -> bool:
     """Whether batches are Poisson's, as where nothing is said; what describes others is refused then."""
     if one_of("sampling", values.get("sampling", POISSON), (POISSON, *SAMPLINGS)) != POISSON:
         return False
-    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated")):
+    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated"), (REPLACEMENT, "fixed")):
         if stray in values:
             raise RefusedError(f"{{{stray}}} needs {{sampling}}, as in {{sampling}} {owner}", stray, values[stray])
     return True
@@ -104,7 +127,8 @@ def tell_batches(given: AnswerInput) -> str:
             return f"{passes}, each on the next batch of the shuffled records"
         case "fixed":
             drawn = f"{as_given(given.batch or 0)} of {as_given(given.records or 0)} records"
-            return f"{steps}, each on {drawn}, drawn at random without replacement"
+            how = "with" if given.with_replacement else "without"
+            return f"{steps}, each on {drawn}, drawn at random {how} replacement"
     rate = percent_as_given(float(f"{given.rate or 0.0:.4g}"))
     return (
         f"{steps}; in each, every record is drawn independently with probability {rate}, and of a batch above "

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
+from deniable.answers.batches import parse_batches
+from deniable.answers.python_text import write_python
 from deniable.mechanisms import (
     ApproximateDP,
     Composed,
@@ -13,6 +17,7 @@ from deniable.mechanisms import (
     GaussianDP,
     Laplace,
     Mechanism,
+    Poisson,
     RandomAllocation,
     RandomizedResponse,
     Sampled,
@@ -34,7 +39,7 @@ _PROBE = 1.25
 
 def describe_release(mechanism: Mechanism, question: Question) -> AnswerInput:
     """By the options of `explain`; a release that they cannot describe is written out in Python."""
-    return _input(question, **(_options(mechanism, question.delta) or {"release": str(mechanism)}))
+    return _input(question, **(_options(mechanism, question.delta) or {"release": write_python(mechanism)}))
 
 
 def describe_choice(family: Callable[[float], Mechanism], promise: Promise, question: Question) -> AnswerInput:
@@ -48,24 +53,32 @@ def describe_choice(family: Callable[[float], Mechanism], promise: Promise, ques
         case {"randomized_response": epsilon, "categories": categories, "features": features} if epsilon == 1 / _PROBE:
             kind = "randomized-response"
             return _input(question, **promised, mechanism=kind, categories=categories, features=features)
-    return _input(question, **promised, release=str(family(_PROBE)).replace(str(_PROBE), "noise"))
+    return _input(question, **promised, release=write_python(family(_PROBE)).replace(str(_PROBE), "noise"))
 
 
 def mechanism_in(given: AnswerInput, chosen_noise: float | None = None) -> Mechanism | None:
-    """The release that was described, with the noise that was chosen for it; None where it is known by name alone.
+    """The release that was described, with the noise that was chosen for it; None where it is known by name alone."""
+    found = None if given.release is not None else _of_record(given, chosen_noise)
+    return found if found is None or given.records_per_person is None else found.group(given.records_per_person)
 
-    Batches that are not Poisson's are not drawn.
-    """
-    if given.release is not None or given.sampling is not None:
-        return None
+
+def _of_record(given: AnswerInput, chosen_noise: float | None) -> Mechanism:
     noise = given.noise if chosen_noise is None else chosen_noise
-    if given.rate is not None and given.steps is not None and noise is not None:
-        return Training(noise, given.rate, given.steps, given.adjacency).mechanism
     if given.is_laplace:
-        return Laplace(chosen_noise or given.laplace or 0.0)
+        return Laplace(noise or given.laplace or 0.0)
     if given.is_response:
-        epsilon = given.randomized_response if chosen_noise is None else 1 / chosen_noise
+        epsilon = given.randomized_response if noise is None else 1 / noise
         return RandomizedResponse(epsilon or 0.0, given.categories or 2).composed(given.features or 1)
+    return _guarantee(given) if noise is None else _training(given, noise)
+
+
+def _training(given: AnswerInput, noise: float) -> Mechanism:
+    if given.sampling is not None:
+        return parse_batches({name: value for name, value in structs.asdict(given).items() if value is not None})(noise)
+    return Training(noise, given.rate or 1.0, given.steps or 1, given.adjacency).mechanism
+
+
+def _guarantee(given: AnswerInput) -> Mechanism:
     if given.tvd is not None:
         return TotalVariation(given.tvd)
     return GaussianDP(given.gdp) if given.gdp is not None else ApproximateDP(given.epsilon or 0.0, given.delta)
@@ -119,10 +132,14 @@ def _drawn(noise: float, sampling: Sampling, runs: int) -> dict[str, Any]:
             found = {"sampling": "allocation", "steps_per_epoch": steps, "epochs": runs}
         case Shuffled(steps):
             found = {"sampling": "shuffled", "steps_per_epoch": steps, "epochs": runs}
-        case FixedSize(batch, records):
+        case FixedSize(batch, records, replacement):
             found = {"sampling": "fixed", "batch": batch, "records": records, "steps": runs}
+            found |= {"with_replacement": True} if replacement else {}
         case TruncatedPoisson(rate, cap, records):
             found = {"sampling": "truncated", "rate": rate, "cap": cap, "records": records, "steps": runs}
+        case Poisson(rate):
+            found = {"rate": rate, "steps": runs}
         case _:
             return {}
-    return {"noise": noise, **found}
+    person = {"records_per_person": sampling.records_per_person} if sampling.records_per_person > 1 else {}
+    return {"noise": noise, **found, **person}

@@ -87,9 +87,9 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
         method=loss.method,
         bounds=_weaker_analyses(mechanism, values["epsilon"], given),
         notes=(
+            *_note_least(mechanism, least, given),
             *_note_infinite(values["epsilon"], given),
             *_note_bare(mechanism),
-            *_note_least(mechanism, least, given),
         ),
     )
 

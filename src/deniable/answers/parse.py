@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec import structs
 
-from deniable.answers.batches import BATCHES, are_poisson, parse_batches
+from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, are_poisson, parse_batches
 from deniable.answers.describe import describe_choice, describe_release
+from deniable.answers.written import parse_written, written_by
 from deniable.checks import MOST_STEPS, RefusedError, one_of, refuse
 from deniable.fields import Field
 from deniable.mechanisms import (
@@ -66,9 +67,11 @@ COUNTED = _by_name(
 """A training by its records."""
 SAMPLED = _by_name(
     Field("rate", "Q", "Sampling rate: each record joins a step with probability Q. Default 1.", "probability").on_page(
-        "Rate", "", (1e-7, 1)
+        "Rate", "Chance of each record to be in a step.", (1e-7, 1), (0.0001, 1), 0.005
     ),
-    Field("steps", "T", "Number of training steps.", "whole", (1, MOST_STEPS)).on_page("Steps", "", (1, 10**7)),
+    Field("steps", "T", "Number of training steps.", "whole", (1, MOST_STEPS)).on_page(
+        "Steps", "Of the training.", (1, 10**7), (1, 1_000_000), 6000
+    ),
 )
 """A training by its rate."""
 LOCAL = _by_name(
@@ -174,21 +177,26 @@ _USUAL_NEIGHBOURS = {
 
 def parse_release(values: Values, adjacency: str | None) -> tuple[Mechanism, AnswerInput]:
     """The release that `explain` was asked about, and what was given."""
+    companions = [name for release in RELEASES.values() for name in release.companions]
+    if written := written_by(values, (*RELEASES, *companions, *BATCHES, REPLACEMENT, "sampling")):
+        mechanism, neighbours = parse_written(written, values, adjacency)
+        given = _with_counts(describe_release(mechanism, Question.of(values, neighbours)), values)
+        return _of_person(mechanism, values), given
     question = parse_question(values, adjacency)
     name = _only(RELEASES, values, "what was released")
     for owner, other in RELEASES.items():
         for stray in other.companions:
             if stray in values and owner != name:
                 raise _contradiction(values, stray, f"goes with {{{owner}}}, not with {{{name}}}")
-    for stray in (*BATCHES, "sampling"):
+    for stray in (*BATCHES, REPLACEMENT, "sampling"):
         if stray in values and name != "noise":
             raise RefusedError(f"{{{stray}}} goes with {{noise}}, not with {{{name}}}", stray, values[stray])
     if are_poisson(values):
         mechanism = RELEASES[name].build(values[name], values, question)
     else:
         mechanism = parse_batches(values)(values[name])
-        privacy_loss(mechanism, question.adjacency)  # refuses neighbours for which the sampling is not proved
-    return mechanism, _with_counts(describe_release(mechanism, question), values)
+    given = _with_counts(describe_release(mechanism, question), values)
+    return _prove(_of_person(mechanism, values), question), given
 
 
 def parse_choice(values: Values, adjacency: str | None, mechanism: str | None) -> tuple[Family, Promise, AnswerInput]:
@@ -196,7 +204,22 @@ def parse_choice(values: Values, adjacency: str | None, mechanism: str | None) -
     question = parse_question(values, adjacency)
     promise = parse_promise(values, question)
     family = _family(values, question, mechanism)
-    return family, promise, _with_counts(describe_choice(family, promise, question), values)
+    given = _with_counts(describe_choice(family, promise, question), values)
+    _prove(_of_person(family(1.0), values), question)
+    return lambda noise: _of_person(family(noise), values), promise, given
+
+
+def _of_person(mechanism: Mechanism, values: Values) -> Mechanism:
+    """The release between data sets that differ in all records of one person."""
+    records = values.get(PERSON.name, 1)
+    return mechanism.group(records) if records > 1 else mechanism
+
+
+def _prove(mechanism: Mechanism, asked: Question) -> Mechanism:
+    """The release, if its loss is proved for the neighbours that are asked; it is refused otherwise."""
+    if mechanism.samples:
+        privacy_loss(mechanism, asked.adjacency)
+    return mechanism
 
 
 def parse_question(values: Values, adjacency: str | None) -> Question:
@@ -230,7 +253,7 @@ def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
     for stray in (*COUNTED, *SAMPLED) if kind != GAUSSIAN else ():
         if stray in values and stray != "records":  # the records still tell delta
             raise _contradiction(values, stray, f"describes a training: it does not go with {{mechanism}} {kind}")
-    for stray in (*BATCHES, "sampling") if kind != GAUSSIAN else ():
+    for stray in (*BATCHES, REPLACEMENT, "sampling") if kind != GAUSSIAN else ():
         if stray in values:
             text = f"{{{stray}}} describes a training: it does not go with {{mechanism}} {kind}"
             raise RefusedError(text, stray, values[stray])
@@ -245,13 +268,11 @@ def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
             return lambda noise: _answering(1 / noise, **answers)
     if are_poisson(values):
         return _training(*_schedule(values, default_steps=None), asked.adjacency)
-    family = parse_batches(values)
-    privacy_loss(family(1.0), asked.adjacency)  # refuses neighbours for which the sampling is not proved
-    return family
+    return parse_batches(values)
 
 
 def _with_counts(given: AnswerInput, values: Values) -> AnswerInput:
-    return structs.replace(given, **{name: values[name] for name in COUNTED if name in values})
+    return structs.replace(given, **{name: values[name] for name in (*COUNTED, PERSON.name) if name in values})
 
 
 def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:

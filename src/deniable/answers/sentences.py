@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import log, log1p
 
+from msgspec import UNSET
 from scipy.special import expit
 
 from deniable import __version__
@@ -25,6 +26,7 @@ from deniable.results.shared import ReleaseScores
 __all__ = [
     "assessment",
     "belief_sentence",
+    "caution",
     "chosen_noise",
     "delta_as_given",
     "engineering",
@@ -61,6 +63,11 @@ _NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
 def meaning(result: ExplainResult) -> str:
     """The paragraph that comes first: how sure an observer can become, and how well the best attack guesses."""
     return f"{belief_sentence(result)} {guess_sentence(result)}"
+
+
+def caution(result: ExplainResult) -> str:
+    """What is to be read first: why the value of another sampling is not this one's; empty where all is exact."""
+    return "" if result.scores.epsilon_at_least is UNSET else result.notes[0]
 
 
 def belief_sentence(result: ExplainResult) -> str:
@@ -140,14 +147,27 @@ def assessment(result: ExplainResult) -> str:
     if scores.epsilon is not None:
         epsilon = f"epsilon {at_most(scores.epsilon, known=known['epsilon'])}"
     advantage = percent_at_most(scores.advantage, known=known["advantage"])
-    neighbours = "any two records of one person" if given.is_response else _ADJACENCIES[given.adjacency][0]
+    neighbours = "any two records of one person" if given.is_response else _differ(given)
     terms = (
         f"In the terms of differential privacy this is {epsilon} at delta {delta_as_given(result)} for neighbours "
         f"that differ by {neighbours}, and a membership advantage of at most {advantage}."
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
-    said = [_done(result), meaning(result), warning(result), terms, *result.notes, exact]
+    notes = [note for note in result.notes if note != caution(result)]
+    said = [caution(result), _done(result), meaning(result), warning(result), terms, *notes, exact]
     return " ".join(filter(None, said))
+
+
+def _differ(given: AnswerInput) -> str:
+    """By what neighbours differ."""
+    one, records = _ADJACENCIES[given.adjacency][0], given.records_per_person or 1
+    return one if records == 1 else f"{as_given(records)} records of one person, each as {one}"
+
+
+def _protected(given: AnswerInput) -> str:
+    records = given.records_per_person or 1
+    several = f" This holds for all {as_given(records)} records of one person together." if records > 1 else ""
+    return _PROTECTED[given.adjacency] + several
 
 
 def _done(result: ExplainResult) -> str:
@@ -253,12 +273,14 @@ def setting(result: ExplainResult) -> str:
             "Protects all answers of one person against everybody, also against those who collect them (local "
             f"differential privacy).{unit}"
         )
-    protected, sensitivity = _PROTECTED[given.adjacency], _ADJACENCIES[given.adjacency][1]
+    protected, sensitivity = _protected(given), _ADJACENCIES[given.adjacency][1]
     unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
     if given.sampling is not None:
         return f"Assumes {tell_batches(given)}. {protected} {unit}"
     if given.rate is not None and given.steps is not None:
         return f"{_steps(given.rate, given.steps)} {protected} {unit}"
+    if given.release is not None:
+        return f"Assumes {given.release}. {protected}"
     return f"{protected} Noise is scale / sensitivity." if given.is_laplace else protected
 
 

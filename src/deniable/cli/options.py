@@ -13,10 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.answers.batches import BATCHES, SAMPLINGS
+from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
+from deniable.answers.written import WRITTEN
 from deniable.checks import RefusedError
 from deniable.fields import Field
+from deniable.formats.documents import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
 __all__ = [
@@ -60,6 +62,12 @@ def word_option(name: str, letter: str, text: str, panel: str) -> Parameter:
     """An option that takes a word."""
     kind = Annotated[Text, option(name, letter, text, panel)]
     return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def flag_option(name: str, text: str, panel: str) -> Parameter:
+    """An option that is there or not."""
+    made = typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=panel, show_default=False)
+    return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, made])
 
 
 def taking(options: Iterable[Parameter], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -106,10 +114,21 @@ _ASKED = [
 def _batch_options(panel: str) -> list[Parameter]:
     """How batches are drawn, where that is not by Poisson."""
     text = f"How batches are drawn: poisson (default: each record by itself, at rate Q), {', '.join(SAMPLINGS)}."
-    return [word_option("sampling", "S", text, panel), *(field_option(field, panel) for field in BATCHES.values())]
+    repeated = "With --sampling fixed: a record may be drawn into a batch again."
+    return [
+        word_option("sampling", "S", text, panel),
+        *(field_option(field, panel) for field in BATCHES.values()),
+        flag_option(option_name(REPLACEMENT)[2:], repeated, panel),
+        field_option(PERSON, panel),
+    ]
 
 
-EXPLAIN = [*_release_options(), *_batch_options(RELEASE), *_ASKED]
+EXPLAIN = [
+    *_release_options(),
+    *(word_option(name.replace("_", "-"), "FILE", text, RELEASE) for name, text in WRITTEN.items()),
+    *_batch_options(RELEASE),
+    *_ASKED,
+]
 CHOOSE = [
     *promise_options(),
     *(field_option(field, TRAINING) for field in (COUNTED | SAMPLED).values()),
@@ -152,6 +171,7 @@ FIELDS: dict[str, Field] = {
     **{name: score.field for name, score in (SCORES | AUDITED).items()},
     **{name: release.field for name, release in RELEASES.items()},
     **(COUNTED | SAMPLED | BATCHES | LOCAL | PARAMETERS | SPELLINGS),
+    PERSON.name: PERSON,
     **{field.name: field for field in _OTHERS},
 }
 
@@ -165,8 +185,9 @@ def read(texts: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = tuple(field.read(_parse_number(text)) for text in given)
         elif not field.repeatable and given is not None:
             values[name] = field.read(_parse_number(given))
-    words = {"sampling": texts["sampling"]} if texts.get("sampling") is not None else {}
-    return {**resolve_spellings(values), **words}
+    words = {name: texts[name] for name in ("sampling", REPLACEMENT) if texts.get(name)}
+    documents = {name: read_document(name, texts[name]) for name in WRITTEN if texts.get(name) is not None}
+    return {**resolve_spellings(values), **words, **documents}
 
 
 def _parse_number(text: str) -> Any:
@@ -178,7 +199,18 @@ def _parse_number(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_WORDS = {"adjacency", "attack", "calibration", "engine", "mechanism", "optimizer", "sampling", "sensitivity"}
+_WORDS = {
+    "adjacency",
+    "attack",
+    "calibration",
+    "engine",
+    "mechanism",
+    "optimizer",
+    "sampling",
+    "sensitivity",
+    REPLACEMENT,
+    *WRITTEN,
+}
 
 
 def refusal_text(refused: Exception) -> str:

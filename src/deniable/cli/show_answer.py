@@ -22,6 +22,8 @@ def show(result: ExplainResult) -> None:
 
 
 def _parts(result: ExplainResult) -> Iterator[RenderableType]:
+    if sentences.caution(result):
+        yield Text(sentences.caution(result) + "\n", style="bold")
     if isinstance(result, ChooseResult):
         yield Text(sentences.promise_kept(result) + "\n", style="bold")
     yield Text(sentences.meaning(result) + "\n")
@@ -59,7 +61,7 @@ def _analyses(result: ExplainResult) -> Table:
 
 
 def _footnotes(result: ExplainResult) -> Iterator[str]:
-    yield from result.notes
+    yield from (note for note in result.notes if note != sentences.caution(result))
     yield from rows.reasons(result)
     yield f"{sentences.setting(result)} Method: {result.method}; rounded up, numerical error included."
 

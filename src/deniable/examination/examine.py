@@ -27,11 +27,13 @@ from deniable.examination.examination_game import Examination
 from deniable.examination.examine_result import judge_training
 from deniable.examination.forecast import Forecast
 from deniable.examination.recipe import Recipe
+from deniable.examination.recorded import RunRecord, RunWatcher, judge_run
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
 from deniable.examination.trial_plan import GAME_SHARE, early_end_note, game_confidence, play_trials
-from deniable.mechanisms import Adjacency, Mechanism
+from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.run_result import RunResult
 from deniable.results.shared import Provenance
 from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
@@ -47,12 +49,12 @@ STATISTICS = 4
 
 
 def examine(
-    data: str | Path | Callable[[], Any] | Neighbours,
+    data: str | Path | Callable[[], Any] | Neighbours | RunWatcher | RunRecord,
     *,
-    trainer: Trainer | str,
-    claimed: Mechanism,
-    clip: float,
-    adjacency: Adjacency | str,
+    claimed: Mechanism | Training,
+    trainer: Trainer | str | None = None,
+    clip: float | None = None,
+    adjacency: Adjacency | str | None = None,
     model: str | ModelFactory | None = None,
     loss: str | Loss = "cross-entropy",
     recipe: Recipe | None = None,
@@ -69,8 +71,11 @@ def examine(
     processes: int | None = None,
     engine: Engine | str = "local",
     progress: Progress | None = None,
-) -> AuditResult:
+) -> AuditResult | RunResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
+
+    One run that was watched (`watch_run`) is judged by itself: ``dn.examine(run, claimed=dn.Training(...))``. The rest
+    is for trainings that can be repeated.
 
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise. Twin trainings
@@ -101,6 +106,13 @@ def examine(
       terminal. After the first trial the bar, and the logger ``deniable``, tell about how long all of it takes.
     """
     probability("confidence", confidence, open_ends=True)
+    if isinstance(data, RunWatcher | RunRecord):
+        return _judge_watched_run(data, claimed, confidence)
+    if trainer is None or clip is None or adjacency is None or isinstance(claimed, Training):
+        raise ValueError(
+            "trainings that are repeated need trainer=, clip=, adjacency= and claimed= as a mechanism; one run is "
+            "watched by watch_run and claimed as a Training"
+        )
     one_of("stop", stop, STOPS)
     chosen_engine = choose_engine(engine, processes)
     with open_store(chosen_engine, out, resume) as store:
@@ -120,6 +132,12 @@ def examine(
         )
         call = _call(given, source["data"], claim, confidence, stop)
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
+
+
+def _judge_watched_run(run: RunWatcher | RunRecord, claimed: Mechanism | Training, confidence: float) -> RunResult:
+    if not isinstance(claimed, Training):
+        raise ValueError("claimed must be dn.Training(noise, rate, steps, adjacency) for one run")
+    return judge_run(run.record() if isinstance(run, RunWatcher) else run, claimed, confidence)
 
 
 def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float, stop: Stop) -> str:

@@ -39,6 +39,7 @@ from deniable.mechanisms import (
     Mechanism,
     Pixelization,
     PmfPair,
+    Poisson,
     RandomizedResponse,
     Sampled,
     Subsampled,
@@ -87,7 +88,7 @@ def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]
     counts: Counter[Step] = Counter()
     for part, steps in mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),):
         if isinstance(part, Sampled):
-            step, runs = sampled_runs(part.mechanism, part.sampling, adjacency)
+            step, runs = _sampled_runs(part, adjacency)
             counts[step] += steps * runs
         else:
             counts[_step(part, adjacency)] += steps
@@ -100,6 +101,16 @@ def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]
     if hidden < 0 or certain:
         kept.append((AtomStep.of_guarantee(0.0, 1.0 if certain else -expm1(hidden)), 1))
     return sorted(kept, key=repr)
+
+
+def _sampled_runs(part: Sampled, adjacency: Adjacency) -> tuple[Step, int]:
+    """The sampling's own pair; of several records in a Poisson sample, whatever the mechanism, all or none of them."""
+    sampling = part.sampling
+    if not isinstance(sampling, Poisson) or isinstance(part.mechanism, Gaussian):
+        return sampled_runs(part.mechanism, sampling, adjacency)
+    some = -expm1(sampling.records_per_person * log1p(-sampling.rate)) if sampling.rate < 1 else 1.0
+    group = part.mechanism.group(sampling.records_per_person)
+    return _step(Subsampled(group, min(1.0, some * (1 + 4 * EPS))), adjacency), 1
 
 
 def _is_flat(step: Step) -> TypeGuard[AtomStep]:

@@ -16,6 +16,7 @@ from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.compare_chapter import comparison_chapter
 from deniable.report.chapters.exposure_chapter import exposure_chapter
+from deniable.report.chapters.run_chapter import run_chapter
 from deniable.report.chapters.verdict_chapter import verdict_chapter
 from deniable.report.pictures.picture import Picture, inline, write_pictures
 from deniable.report.stored_runs import PAGE, Reported, ReportedRun
@@ -70,6 +71,7 @@ CHAPTERS = {
     "audit": audit_chapter,
     "compare": comparison_chapter,
     "verdict": verdict_chapter,
+    "run": run_chapter,
     "attack": attack_chapter,
     "explain": answer_chapter,
     "choose": answer_chapter,

@@ -19,6 +19,7 @@ from deniable.results import (
     ExposureResult,
     ReproduceResult,
     Result,
+    RunResult,
     VerdictResult,
 )
 
@@ -37,6 +38,8 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
         case VerdictResult():
             badge = verdict_words.badge(result.verdict, verdict_words.claimed_protection(result))
             return "\n".join([f"{badge}. {result.verdict_text}", *verdict_words.scored_cautions(result)])
+        case RunResult():
+            return f"{result.verdict.capitalize()}. {result.verdict_text}"
         case CompareResult():
             return " ".join(result.recommendation.sentences)
         case AttackResult():
@@ -49,7 +52,8 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
             )
         case ExplainResult():
             kept = [sentences.promise_kept(result)] if isinstance(result, ChooseResult) else []
-            return "\n".join([*kept, sentences.meaning(result), *filter(None, [sentences.warning(result)])])
+            told = sentences.caution(result), *kept, sentences.meaning(result), sentences.warning(result)
+            return "\n".join(filter(None, told))
         case ReproduceResult(missed=missed, items=items):
             said = f"{len(missed)} of {len(items)} miss what was stated: {', '.join(missed)}" if missed else "All hold"
             return f"{said}. See {result.out}/RESULTS.md."

@@ -16,6 +16,7 @@ from deniable.results.compare_result import CompareResult, LevelResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.reading import kind_of, read_result, rename_fields
 from deniable.results.reproduce_result import ReproduceResult
+from deniable.results.run_result import RunResult
 from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
 from deniable.store import FILE, kept, verified
@@ -37,9 +38,18 @@ __all__ = [
 DOCUMENTS = ("audit.json", "compare.json", "attack.json")
 """The document in a run's folder."""
 PAGE = "report.html"
-KINDS = ("audit", "compare", "verdict", "attack")
+KINDS = ("audit", "compare", "verdict", "attack", "run")
 """The results that a report is made of."""
-Reported = AuditResult | CompareResult | VerdictResult | AttackResult | ExplainResult | ExposureResult | ReproduceResult
+Reported = (
+    AuditResult
+    | CompareResult
+    | VerdictResult
+    | AttackResult
+    | ExplainResult
+    | ExposureResult
+    | ReproduceResult
+    | RunResult
+)
 """Every kind of result; a file may hold one of `KINDS`."""
 LARGEST_BYTES = 64 * 2**20
 
@@ -109,6 +119,8 @@ def title(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of resul
             return f"Verdict on {scored.scores or 'scores'}"
         case AttackResult():
             return "Membership attack on a trained model"
+        case RunResult(steps=steps):
+            return f"One watched run of {steps:,} steps"
         case ChooseResult():
             return "Noise that keeps a promise"
         case ExplainResult():
@@ -134,6 +146,8 @@ def outcome(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of res
             return f"belief {scores.belief:.3g}"
         case ExposureResult(exposure=exposure):
             return f"advantage {exposure.most_exposed[0].advantage:.3g}"
+        case RunResult(verdict=verdict):
+            return verdict
         case AuditResult() | VerdictResult() as judged:
             return verdict_words.badge(judged.verdict, verdict_words.claimed_protection(judged)).lower()
 

@@ -13,6 +13,7 @@ from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.reading import RESULTS, json_schema, read_result
 from deniable.results.reproduce_result import ReproduceResult
+from deniable.results.run_result import RunResult
 from deniable.results.verdict_result import VerdictResult
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Part",
     "ReproduceResult",
     "Result",
+    "RunResult",
     "UnreadableError",
     "VerdictResult",
     "json_schema",

@@ -52,6 +52,9 @@ class AnswerInput(Part, frozen=True, kw_only=True):
     """How batches are drawn, where that is not by Poisson."""
     steps_per_epoch: int | None = None
     cap: int | None = None
+    with_replacement: bool | None = None
+    records_per_person: int | None = None
+    """Where neighbours differ in more than one record."""
     categories: int | None = None
     features: int | None = None
     delta: float

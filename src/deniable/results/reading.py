@@ -14,6 +14,7 @@ from deniable.results.base import Result, UnreadableError
 from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
 from deniable.results.reproduce_result import ReproduceResult
+from deniable.results.run_result import RunResult
 from deniable.results.verdict_result import VerdictResult
 
 __all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "rename_fields", "schema_name"]
@@ -29,6 +30,7 @@ RESULTS: dict[str, type[Result]] = {
         CompareResult,
         AttackResult,
         ReproduceResult,
+        RunResult,
     )
 }
 """By the kind of result that a schema names."""

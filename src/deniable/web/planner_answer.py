@@ -13,6 +13,8 @@ class PlannerAnswer(Part, frozen=True, kw_only=True):
 
     document: ExplainResult | ChooseResult
     curves: CurvesResult
+    caution: str
+    """To be read first; empty where there is nothing."""
     headline: str
     warning: str
     meaning: str

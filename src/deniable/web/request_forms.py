@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic import Field as Limits
 
+from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS, SamplingKind
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
+from deniable.answers.written import WRITTEN
 from deniable.fields import Field
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS
 
@@ -52,13 +54,24 @@ def _request(name: str, text: str, fields: Iterable[Field], words: Attributes, *
     return create_model(name, __config__=ConfigDict(strict=strict, extra="forbid"), __doc__=text, **attributes)
 
 
-_COMMON = (*(SAMPLED | COUNTED | LOCAL | PARAMETERS | SPELLINGS).values(),)
+_COMMON = (*(SAMPLED | COUNTED | BATCHES | LOCAL | PARAMETERS | SPELLINGS).values(), PERSON)
 _ADJACENCY: Attributes = {
     "adjacency": (
         Literal["add-remove", "replace", "zero-out"] | None,
         Limits(None, description="What neighbours are. Default add-remove."),
     )
 }
+_BATCHES: Attributes = {
+    "sampling": (
+        Literal["poisson", "allocation", "shuffled", "fixed", "truncated", "unknown"] | None,
+        Limits(None, description="How batches are drawn. Default poisson; unknown goes with opacus alone."),
+    ),
+    REPLACEMENT: (bool | None, Limits(None, description="Of batches of a fixed size: a record may be drawn again.")),
+}
+_DOCUMENTS: Attributes = {
+    name: (dict[str, Any] | list[Any] | None, Limits(None, description=text)) for name, text in WRITTEN.items()
+}
+"""In the body of a request alone."""
 _MECHANISM: Attributes = {
     "mechanism": (
         Literal["gaussian", "laplace", "randomized-response"] | None,
@@ -68,14 +81,14 @@ _MECHANISM: Attributes = {
 _EXPLAIN = (
     f"What was released: exactly one of {', '.join(RELEASES)}.",
     (*(release.field for release in RELEASES.values()), *_COMMON),
-    _ADJACENCY,
+    {**_ADJACENCY, **_BATCHES},
 )
 _CHOOSE = (
     f"The promise (exactly one of {', '.join(SCORES)}) and the training to keep it.",
     (*(score.field for score in SCORES.values()), *_COMMON),
-    {**_ADJACENCY, **_MECHANISM},
+    {**_ADJACENCY, **_BATCHES, **_MECHANISM},
 )
-ExplainRequest = _request("ExplainRequest", *_EXPLAIN, strict=True)
+ExplainRequest = _request("ExplainRequest", *_EXPLAIN[:2], {**_EXPLAIN[2], **_DOCUMENTS}, strict=True)
 ChooseRequest = _request("ChooseRequest", *_CHOOSE, strict=True)
 ExplainQuery = _request("ExplainQuery", *_EXPLAIN, strict=False)
 ChooseQuery = _request("ChooseQuery", *_CHOOSE, strict=False)
@@ -85,13 +98,26 @@ def page_fields() -> dict[str, Any]:
     """What the page's form is made of: every field that has a slider, and what can be promised or given."""
     promised = {name: score.field for name, score in SCORES.items()}
     released = {name: release.field for name, release in RELEASES.items()}
-    fields = promised | released | COUNTED | LOCAL | PARAMETERS
+    fields = promised | released | COUNTED | SAMPLED | BATCHES | LOCAL | PARAMETERS | {PERSON.name: PERSON}
     return {
         "fields": {name: _as_shown(field) for name, field in fields.items()},
         "promises": {name: score.kind for name, score in SCORES.items()},
         "releases": {name: RELEASES[name].kind for name in sorted(RELEASES, key=lambda name: name != "noise")},
+        "written": {"opacus": "a history of Opacus (file)", "dp_event": "an event of dp-accounting (file)"},
+        "samplings": {
+            "poisson": {"label": "each record by itself (Poisson)", "fields": list(COUNTED)},
+            **{name: {"label": kind.label, "fields": _on_page(kind)} for name, kind in SAMPLINGS.items()},
+        },
+        "person": PERSON.name,
+        "lists": [name for name, field in PARAMETERS.items() if field.repeatable],
         "parameters": sorted(PARAMETERS, key=lambda name: _as_shown(fields[name])["stops"] is None),
     }
+
+
+def _on_page(kind: SamplingKind) -> list[str]:
+    """What describes batches on the page: epochs where steps could be given, too."""
+    extra = [name for name in ("epochs", REPLACEMENT) if name in kind.may]
+    return [*kind.needs, *extra]
 
 
 def _as_shown(field: Field) -> dict[str, Any]:
@@ -111,6 +137,8 @@ def expected_text(field: str | None, choosing: bool) -> str | None:
 
 
 def _in_words(schema: dict[str, Any]) -> str:
+    if schema["type"] in ("object", "boolean"):
+        return "true or false" if schema["type"] == "boolean" else "an object or a list"
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     if "items" in schema:

@@ -25,6 +25,7 @@ from deniable.answers.choose import find_demands, find_noise, join_demands
 from deniable.answers.curves import curves
 from deniable.answers.explain import explain_input
 from deniable.answers.parse import parse_choice, parse_release
+from deniable.answers.written import WRITTEN
 from deniable.checks import RefusedError
 from deniable.mechanisms import Mechanism
 from deniable.promises import Promise, resolve_spellings
@@ -95,7 +96,8 @@ def answer(kind: str, text: str, slot: int = 0) -> Answer:
     try:
         return 200, encode(_within_budget(_KINDS[kind], values))
     except RefusedError as refused:
-        return 422, refusal(refused.field, values.get(refused.field or ""), str(refused))
+        found = values.get(refused.field or "")
+        return 422, refusal(refused.field, found if isinstance(found, int | float | str) else None, str(refused))
     except ValueError as refused:
         return 422, refusal(None, None, str(refused))
     except TooCostlyError:
@@ -160,6 +162,7 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
     return PlannerAnswer(
         document=result,
         curves=drawn,
+        caution=sentences.caution(result),
         headline=sentences.belief_sentence(result),
         warning=sentences.warning(result),
         meaning=sentences.guess_sentence(result),
@@ -171,9 +174,9 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
         scores=tuple(rows.score_rows(result)),
         demands=tuple(rows.demand_rows(choice)) if choice else (),
         analyses=tuple(rows.analysis_rows(result)) if not choice and rows.is_mechanism(result) else (),
-        notes=(*result.notes, *rows.reasons(result)),
+        notes=(*(note for note in result.notes if note != sentences.caution(result)), *rows.reasons(result)),
         command=exports.command(result.kind, values),
-        python=exports.python(result),
+        python=exports.python(result, values),
     )
 
 
@@ -197,7 +200,10 @@ def _choice(values: Values) -> tuple[Callable[[float], Mechanism], Promise, Answ
 
 def _resolve(values: Values) -> dict[str, Any]:
     return resolve_spellings(
-        {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        {
+            name: tuple(value) if isinstance(value, list) and name not in WRITTEN else value
+            for name, value in values.items()
+        }
     )
 
 

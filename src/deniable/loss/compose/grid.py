@@ -35,6 +35,7 @@ from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition
 from deniable.loss.compose.grid_law import GridLaw
+from deniable.loss.compose.normal_bracket import normal_bracket
 from deniable.loss.compose.saddle import find_level_saddle, find_period, find_rivals, find_saddle
 from deniable.loss.compose.transform import GridComposition
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
@@ -54,6 +55,8 @@ _CLOSE = 1e-7  # relative error with which no law is asked for
 _LOOSE = 1e-3  # relative error from which on other bounds may say more
 _SMALLEST = 5e-324
 _MOST_LAWS = 4  # kept at a time, some 16 MB each
+_MOST_SPREAD = 100.0  # variance of a tilted law over that of one tilted half as much
+_LEAST_TILT = 1e-3
 _LITTLE = 0.01  # share of the points by which a window may be longer so that nothing lies below it
 _SMALL_LEVEL = 0.2  # below it a level is found from its saddle
 
@@ -114,6 +117,7 @@ class Grid(ComposedPair):
         if found.error <= _LOOSE * found:
             return found
         found = found.meet(Upper(ceiling := self._chernoff.ceiling(functional, k), ceiling))
+        found = found.meet(normal_bracket(self.composition, functional, k))
         return found if k < 0 else found.meet(self.bracket_by_steps(functional, k))
 
     @cached_property
@@ -165,7 +169,15 @@ class Grid(ComposedPair):
             c = pole + 2.0 ** round(log2(find_saddle(self.composition, tail, k, (pole, inf)).c - pole))
         except UnresolvedError:
             return pole
-        return c if self.composition.saddle(c).value < inf else (c + pole) / 2
+        lower = (c + pole) / 2
+        while self._spreads(c, lower):
+            c, lower = lower, (lower + pole) / 2
+        return c
+
+    def _spreads(self, c: float, lower: float) -> bool:
+        """Whether the tilt c, unlike a lower one, brings out rare losses so large that no grid is fine enough."""
+        high, low = self.composition.saddles([c, lower])
+        return high.value == inf or (c - lower > _LEAST_TILT and high.bend > _MOST_SPREAD * low.bend)
 
     def rough(self) -> Grid | None:
         """The same on fewer points."""

@@ -41,6 +41,9 @@ class Blend(Step):
     def log_null_tails(self, t: Floats) -> Floats:
         return np.asarray(np.logaddexp.reduce([np.log(share) + step.log_null_tails(t) for share, step in self.parts]))
 
+    def blur(self, k: Floats) -> Floats:
+        return np.asarray(np.max([step.blur(k) for _, step in self.parts], axis=0))
+
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mean(self.parts).cumulant(s)
 

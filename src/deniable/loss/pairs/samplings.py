@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from scipy.special import betainc
 
-from deniable.checks import RefusedError
+from deniable.checks import RefusedError, refuse
 from deniable.loss.pairs.allocated import AllocatedRemove
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.record_numbers import RecordNumbers, drawn_apart, drawn_together
+from deniable.loss.pairs.several_records import SeveralRemove
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplace, SubsampledReplaceSum
@@ -18,6 +22,7 @@ from deniable.mechanisms import (
     FixedSize,
     Gaussian,
     Mechanism,
+    Poisson,
     RandomAllocation,
     Sampling,
     Shuffled,
@@ -26,6 +31,7 @@ from deniable.mechanisms import (
 
 __all__ = ["sampled_runs"]
 
+_MOST_RECORDS = 1000
 _MOST_SHIFT = 12.0  # in units of the noise's deviation, from which on allocation hides next to nothing
 
 
@@ -35,21 +41,24 @@ def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency)
         raise RefusedError(
             f"{type(sampling).__name__} is proved for Gaussian noise on a sum, not for {type(mechanism).__name__}"
         )
-    if sampling.records_per_person > 1 or (isinstance(sampling, FixedSize) and sampling.replacement):
-        raise RefusedError(f"{sampling} is not built yet")
-    mu = 1 / mechanism.noise
+    mu, person = 1 / mechanism.noise, sampling.records_per_person
+    split = sqrt(person) * mu  # the noise shared out among a person's records (Lemma A8)
     match sampling:
+        case Poisson(rate):
+            found = _several(mu, rate, person, adjacency), 1
         case RandomAllocation(steps, times):
-            return _allocated(mu, steps // times, adjacency), times
+            found = _allocated(split, steps // times, adjacency), times * person
         case FixedSize():
-            return _fixed_size(mu, sampling, adjacency), 1
+            found = _fixed_size(mu, sampling, adjacency), 1
         case TruncatedPoisson():
-            return _truncated(mu, sampling, adjacency), 1
+            found = _truncated(mu, sampling, adjacency), 1
         case CyclicPoisson(rate, bands):
-            return _cyclic(mu, bands * rate, adjacency), 1
+            found = _cyclic(split, bands * rate, adjacency), person
         case Shuffled():
-            return _shuffled(mu, adjacency), 1
-    raise TypeError(f"cannot sample by {type(sampling).__name__}")
+            found = _shuffled(person * mu, adjacency), 1
+        case _:
+            raise TypeError(f"cannot sample by {type(sampling).__name__}")
+    return found
 
 
 def _unproved(what: str, adjacency: Adjacency, expected: str, why: str) -> RefusedError:
@@ -65,13 +74,36 @@ def _allocated(mu: float, steps: int, adjacency: Adjacency) -> Step:
     return GaussianStep(mu) if steps == 1 or mu > _MOST_SHIFT else AllocatedRemove(mu, steps)
 
 
+def _several(mu: float, rate: float, records: int, adjacency: Adjacency) -> Step:
+    """Lemma A6; under replace Lemma A7."""
+    if rate in (0.0, 1.0):
+        return GaussianStep(records * mu) if rate else AtomStep.of_guarantee(0.0, 0.0)
+    if records > _MOST_RECORDS:
+        raise refuse("records_per_person", records, f"at most {_MOST_RECORDS} on a Poisson sample")
+    if adjacency is Adjacency.REPLACE:
+        return _by_number(mu, drawn_apart(records, rate))
+    return SeveralRemove(mu, rate, records)
+
+
+def _by_number(mu: float, numbers: RecordNumbers) -> Step:
+    """Lemma A7: the number of a person's records in the batch is told where it is not 0."""
+    parts = tuple((share, GaussianStep(number * mu)) for number, share in numbers.shares())
+    base = parts[0][1] if len(parts) == 1 else Blend(parts)
+    return SubsampledReplace(base, numbers.presence) if numbers.presence < 1 else base
+
+
 def _fixed_size(mu: float, sampling: FixedSize, adjacency: Adjacency) -> Step:
-    """Lemma A4. A record blanked out is a record replaced, and may replace one that pulls the other way: 2C."""
+    """Lemmas A4 and A7. A record blanked out is a record replaced, and may replace one that pulls the other way: 2C."""
     if adjacency is Adjacency.ADD_REMOVE:
         why = "with a record more or less, batches of a fixed size are drawn from other records"
         raise _unproved("batches of a fixed size", adjacency, "replace or zero-out", why)
     mu = 2 * mu if adjacency is Adjacency.ZERO_OUT else mu
-    rate = sampling.batch / sampling.records
+    batch, records, person = sampling.batch, sampling.records, sampling.records_per_person
+    if sampling.replacement:
+        return _by_number(mu, drawn_apart(batch, person / records))
+    if person > 1:
+        return _by_number(mu, drawn_together(records, person, batch))
+    rate = batch / records
     return GaussianStep(mu) if rate == 1 else SubsampledReplace(GaussianStep(mu), rate)
 
 
@@ -80,6 +112,9 @@ def _truncated(mu: float, sampling: TruncatedPoisson, adjacency: Adjacency) -> S
     if adjacency is Adjacency.ADD_REMOVE:
         why = "the chance that a batch is cut depends on the number of records"
         raise _unproved("truncated Poisson batches", adjacency, "zero-out or replace", why)
+    if sampling.records_per_person > 1:
+        why = "they push each other out of the batch; name 1 and take the whole release's group privacy"
+        raise RefusedError(f"{{records_per_person}} above 1 is not proved for truncated Poisson batches: {why}")
     rate, cap, records = sampling.rate, sampling.cap, sampling.records
     replaced = adjacency is Adjacency.REPLACE
     plain: Step = SubsampledReplaceSum(mu, rate) if replaced else SubsampledRemove(GaussianStep(mu), rate)

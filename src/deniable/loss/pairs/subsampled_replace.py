@@ -31,6 +31,7 @@ from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import mirrored, sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
+from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
@@ -43,7 +44,7 @@ from deniable.upper import Upper
 __all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
 
 _MOST_PANELS = 256
-Base = LaplaceStep | GaussianStep | BoundedRangeStep
+Base = LaplaceStep | GaussianStep | BoundedRangeStep | Blend
 
 
 def subsample_replace(base: Base | AtomStep | MassStep, rate: float, rate_error: float = 0.0) -> Step:
@@ -133,12 +134,22 @@ class SubsampledReplace(Step):
         if isinstance(self.base, GaussianStep):
             base, log_null = _gaussian_half(self.base.mu)
             return log_mixture(self.rate, base), log_null
+        if isinstance(self.base, Blend):
+            return self._blended_nodes(s)
         if isinstance(self.base, BoundedRangeStep):
             between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
             return between, log_weights + self.base.log_share
         end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
         between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
         return np.concatenate([end, between]), np.concatenate([heavy, log_weights])
+
+    def _blended_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
+        """Of every part, weighted by its share."""
+        assert isinstance(self.base, Blend)
+        parts = [(share, step) for share, step in self.base.parts if isinstance(step, GaussianStep)]
+        halves = [(share, replace(self, base=step)._half_nodes(s)) for share, step in parts]
+        losses = np.concatenate([losses for _, (losses, _) in halves])
+        return losses, np.concatenate([weights + log(share) for share, (_, weights) in halves])
 
     @property
     def largest(self) -> float:

@@ -24,7 +24,7 @@ def answer_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of an answer."""
     result = run.result
     assert isinstance(result, ExplainResult)
-    warning, chosen = sentences.warning(result), isinstance(result, ChooseResult)
+    chosen = isinstance(result, ChooseResult)
     return Chapter(
         name=run.name,
         title=title(run),
@@ -35,7 +35,7 @@ def answer_chapter(run: ReportedRun) -> Chapter:
         measured=sentences.guess_sentence(result),
         meaning=sentences.belief_sentence(result),
         text=sentences.assessment(result),
-        cautions=(warning,) if warning else (),
+        cautions=tuple(filter(None, (sentences.caution(result), sentences.warning(result)))),
         scale=None,
         parts=tuple(_parts(result)),
         labels=("Promised" if chosen else "Described", "Computed"),
@@ -61,8 +61,9 @@ def _parts(result: ExplainResult) -> Iterator[Section]:
             "What weaker analyses say",
             tables=(Table("The same release by weaker analyses", ("", "epsilon", "advantage"), cells),),
         )
+    notes = [note for note in result.notes if note != sentences.caution(result)]
     method = f"Method: {result.method}; rounded up, numerical error included."
-    yield Section("What this rests on", (sentences.setting(result), *result.notes, *rows.reasons(result), method))
+    yield Section("What this rests on", (sentences.setting(result), *notes, *rows.reasons(result), method))
 
 
 def _pictures(result: ExplainResult) -> Iterator[Picture]:

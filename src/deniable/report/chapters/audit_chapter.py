@@ -44,6 +44,7 @@ def audit_chapter(run: ReportedRun) -> Chapter:
         scale=_scale(document),
         parts=tuple(_parts(document)),
         finished=document.finished,
+        labels=(verdict_words.aim(document), "Measured"),
         last=test_mode,
     )
 

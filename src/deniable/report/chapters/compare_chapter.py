@@ -38,6 +38,7 @@ def comparison_chapter(run: ReportedRun) -> Chapter:
         scale=precision_scale(document),
         parts=tuple(_parts(document)),
         finished=document.finished,
+        labels=("Compared", "Measured"),
     )
 
 

@@ -49,6 +49,7 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
         cautions=tuple(verdict_words.scored_cautions(document)),
         scale=claim_scale(axis, given.claimed_epsilon, exact, row, f"Measured by {given.method}, with {sure}."),
         parts=tuple(_parts(document)),
+        labels=("Claimed", "Measured"),
     )
 
 

@@ -111,9 +111,10 @@ def _roc(document: AuditResult, roc: Roc) -> Picture:
         "exact": exact_curve(Training.of(given)),
         "promised": None if promised is None else promised_line(promised, delta),
     }
+    nor = "" if promised is None else ", nor may any be above what this epsilon alone allows"
     told = (
         "How many trainings on D are recognised (up) for how many wrong alarms (right). No attack on this noise can be "
-        f"above the exact curve but by chance{'' if promised is None else ', nor may any be above the promised line'}."
+        f"above the exact curve but by chance{nor}."
     )
     shown = len(roc.fpr)
     few = f" {shown} of {roc.thresholds:,} thresholds are drawn." if shown < roc.thresholds else ""
@@ -136,7 +137,7 @@ def _draw_roc(data: Data) -> Figure:
     drawing, found = axes("wrong alarms (false positive rate)", "recognised (true positive rate)", height=4.0)
     found.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", label="guessing")
     if data["promised"] is not None:
-        found.plot(*_xy(data["promised"]), color=RED, linestyle="-.", label="promised at most")
+        found.plot(*_xy(data["promised"]), color=RED, linestyle="-.", label="this epsilon alone allows")
     found.plot(*_xy(data["exact"]), color=INK, linestyle="--", label="exact for this noise")
     found.plot(*_xy(data["measured"]), color=GREEN, linewidth=2, label="measured")
     found.set_aspect("equal")

@@ -7,7 +7,7 @@ with the screen. The scale is that of the promise (how sure, how often right, ep
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -106,6 +106,8 @@ class ScaleChart:
     ticks: tuple[tuple[float, str], ...]
     limit: float | None
     note: str
+    beyond: str = "break the promise"
+    """What a measurement beyond the limit would do."""
 
     def data(self) -> dict[str, Any]:
         """For the machine-readable copy."""
@@ -127,14 +129,16 @@ def promise_scale(axis: Axis, aim: Aim, exact: float | None, measured: Row | Non
     rows += [measured] if measured is not None else []
     limit = exact if aim.value is None else aim.value
     title = f"{aim.name} against measured" if aim.value is not None else "Allowed against measured"
-    return _scale(title, axis, rows, None if limit is None else axis.at(limit), note)
+    drawn = _scale(title, axis, rows, None if limit is None else axis.at(limit), note)
+    return replace(drawn, beyond="break the promise" if aim.name == "Promised" else "contradict the theory")
 
 
 def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, note: str) -> ScaleChart:
     """As `promise_scale`, where the noise behind a claim may be unknown."""
     rows = [Row("Claimed", "promise", axis.low, claimed)]
     rows += [] if exact is None else [Row("This noise allows", "exact", axis.low, exact)]
-    return _scale("Claim against measurement", axis, [*rows, measured], axis.at(claimed), note)
+    drawn = _scale("Claimed against measured", axis, [*rows, measured], axis.at(claimed), note)
+    return replace(drawn, beyond="break the claim")
 
 
 def precision_scale(document: CompareResult) -> ScaleChart:

@@ -50,9 +50,13 @@ export class Asker {
   }
 }
 
+/** The answer to an address; what stands after a line's end in it is sent as the body. */
 async function fetched(url) {
+  const [address, body] = url.split("\n", 2);
+  const sent = body === undefined ? {} : { method: "POST", body };
+  const headers = { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
   try {
-    const response = await fetch(url, { headers: { Accept: "application/json" } });
+    const response = await fetch(address, { ...sent, headers });
     const answer = { ok: response.ok, body: await response.json() };
     if (response.status < 500) remember(url, answer);
     return answer;

@@ -1,6 +1,8 @@
 // A plan's form: every number as a slider with a number beside it, both the same setting.
 
-import { ADJACENCIES, FIELDS, MECHANISMS, PROMISES, RELEASES, shown } from "./fields.js";
+import { ADJACENCIES, FIELDS, MECHANISMS, PROMISES, RELEASES, REPLACEMENTS, isWritten, samplingOf, samplingsOf, shown } from "./fields.js";
+
+const MOST_BYTES = 200_000; // of a file
 
 let made = 0;
 const tidy = (value) => Number(value.toPrecision(12));
@@ -32,9 +34,12 @@ export class Controls {
     const choosing = state.mode === "choose";
     form.querySelector(".subject legend").textContent = choosing ? "The promise" : "What is given";
     const select = choosing ? this.#select("promise", "Promise by", PROMISES) : this.#select("given", "Given is", RELEASES);
-    form.querySelector(".subject .fields").replaceChildren(select, ...subject.map((name) => this.#field(name)));
+    const file = isWritten(state) ? [this.#file()] : [];
+    form.querySelector(".subject .fields").replaceChildren(select, ...file, ...subject.map((name) => this.#field(name)));
     const kinds = choosing ? [this.#select("mechanism", "Use", MECHANISMS)] : [];
-    const used = [...kinds, ...release.map((name) => this.#field(name))];
+    const samplings = samplingsOf(state);
+    if (samplings) kinds.push(this.#select("sampling", "Batches are drawn", samplings, samplingOf(state)));
+    const used = [...kinds, ...release.map((name) => (name === "with_replacement" ? this.#select(name, "Records are drawn", REPLACEMENTS) : this.#field(name)))];
     form.querySelector(".release").hidden = used.length === 0;
     form.querySelector(".release .fields").replaceChildren(...used);
     const strict = [...more.map((name) => this.#field(name)), this.#select("adjacency", "Neighbours differ by", ADJACENCIES)];
@@ -59,9 +64,28 @@ export class Controls {
     this.changed(name);
   }
 
-  #select(name, label, choices) {
+  /** A file of another tool: its content stays in the page, and is sent with the question. */
+  #file() {
+    const id = `file-${(made += 1)}`;
+    const { given, document: known } = this.state;
+    const chosen = known?.kind === given ? `${known.name} is read.` : "JSON, at most 200 kB. It is sent to this planner alone.";
+    const help = element("small", { id: `${id}-help`, textContent: chosen });
+    const input = element("input", { id, type: "file", accept: ".json,application/json" });
+    input.dataset.field = given;
+    input.setAttribute("aria-describedby", help.id);
+    input.addEventListener("change", async () => {
+      const [file] = input.files;
+      if (!file) return;
+      const content = await contentOf(file);
+      help.textContent = content.problem ?? `${file.name} is read.`;
+      if (content.problem === undefined) this.#set("document", { kind: given, name: file.name, content: content.value });
+    });
+    return element("div", { className: "field" }, [element("label", { htmlFor: id, textContent: "File" }), input, help]);
+  }
+
+  #select(name, label, choices, chosen = String(this.state[name])) {
     const id = `${name}-${(made += 1)}`;
-    const options = Object.entries(choices).map(([value, text]) => element("option", { value, textContent: text, selected: value === this.state[name] }));
+    const options = Object.entries(choices).map(([value, text]) => element("option", { value, textContent: text, selected: value === chosen }));
     const select = element("select", { id }, options);
     select.dataset.field = name;
     select.addEventListener("change", () => this.#set(name, select.value, true));
@@ -119,6 +143,17 @@ export class Controls {
       this.#take(name, value);
     });
     return slider;
+  }
+}
+
+/** A file's JSON, or what is wrong with it. */
+async function contentOf(file) {
+  if (file.size > MOST_BYTES) return { problem: `${file.name} is larger than 200 kB: use the command line.` };
+  try {
+    const value = JSON.parse(await file.text());
+    return value !== null && typeof value === "object" ? { value } : { problem: `${file.name} holds neither a list nor an object.` };
+  } catch {
+    return { problem: `${file.name} is not JSON.` };
   }
 }
 

@@ -31,37 +31,69 @@ export const FIELDS = {
 };
 
 export const PROMISES = table.promises;
-export const RELEASES = table.releases;
+export const WRITTEN = table.written;
+export const RELEASES = { ...table.releases, ...WRITTEN };
+export const SAMPLINGS = Object.fromEntries(Object.entries(table.samplings).map(([name, { label }]) => [name, label]));
+/** How Opacus's batches were drawn, of which its history says nothing. */
+export const OPACUS_SAMPLINGS = { poisson: SAMPLINGS.poisson, shuffled: SAMPLINGS.shuffled, unknown: "in an unknown way" };
+export const REPLACEMENTS = { "": "without replacement", true: "with replacement" };
 
 export const MECHANISMS = {
   gaussian: "training a model (DP-SGD)", laplace: "one release with Laplace noise", "randomized-response": "randomized answers (local)",
 };
 
 export const ADJACENCIES = {
-  "add-remove": "one record more or less", replace: "one record exchanged", "zero-out": "one record blanked out",
+  "": "usual for this release", "add-remove": "one record more or less", replace: "one record exchanged", "zero-out": "one record blanked out",
 };
 
 export const DEFAULTS = {
-  mode: "choose", promise: "belief", given: "noise", mechanism: "gaussian", adjacency: "add-remove",
+  mode: "choose", promise: "belief", given: "noise", mechanism: "gaussian", sampling: "poisson", with_replacement: "", adjacency: "",
   ...Object.fromEntries(Object.entries(table.fields).map(([name, { usual }]) => [name, usual ?? ""])),
 };
 
-/** The settings that matter for a state, by fieldset. */
-export function shown(state) {
-  const subject = state.mode === "choose" ? state.promise : state.given;
-  const release = state.mode === "choose" ? state.mechanism : { noise: "gaussian", randomized_response: "randomized-response" }[subject];
-  const described = { gaussian: ["records", "batch", "epochs"], "randomized-response": ["categories", "features"] }[release] ?? [];
-  return { subject: [subject], release: described, more: table.parameters.flatMap((name) => (name === "prior" ? [name, "group"] : [name])) };
+/** Whether a file of another tool describes the release. */
+export function isWritten(state) {
+  return state.mode === "explain" && state.given in WRITTEN;
 }
 
-/** The request of a state: where it goes, and its parameters. */
+/** What kind of release is described: a training, a local mechanism, or something that needs no more words. */
+function kindOf(state) {
+  if (state.mode === "choose") return state.mechanism;
+  return { noise: "gaussian", randomized_response: "randomized-response" }[state.given];
+}
+
+/** How batches may be drawn, if that matters. */
+export function samplingsOf(state) {
+  if (kindOf(state) === "gaussian") return SAMPLINGS;
+  return isWritten(state) && state.given === "opacus" ? OPACUS_SAMPLINGS : null;
+}
+
+/** How batches are drawn; a word that does not fit is the usual one. */
+export function samplingOf(state) {
+  return state.sampling in (samplingsOf(state) ?? {}) ? state.sampling : "poisson";
+}
+
+/** The settings that matter for a state, by fieldset. */
+export function shown(state) {
+  const subject = isWritten(state) ? [] : [state.mode === "choose" ? state.promise : state.given];
+  const described = { gaussian: () => table.samplings[samplingOf(state)].fields, "randomized-response": () => ["categories", "features"] };
+  const release = described[kindOf(state)]?.() ?? [];
+  return { subject, release, more: [...table.parameters.flatMap((name) => (name === "prior" ? [name, "group"] : [name])), table.person] };
+}
+
+/** The request of a state: its address, and after a line's end its body where there is one; null while a file lacks. */
 export function request(state) {
   const { subject, release } = shown(state);
   const given = [...subject, ...release, ...table.parameters].filter((name) => state[name] !== "");
   const asked = Object.fromEntries(given.map((name) => [name, state[name]]));
-  if (state.adjacency !== DEFAULTS.adjacency) asked.adjacency = state.adjacency;
+  if (state.adjacency !== "") asked.adjacency = state.adjacency;
+  if (state[table.person] > 1) asked[table.person] = state[table.person];
+  if (samplingOf(state) !== "poisson") asked.sampling = samplingOf(state);
   if (state.mode === "choose" && state.mechanism !== "gaussian") asked.mechanism = state.mechanism;
-  return `api/plan/${state.mode}?${new URLSearchParams(asked)}`;
+  if (!isWritten(state)) return `api/plan/${state.mode}?${new URLSearchParams(asked)}`;
+  if (state.document?.kind !== state.given) return null;
+  const lists = Object.fromEntries(table.lists.filter((name) => name in asked).map((name) => [name, [asked[name]]]));
+  return `api/plan/explain\n${JSON.stringify({ ...asked, ...lists, [state.given]: state.document.content })}`;
 }
 
 /** The states one and two stops of a slider away. */

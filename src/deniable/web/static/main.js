@@ -3,7 +3,7 @@
 import { DEFAULTS } from "./fields.js";
 import { Plan, copy } from "./plan.js";
 
-const WORDS = ["mode", "promise", "given", "mechanism", "adjacency"];
+const WORDS = ["mode", "promise", "given", "mechanism", "sampling", "with_replacement", "adjacency"];
 const place = document.getElementById("plans");
 const plans = new Map();
 
@@ -43,7 +43,7 @@ function write() {
   writings.push(performance.now());
   const address = new URLSearchParams();
   for (const [name, { state }] of plans) {
-    for (const [key, value] of Object.entries(state)) address.set(`${name}.${key}`, value);
+    for (const key of Object.keys(DEFAULTS)) address.set(`${name}.${key}`, state[key]);
   }
   if (`?${address}` === location.search) return;
   const now = performance.now();

@@ -38,11 +38,13 @@ export class Plan {
     clearTimeout(this.#idle);
     this.#unsaid = true;
     this.ask();
-    this.#idle = setTimeout(() => this.asker.prefetch(neighbours(this.state, name).map(request)), IDLE);
+    this.#idle = setTimeout(() => this.asker.prefetch(neighbours(this.state, name).map(request).filter((question) => question !== null)), IDLE);
   }
 
   ask() {
-    this.asker.ask(request(this.state));
+    const question = request(this.state);
+    this.node.classList.toggle("stale", question === null);
+    if (question !== null) this.asker.ask(question);
   }
 
   /** Show another state, as Back and Forward do. */
@@ -80,6 +82,8 @@ export class Plan {
       problem.textContent = sentence(inPercent(body.error));
       return;
     }
+    this.at(".caution").textContent = unbroken(body.caution);
+    this.at(".caution").hidden = body.caution === "";
     this.at(".lead").textContent = unbroken(body.headline);
     this.at(".warning").textContent = unbroken(body.warning);
     this.at(".warning").hidden = body.warning === "";

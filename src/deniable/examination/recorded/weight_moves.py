@@ -1,0 +1,80 @@
+"""The optimizer played again on a few weights: did they move by the applied gradient, and by nothing else?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["WatchedWeights"]
+
+_LEAST_MOVE = 1e-12
+
+
+class WatchedWeights:
+    """Some weights of a model, evenly from all parameters, followed through a training.
+
+    Every optimizer of torch.optim but LBFGS and Muon treats each weight by itself, so a copy of it with the same
+    settings, fed with the same gradients, moves a few weights as the training moved them.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, number: int = 512) -> None:
+        self._parameters = list(parameters)
+        sizes = np.array([p.numel() for p in parameters])
+        share = np.maximum(1, np.minimum(sizes, number * sizes // max(1, sizes.sum())))
+        self._places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
+        group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
+        self._groups = [group_of.get(id(p), 0) for p in self._parameters]
+        self._optimizer = optimizer
+        self._expected: Tensor | None = None
+        self._twins = [torch.nn.Parameter(part.clone()) for part in self._take([p.detach() for p in self._parameters])]
+        self._copy = self._copy_of(optimizer)
+        self.departures: list[float] = []
+
+    def __len__(self) -> int:
+        return sum(len(place) for place in self._places)
+
+    def take(self, values: Sequence[Tensor]) -> Tensor:
+        """The watched numbers of some tensors that are shaped like the parameters, as one vector."""
+        return torch.cat([part.double() for part in self._take(values)])
+
+    def before_step(self, gradients: Sequence[Tensor]) -> None:
+        """Compare the weights with where the last step should have led; then play this step on the copy."""
+        self.compare()
+        now = self._take([p.detach() for p in self._parameters])
+        with torch.no_grad():
+            for twin, weight, gradient in zip(self._twins, now, self._take(gradients), strict=True):
+                twin.copy_(weight)
+                twin.grad = gradient.clone()
+        for mine, theirs in zip(self._copy.param_groups, self._optimizer.param_groups, strict=True):
+            mine.update({name: value for name, value in theirs.items() if name != "params"})
+        self._start = torch.cat([weight.double() for weight in now])
+        self._copy.step()
+        self._expected = torch.cat([twin.detach().double() for twin in self._twins])
+
+    def compare(self) -> Tensor | None:
+        """How far the weights are from where the last step should have led, if there was one; kept in `departures`."""
+        if self._expected is None:
+            return None
+        off = self.take([p.detach() for p in self._parameters]) - self._expected
+        size = float((self._expected - self._start).norm())
+        rounding = 1e-5 * float(self._start.norm()) / max(1, len(self._start)) ** 0.5
+        self.departures.append(float(off.norm()) / max(size, rounding, _LEAST_MOVE))
+        self._expected = None
+        return off
+
+    def _take(self, values: Sequence[Tensor]) -> list[Tensor]:
+        return [v.detach().flatten()[place.to(v.device)].cpu() for v, place in zip(values, self._places, strict=True)]
+
+    def _copy_of(self, optimizer: torch.optim.Optimizer) -> Any:
+        groups = [
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [twin for twin, own in zip(self._twins, self._groups, strict=True) if own == i],
+            }
+            for i, group in enumerate(optimizer.param_groups)
+        ]
+        return type(optimizer)(groups, lr=groups[0]["lr"])  # type: ignore[call-arg]

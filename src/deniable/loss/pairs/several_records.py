@@ -1,0 +1,243 @@
+"""One run on a Poisson sample of a person with several records: as many of them take part as chance will have it.
+
+With Gaussian noise on a sum, m of `records` records shift it by at most m mu: the pair is the mixture over m, binomial,
+of N(m mu, 1) against N(0, 1) (Lemma A6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, log, log1p, pi
+
+import numpy as np
+from scipy.special import gammaln, log_ndtr, ndtr, ndtri
+
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
+from deniable.loss.moments.damping import Jumps, NoiseLaw
+from deniable.loss.moments.elementary import expm1
+from deniable.loss.moments.elementary import log1p as complex_log1p
+from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, log_normal
+from deniable.loss.pairs.step import Mirrored, Moments, Step
+from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
+
+__all__ = ["SeveralAdd", "SeveralRemove"]
+
+_LARGE_NATS = 30.0
+_HALVINGS = 110
+_FAR_SIGMAS = 1e8
+
+
+@dataclass(frozen=True)
+class SeveralRemove(Step):
+    """The mixture over a person's records in the batch against none of them (add-remove and zero-out, `remove`)."""
+
+    mu: float
+    rate: float
+    records: int
+    decay: float = 0.0
+    smooth = True
+
+    @cached_property
+    def _log_weights(self) -> Floats:
+        """Of 0 to `records` records in the batch."""
+        m = np.arange(self.records + 1.0)
+        ways = gammaln(self.records + 1) - gammaln(m + 1) - gammaln(self.records - m + 1)
+        return np.asarray(ways + m * log(self.rate) + (self.records - m) * log1p(-self.rate))
+
+    @cached_property
+    def weights(self) -> Floats:
+        return np.exp(self._log_weights)
+
+    @property
+    def least_loss(self) -> float:
+        """ln of the probability that no record is in the batch."""
+        return self.records * log1p(-self.rate)
+
+    def _exponents(self, x: Numbers) -> Numbers:
+        """Losses of m records against none at noise x (last axis: m)."""
+        m = np.arange(self.records + 1.0)
+        return np.asarray(np.multiply.outer(x, m * self.mu) - (m * self.mu) ** 2 / 2)
+
+    def loss(self, x: Numbers) -> Numbers:
+        """L at noise x."""
+        exponents = self._exponents(x)
+        tops = (exponents.real + self._log_weights).max(axis=-1)
+        large = tops > _LARGE_NATS
+        held = np.where(large[..., None], 0.0, exponents)
+        small = complex_log1p(np.asarray((self.weights * expm1(held)).sum(axis=-1)))
+        if not large.any():
+            return small
+        terms = np.exp(np.where(large[..., None], exponents + self._log_weights - tops[..., None], 0.0))
+        return np.asarray(np.where(large, tops + np.log(terms.sum(axis=-1)), small))
+
+    def _log_jump(self, x: Numbers) -> Numbers:
+        """ln of what one or more records add to e^L."""
+        terms = self._exponents(x)[..., 1:] + self._log_weights[1:]
+        tops = terms.real.max(axis=-1)
+        return np.asarray(tops + np.log(np.exp(terms - tops[..., None]).sum(axis=-1)))
+
+    def threshold(self, k: Floats) -> Floats:
+        """The noise x at which the loss is k, by halving: L rises with x; -inf (as a number) below the least loss."""
+        low, high = np.full(k.shape, -_FAR_SIGMAS), np.full(k.shape, _FAR_SIGMAS)
+        single = (k - self._log_weights[1]) / self.mu + self.mu / 2  # from there on one record alone is enough
+        high = np.minimum(high, np.maximum(np.where(np.isfinite(single), single, high), -_FAR_SIGMAS) + 1.0)
+        low = np.minimum(low, high - 1.0)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            above = self.loss(middle) > k
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return np.where(k <= self.least_loss, -1e300, high)
+
+    def sticks(self, k: Floats) -> Floats:
+        x, small = self.threshold(k), np.minimum(k, 1.0)
+        shifted = ndtr(np.multiply.outer(-x, np.ones(self.records + 1)) + np.arange(self.records + 1) * self.mu)
+        own = ((shifted - shifted[..., :1]) * self.weights).sum(axis=-1) - np.expm1(small) * shifted[..., 0]
+        with np.errstate(over="ignore", under="ignore"):
+            large = self.tails(k) - np.exp(np.minimum(k + log_ndtr(-x), 0.0))
+        return np.asarray(np.clip(np.where(k > 1, large, own), 0.0, 1.0))
+
+    def tails(self, t: Floats) -> Floats:
+        x = self.threshold(t)
+        return np.asarray((ndtr(np.arange(self.records + 1) * self.mu - x[..., None]) * self.weights).sum(axis=-1))
+
+    def null_tails(self, t: Floats) -> Floats:
+        return np.asarray(ndtr(-self.threshold(t)))
+
+    def log_null_tails(self, t: Floats) -> Floats:
+        return np.asarray(log_ndtr(-self.threshold(t)))
+
+    def blur(self, k: Floats) -> Floats:
+        """Of k, and of x, which moves the loss by at most the mean number of records times mu."""
+        x = np.clip(self.threshold(k), -40.0, _FAR_SIGMAS)
+        slope = self.records * self.mu
+        return np.asarray(8 * EPS * (np.abs(k) + slope * (np.abs(x) + slope)))
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return self._law.cumulant(s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return self._law.tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self._law.envelope(c, omega, share)
+
+    def damped(self, decay: float) -> Step:
+        return replace(self, decay=decay)
+
+    def jumps(self, decay: float) -> Moments | None:
+        return Jumps(self._law, decay)
+
+    def jump_size(self, probability: float) -> float:
+        x = np.array([-float(ndtri(probability))])
+        return float(np.exp(np.minimum(self._log_jump(x), 300.0))[0])
+
+    def jump_probability(self, size: float) -> float:
+        return float(self.null_tails(np.array([np.logaddexp(self.least_loss, log(size))]))[0])
+
+    @cached_property
+    def _law(self) -> NoiseLaw:
+        """The mixture has no zero within pi / (2 records mu) of the real axis: all terms point to the right there."""
+        return NoiseLaw(
+            loss=self.loss,
+            log_density=log_normal,
+            log_jump=self._log_jump,
+            reach=(-REACH_SIGMAS, FARTHEST_SIGMAS + self.records * self.mu),
+            lift=min(1.0, pi / (2 * self.records * self.mu)),
+            decay=self.decay,
+        )
+
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.least_loss, float(self.tilted(np.zeros(1))[1, 0])
+
+    @property
+    def presence(self) -> float:  # type: ignore[override]
+        return -float(np.expm1(self.least_loss))
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return SubsampledRemove(GaussianStep(mu), presence)
+
+    def reversed(self) -> Step:
+        return SeveralAdd(self)
+
+    @property
+    def largest(self) -> float:
+        return inf
+
+    @property
+    def scale(self) -> float:
+        return max(self.rate * self.records * self.mu, 1e-12)
+
+
+@dataclass(frozen=True)
+class SeveralAdd(Step):
+    """The same with P and Q exchanged: losses below -ln of the probability that no record is in the batch."""
+
+    mirror: SeveralRemove
+    smooth = True
+
+    def sticks(self, k: Floats) -> Floats:
+        x, small = self.mirror.threshold(-k), np.minimum(k, 1.0)
+        shifted = ndtr(x[..., None] - np.arange(self.mirror.records + 1) * self.mirror.mu)
+        own = ((shifted[..., :1] - shifted) * self.mirror.weights).sum(axis=-1)
+        missed = np.expm1(small) * (shifted * self.mirror.weights).sum(axis=-1)
+        large = self.tails(k) - np.exp(np.minimum(k, 700.0)) * self.null_tails(k)
+        return np.asarray(np.clip(np.where(k > 1, large, own - missed), 0.0, 1.0))
+
+    def tails(self, t: Floats) -> Floats:
+        return np.asarray(ndtr(self.mirror.threshold(-t)))
+
+    def null_tails(self, t: Floats) -> Floats:
+        x = self.mirror.threshold(-t)
+        below = ndtr(x[..., None] - np.arange(self.mirror.records + 1) * self.mirror.mu)
+        return np.asarray((below * self.mirror.weights).sum(axis=-1))
+
+    def blur(self, k: Floats) -> Floats:
+        return self.mirror.blur(-k)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return Mirrored(self.mirror).cumulant(s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return Mirrored(self.mirror).tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self.mirror.envelope(1 - c, omega, share)
+
+    def damped(self, decay: float) -> Step:
+        return SeveralAdd(replace(self.mirror, decay=decay))
+
+    def jumps(self, decay: float) -> Moments | None:
+        jumps = self.mirror.jumps(decay)
+        return None if jumps is None else Mirrored(jumps)
+
+    def jump_size(self, probability: float) -> float:
+        return self.mirror.jump_size(probability)
+
+    def jump_probability(self, size: float) -> float:
+        return self.mirror.jump_probability(size)
+
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        rare, often = self.mirror.centres
+        return -rare, -often
+
+    @property
+    def presence(self) -> float:  # type: ignore[override]
+        return self.mirror.presence
+
+    def sampled_like(self, mu: float, presence: float) -> Step:
+        return SubsampledAdd(SubsampledRemove(GaussianStep(mu), presence))
+
+    def reversed(self) -> Step:
+        return self.mirror
+
+    @property
+    def largest(self) -> float:
+        return -self.mirror.least_loss
+
+    @property
+    def scale(self) -> float:
+        return self.mirror.scale

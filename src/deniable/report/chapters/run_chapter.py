@@ -1,0 +1,65 @@
+"""The chapter of one watched run: the claim, part by part, as the run showed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from deniable.answers.sentences import weakness
+from deniable.formatting import as_given, percent_at_most
+from deniable.report import verdict_words
+from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
+from deniable.report.stored_runs import ReportedRun, title
+from deniable.results.run_result import RunResult
+
+__all__ = ["run_chapter"]
+
+
+def run_chapter(run: ReportedRun) -> Chapter:
+    """Everything that is said and shown of one run."""
+    document = run.result
+    assert isinstance(document, RunResult)
+    given, weak = document.input, weakness(document.claimed_advantage, document.claimed_belief)
+    noise = f"noise {as_given(given.noise)}, rate {as_given(given.rate)}, {given.steps:,} steps"
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=verdict_words.badge(document.verdict, weak),
+        tone=verdict_words.tone(document.verdict, weak),
+        sure=f"{100 * given.confidence:.4g} % confidence" if document.verdict == "violated" else "",
+        promise=f"DP-SGD with {noise} ({given.adjacency} neighbours).",
+        measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed.",
+        meaning="The claim allows an observer of all steps, who starts at 50 %, to become "
+        f"{percent_at_most(document.claimed_belief)} sure of one record.",
+        text=document.verdict_text,
+        cautions=tuple(f"Not shown by this run: {what}." for what in document.not_shown),
+        scale=None,
+        parts=tuple(_parts(document)),
+        labels=("Claimed", "Watched"),
+    )
+
+
+def _parts(document: RunResult) -> Iterator[Section]:
+    rows = tuple((check.name, check.outcome, check.observed) for check in document.checks)
+    table = Table("The claim, part by part", ("Part", "Found", "Seen"), rows, wordy=True)
+    pictures = (_noise_picture(document),) if document.noise_ratios else ()
+    yield Section("What the run shows", pictures=pictures, tables=(table,))
+
+
+def _noise_picture(document: RunResult) -> Picture:
+    told = "The noise of each recomputed step, as a share of the claimed standard deviation."
+    least, most = min(document.noise_ratios), max(document.noise_ratios)
+    data = {"steps": document.recomputed, "ratios": document.noise_ratios}
+    described = f"{told} It goes from {least:.3g} to {most:.3g}; 1 is claimed."
+    return Picture("noise", "Noise, claimed and applied", told, described, data, _draw_noise)
+
+
+def _draw_noise(data: Data) -> Figure:
+    drawing, found = axes("step", "applied / claimed standard deviation", height=2.6)
+    found.plot([step + 1 for step in data["steps"]], data["ratios"], "o", color=BLUE, markersize=4, label="applied")
+    found.axhline(1.0, color=INK, linestyle="--", linewidth=1, label="claimed")
+    found.set(ylim=(0, max(1.2, 1.1 * max(data["ratios"]))))
+    legend_above(found)
+    return drawing

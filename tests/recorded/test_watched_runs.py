@@ -1,0 +1,186 @@
+"""One watched run: right ones pass, broken ones are told with their cause, and false alarms are as rare as stated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import deniable as dn
+from deniable.examination.recorded import RunWatcher, judge_run, watch_run
+from deniable.examination.recorded.batch_gradients import recompute_sums
+from deniable.examination.recorded.run_record import read_record
+from deniable.mechanisms import Adjacency, Training
+from deniable.results import read_result
+from deniable.results.run_result import RunResult
+
+RECORDS, RATE, CLIP, STEPS = 300, 0.1, 0.5, 24
+
+
+class PoissonBatches:
+    """Every record by its own coin, in every step."""
+
+    def __init__(self, random: torch.Generator, rate: float = RATE) -> None:
+        self.random, self.rate = random, rate
+
+    def __iter__(self) -> Iterable[list[int]]:  # type: ignore[override]
+        for _ in range(STEPS):
+            yield torch.nonzero(torch.rand(RECORDS, generator=self.random) < self.rate).flatten().tolist()
+
+    def __len__(self) -> int:
+        return STEPS
+
+
+def collate(items: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    if not items:
+        return torch.empty(0, 8), torch.empty(0, dtype=torch.long)
+    return torch.stack([x for x, _ in items]), torch.stack([y for _, y in items])
+
+
+def train(fault: str = "", seed: int = 0, budget: float = 1.0, path: Path | None = None) -> RunWatcher:
+    """DP-SGD in a loop of one's own, with one fault."""
+    random, noises = (torch.Generator().manual_seed(seed + shift) for shift in (0, 10_000))
+    data = TensorDataset(
+        2 * torch.randn(RECORDS, 8, generator=random), torch.randint(0, 3, (RECORDS,), generator=random)
+    )
+    rate = 2 * RATE if fault == "rate" else RATE
+    shuffled = DataLoader(data, batch_size=30, shuffle=True, generator=random, collate_fn=collate)
+    loader = (
+        shuffled
+        if fault == "shuffled"
+        else DataLoader(
+            data,
+            batch_sampler=PoissonBatches(random, rate),
+            collate_fn=collate,  # type: ignore[arg-type]
+        )
+    )
+    model = nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    divisor = RATE * RECORDS
+    run = watch_run(model, optimizer, loader, clip=CLIP, divisor=divisor, budget=budget, path=path)
+    noise = {"half": 0.5, "tiny": 0.05, "more": 1.5}.get(fault, 1.0)
+    for epoch in range(1 if fault != "shuffled" else 3):
+        for step, (features, labels) in enumerate(loader):
+            if epoch * 10 + step >= STEPS:
+                break
+            clip = 1e9 if fault == "no clipping" else CLIP
+            items = list(zip(features, labels, strict=True))
+            sums = recompute_sums(model, items, "cross-entropy", clip).clean
+            if fault == "same noise":
+                noises.manual_seed(7)
+            own = max(1, len(items)) if fault == "own size" else divisor
+            for place, (p, total) in enumerate(zip(model.parameters(), sums, strict=True)):
+                part = 0.0 if fault == "bare bias" and place == 3 else noise
+                p.grad = (total + CLIP * part * torch.randn(p.shape, generator=noises)) / own
+            optimizer.step()
+    if fault == "clean end":
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data.tensors[0]), data.tensors[1]).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.sub_(0.5 * p.grad)
+    return run
+
+
+def judged(run: RunWatcher, steps: int = STEPS) -> RunResult:
+    found = dn.examine(run, claimed=Training(1.0, RATE, steps, Adjacency.ADD_REMOVE))
+    assert isinstance(found, RunResult)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("half", r"noise has 0\.[45]\d* x"),
+        ("tiny", r"noise has 0\.0[45]\d* x"),
+        ("no clipping", "not clipped"),
+        ("own size", "batch's own size"),
+        ("same noise", "fresh noise"),
+        ("shuffled", "shuffled"),
+        ("rate", r"rate 0\.[12]\d* in place"),
+        ("clean end", "without noise"),
+        ("bare bias", "parameter 3"),
+    ],
+)
+def test_a_fault_is_told_with_its_cause(fault: str, cause: str) -> None:
+    found = judged(train(fault))
+    assert found.verdict == "violated"
+    said = [check.observed for check in found.checks if check.outcome == "less private"]
+    assert len(said) == 1
+    assert re.search(cause, said[0])
+
+
+def test_harmless_differences_are_another_recipe() -> None:
+    assert judged(train("more")).verdict == "other recipe"
+    assert judged(train(), steps=STEPS + 1).verdict == "other recipe"
+    assert judged(train(), steps=STEPS - 1).verdict == "violated"
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    found = [judged(train(seed=seed)).verdict for seed in range(20)]
+    assert set(found) <= {"consistent", "violated", "other recipe"}
+    assert sum(verdict != "consistent" for verdict in found) <= 3  # of 20 at 5 %: more has probability 1.6 %
+
+
+def test_dropout_cannot_be_judged() -> None:
+    data = TensorDataset(torch.randn(20, 8), torch.randint(0, 3, (20,)))
+    model = nn.Sequential(nn.Linear(8, 3), nn.Dropout(0.5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(data, batch_size=20)
+    run = watch_run(model, optimizer, loader, clip=1.0, divisor=20)
+    for features, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(features), labels).backward()
+        optimizer.step()
+    found = dn.examine(run, claimed=Training(1.0, 1.0, 1, Adjacency.ADD_REMOVE))
+    assert found.verdict == "cannot judge"
+    assert "Dropout" in str(found.verdict_text)
+
+
+def test_what_is_kept_is_small_streams_to_disk_and_comes_back(tmp_path: Path) -> None:
+    lines = tmp_path / "steps.jsonl"
+    record = train(path=lines).record()
+    assert len(lines.read_bytes().splitlines()) == len(record.steps) == STEPS
+    place = record.save(tmp_path / "run.json")
+    again = read_record(place)
+    claim = Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE)
+    found = judge_run(again, claim)
+    assert found == judge_run(record, claim)
+    assert place.stat().st_size < 40_000
+    assert read_result(msgspec.json.decode(found.to_json())) == found
+
+
+def test_the_budget_limits_what_is_recomputed() -> None:
+    found = judged(train(budget=0.0))
+    assert found.examined_steps == 1
+    assert any("23 of 24" in what for what in found.not_shown)
+
+
+def test_a_result_shows_itself(tmp_path: Path) -> None:
+    found = judged(train("half"))
+    assert found.summary().startswith("Violated.")
+    assert found.pictures() == ("noise",)
+    page = found.report(tmp_path / "run.html").read_text()
+    assert "claimed standard deviation" in page
+
+
+def test_wrong_use_is_refused() -> None:
+    data = TensorDataset(torch.randn(20, 8), torch.randint(0, 3, (20,)))
+    model = nn.Linear(8, 3)
+    optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=5)
+    with pytest.raises(ValueError, match="clip and divisor"):
+        watch_run(model, optimizer, loader)
+    run = watch_run(model, optimizer, loader, clip=1.0, divisor=5)
+    with pytest.raises(ValueError, match="no step was watched"):
+        run.record()
+    model.weight.grad = torch.zeros_like(model.weight)
+    with pytest.raises(ValueError, match="without a batch"):
+        optimizer.step()
+    with pytest.raises(ValueError, match="trainer="):
+        dn.examine("digits", claimed=dn.Gaussian(1.0))

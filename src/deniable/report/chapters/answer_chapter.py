@@ -32,7 +32,7 @@ def answer_chapter(run: ReportedRun) -> Chapter:
         tone=_TONES.get(sentences.protection(result) or "", "good" if chosen else "open"),
         sure="",
         promise=sentences.promise_kept(result) if isinstance(result, ChooseResult) else sentences.setting(result),
-        measured=sentences.guess_sentence(result),
+        measured=f"{sentences.guess_sentence(result)} {sentences.risk_sentences(result)}".strip(),
         meaning=sentences.belief_sentence(result),
         text=sentences.assessment(result),
         cautions=tuple(filter(None, (sentences.caution(result), sentences.warning(result)))),

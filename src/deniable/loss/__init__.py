@@ -7,10 +7,15 @@ form where there is one; contour inversion where a Gaussian smooths the loss; el
 from __future__ import annotations
 
 from collections import Counter
-from math import expm1, log1p, sqrt
+from collections.abc import Sequence
+from functools import reduce
+from math import expm1, inf, log1p, sqrt
 from typing import TypeGuard
 
-from deniable.loss.arrays import EPS
+import numpy as np
+
+from deniable.checks import RefusedError
+from deniable.loss.arrays import EPS, Floats
 from deniable.loss.compose.binomial import Binomial, two_losses
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
@@ -22,7 +27,16 @@ from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep, integer_gaussian, integer_laplace, step_of_masses
 from deniable.loss.pairs.pair import Pair
+from deniable.loss.pairs.renyi_guarantee import (
+    ORDERS,
+    Curve,
+    add_guarantees,
+    concentrated_orders,
+    divergences_at,
+    step_of_renyi,
+)
 from deniable.loss.pairs.samplings import sampled_runs
+from deniable.loss.pairs.selection import selected_divergences
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum, subsample_replace
@@ -30,6 +44,7 @@ from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
     Composed,
+    ConcentratedDP,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
@@ -41,15 +56,19 @@ from deniable.mechanisms import (
     PmfPair,
     Poisson,
     RandomizedResponse,
+    RenyiDP,
+    RepeatAndSelect,
     Sampled,
     Subsampled,
     TotalVariation,
 )
 from deniable.upper import Upper
 
-__all__ = ["Pair", "Upper", "dominating_pair"]
+__all__ = ["Pair", "Upper", "dominating_pair", "renyi_divergences"]
 
 NOTHING = AtomStep.of_guarantee(0.0, 0.0)
+_NO_ESCAPE = 1e-250  # counted for what is too unlikely for a number
+_ROUNDING = 1e-11  # relative, granted to moments
 LEAST_RATE = 1e-280  # smaller ones are taken for this one, which is on the safe side: nothing may underflow
 
 
@@ -86,12 +105,18 @@ def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:
 def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:
     """The release as unlike steps with their numbers of runs, in an order of its own: composition commutes."""
     counts: Counter[Step] = Counter()
-    for part, steps in mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),):
-        if isinstance(part, Sampled):
+    curves: list[Curve] = []
+    for part, steps in _parts(mechanism):
+        if steps and isinstance(part, ConcentratedDP | RenyiDP | RepeatAndSelect):
+            orders, epsilons = _renyi_curve(part, adjacency)
+            curves.append((orders, tuple(steps * epsilon for epsilon in epsilons)))
+        elif isinstance(part, Sampled):
             step, runs = _sampled_runs(part, adjacency)
             counts[step] += steps * runs
         else:
             counts[_step(part, adjacency)] += steps
+    if curves:
+        counts[step_of_renyi(*reduce(add_guarantees, curves))] += 1
     gaussian = sqrt(sum(count * step.mu**2 for step, count in counts.items() if isinstance(step, GaussianStep)))
     hidden = sum(count * log1p(-step.hidden) for step, count in counts.items() if _is_flat(step) and step.hidden < 1)
     certain = any(count and _is_flat(step) and step.hidden == 1 for step, count in counts.items())
@@ -101,6 +126,54 @@ def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]
     if hidden < 0 or certain:
         kept.append((AtomStep.of_guarantee(0.0, 1.0 if certain else -expm1(hidden)), 1))
     return sorted(kept, key=repr)
+
+
+def _parts(mechanism: Mechanism) -> Sequence[tuple[Mechanism, int]]:
+    return mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
+
+
+def _renyi_curve(mechanism: Mechanism, adjacency: Adjacency) -> Curve:
+    """Orders and Renyi divergences: as given, or of the best of several runs."""
+    match mechanism:
+        case ConcentratedDP(rho):
+            return concentrated_orders(rho)
+        case RenyiDP(orders, epsilons):
+            return orders, epsilons
+        case RepeatAndSelect():
+            return _selected_curve(mechanism, adjacency)
+    raise TypeError(f"no Renyi divergences of {type(mechanism).__name__}")
+
+
+def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> Curve:
+    pair = dominating_pair(mechanism.mechanism, adjacency)
+
+    def delta(epsilon: float) -> float:
+        return max(float(one.hockey_stick(epsilon)) for one in (pair, pair.reversed()))
+
+    epsilons = renyi_divergences(mechanism.mechanism, adjacency)
+    kept = np.isfinite(epsilons)
+    if not kept.any():
+        raise RefusedError("no Renyi divergence of a single run is finite, so nothing is proved for the best of many")
+    found = selected_divergences(ORDERS[kept], epsilons[kept], mechanism.mean, mechanism.shape, delta)
+    return tuple(ORDERS[kept].tolist()), tuple(found.tolist())
+
+
+def renyi_divergences(mechanism: Mechanism, adjacency: Adjacency, orders: Floats = ORDERS) -> Floats:
+    """Renyi divergences of a release at orders above 1, the larger ones of both directions; inf where not known."""
+    total = np.zeros(orders.size)
+    rest: list[tuple[Mechanism, int]] = []
+    for part, steps in _parts(mechanism):
+        if steps and isinstance(part, ConcentratedDP | RenyiDP | RepeatAndSelect):
+            total += steps * divergences_at(_renyi_curve(part, adjacency), orders)
+        else:
+            rest.append((part, steps))
+    for step, count in _merged(Composed(tuple(rest)), adjacency):
+        if max(step.escape, step.reversed().escape) > _NO_ESCAPE:
+            return np.full(orders.size, inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            both = np.array([one.tilted(orders)[0] for one in (step, step.reversed())])
+        total += count * np.where(np.isfinite(both).all(axis=0), both.max(axis=0), inf) / (orders - 1)
+    return np.asarray(total * (1 + _ROUNDING))
 
 
 def _sampled_runs(part: Sampled, adjacency: Adjacency) -> tuple[Step, int]:
@@ -152,16 +225,21 @@ def _noise_step(mechanism: Mechanism) -> Step | None:
 
 def _guarantee_step(mechanism: Mechanism) -> Step | None:
     """Of what is known by its guarantee alone."""
+    step: Step | None = None
     match mechanism:
         case GaussianDP(mu):
-            return GaussianStep(mu) if mu > 0 else NOTHING
+            step = GaussianStep(mu) if mu > 0 else NOTHING
         case ApproximateDP(epsilon, delta):
-            return AtomStep.of_guarantee(epsilon, delta)
+            step = AtomStep.of_guarantee(epsilon, delta)
         case TotalVariation(alpha):
-            return AtomStep.of_guarantee(0.0, alpha)
+            step = AtomStep.of_guarantee(0.0, alpha)
         case PmfPair(own, null):
-            return step_of_masses(own, null)
-    return None
+            step = step_of_masses(own, null)
+        case ConcentratedDP(rho):
+            step = step_of_renyi(*concentrated_orders(rho))
+        case RenyiDP(orders, epsilons):
+            step = step_of_renyi(orders, epsilons)
+    return step
 
 
 def _is_never_sampled(mechanism: Mechanism) -> bool:

@@ -69,7 +69,8 @@ def test_a_promise_is_read_back_from_what_people_gave_and_from_json(name: str) -
 def test_typed_results_have_every_score() -> None:
     """The one other place that spells the scores, since its readers are typed: what is found, and what is given."""
     assert {*SCORES, *PARAMETERS, "adjacency"} <= set(AnswerInput.__struct_fields__)
-    assert set(ReleaseScores.__struct_fields__) == {*SCORES, "delta", "prior", "belief_delta", "epsilon_at_least"}
+    beside = {"delta", "prior", "belief_delta", "epsilon_at_least", "singling_out", "gaussian"}
+    assert set(ReleaseScores.__struct_fields__) == {*SCORES, *beside}
 
 
 def test_what_an_audit_holds_a_training_to() -> None:

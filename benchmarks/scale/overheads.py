@@ -1,6 +1,6 @@
 """What playing blocks elsewhere costs: the driver's time and memory, throughput, and points for the model.
 
-    python benchmarks/scale/overheads.py tiny ray 100000     the driver over so many blocks of no work
+    python benchmarks/scale/overheads.py tiny ray 100000     the driver over blocks of no work; or local, here, shared
     python benchmarks/scale/overheads.py share               blocks of 2 s on two CPUs: Ray's throughput over the pool's
     python benchmarks/scale/overheads.py points ray 0.001    sleeping blocks on 2 to 16 CPUs, beside the simulation
     python benchmarks/scale/overheads.py model 0.001         1 to 10,000 workers; the driver's seconds a block
@@ -18,12 +18,13 @@ from time import perf_counter, process_time
 from scale_model import Cluster, predict, simulate
 from sleeping import same, sleeping
 
-from deniable.engines import Engine, Local, Ray, play_missing
-from deniable.store import Store
+from deniable.engines import Engine, Local, Ray, Shared, play_missing, resume_store
 
 
 def engine_of(name: str, processes: int) -> Engine:
-    return Ray(processes=processes) if name == "ray" else Local(processes)
+    """local: the pool; here: this process alone; shared: this process as one of many."""
+    engines = {"ray": Ray(processes=processes), "local": Local(processes), "here": Local(1), "shared": Shared()}
+    return engines[name]
 
 
 def megabytes() -> float:
@@ -39,8 +40,10 @@ def tiny(name: str, blocks: int) -> None:
         if done in {blocks // 100, blocks // 10, blocks // 2, blocks}:
             seen.append((done, process_time(), perf_counter(), megabytes()))
 
-    with TemporaryDirectory() as place, Store(place, campaign.settings) as store:
-        found = play_missing(campaign, engine_of(name, 2), store, tell=tell)
+    engine = engine_of(name, 2)
+    with TemporaryDirectory() as place, resume_store(engine, place) as store:
+        store.begin(campaign.settings)
+        found = play_missing(campaign, engine, store, tell=tell)
         assert same(found, campaign)
     (first, cpu, wall, _), (last, cpu_end, wall_end, _) = seen[0], seen[-1]
     for done, _, _, memory in seen:
@@ -53,8 +56,10 @@ def tiny(name: str, blocks: int) -> None:
 def seconds(name: str, cpus: int, blocks: int, length: float) -> float:
     """From the first result to the last: workers have started by then."""
     campaign, times = sleeping(blocks, length), list[float]()
-    with TemporaryDirectory() as place, Store(place, campaign.settings) as store:
-        play_missing(campaign, engine_of(name, cpus), store, tell=lambda done: times.append(perf_counter()))
+    engine = engine_of(name, cpus)
+    with TemporaryDirectory() as place, resume_store(engine, place) as store:
+        store.begin(campaign.settings)
+        play_missing(campaign, engine, store, tell=lambda done: times.append(perf_counter()))
     return times[-1] - times[1]
 
 

@@ -43,11 +43,21 @@ def two_nodes(cpus: int = 1) -> Iterator[TwoNodes]:
     os.environ |= {"RAY_worker_niceness": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # the second: loopback alone
     paths = [HERE, HERE.parents[1] / "src"]
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")])
-    nodes = TwoNodes(cpus)
+    nodes = _start(cpus)
     try:
         yield nodes
     finally:
         nodes.cluster.shutdown()
+
+
+def _start(cpus: int, tries: int = 5) -> TwoNodes:
+    """Ray waits 30 s for itself, and raises no narrower class; a machine that is busy needs more than one try."""
+    try:
+        return TwoNodes(cpus)
+    except Exception:
+        if tries == 1:
+            raise
+        return _start(cpus, tries - 1)
 
 
 def kill_a_player() -> bool:

@@ -109,10 +109,12 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
+    "fit_gaussian": "deniable.answers.gaussian_fit",
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
     "reproduce": "deniable.experiments",
+    "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
     "watch_run": "deniable.examination.recorded.watch_run",
 }
@@ -122,6 +124,8 @@ if TYPE_CHECKING:
     from deniable.answers.budget import Budget as Budget
     from deniable.answers.choose import choose as choose
     from deniable.answers.explain import explain as explain
+    from deniable.answers.gaussian_fit import fit_gaussian as fit_gaussian
+    from deniable.answers.risks import singling_out as singling_out
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
     from deniable.canary.plan import canaries as canaries
@@ -143,10 +147,12 @@ __all__ += [
     "compare",
     "examine",
     "explain",
+    "fit_gaussian",
     "from_dp_event",
     "from_opacus",
     "from_pld",
     "reproduce",
+    "singling_out",
     "verdict",
     "watch_run",
 ]

@@ -99,6 +99,24 @@ def test_what_is_there_is_not_played_and_all_is_told(tmp_path: Path) -> None:
         assert store.finished() == list(range(9))
 
 
+def test_a_block_that_is_seen_in_another_way_is_not_waited_for(tmp_path: Path) -> None:
+    with SharedStore(tmp_path) as mine, SharedStore(tmp_path) as other:
+        for store in (mine, other):
+            store.begin(squares(3).settings)
+        running = Shared(1.0).run_in(mine, square, range(3))
+        number, result = next(running)
+        assert result is not None
+        mine.save(number, {"square": result.square})
+        other.save(rest := max({0, 1, 2} - {number}), {"square": square(rest).square})
+        assert rest in mine.finished()  # it looked
+        found = []
+        for one, result in running:
+            found.append(one)
+            if result is not None:
+                mine.save(one, {"square": result.square})
+    assert sorted([number, *found]) == [0, 1, 2]
+
+
 def test_another_campaign_in_the_directory_is_refused(tmp_path: Path) -> None:
     play(tmp_path / "shared", 3)
     with Store(tmp_path / "store", squares(3).settings):

@@ -14,6 +14,8 @@ from msgspec import UNSET, convert, structs
 
 from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.describe import describe_release
+from deniable.answers.gaussian_fit import fit_gaussian
+from deniable.answers.risks import singling_out
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian import classic_is_proved
 from deniable.formatting import as_given, at_least
@@ -81,7 +83,10 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
     return ExplainResult(
         input=given,
         scores=structs.replace(
-            _scores(values, belief, loss, given), epsilon_at_least=UNSET if least is None else least
+            _scores(values, belief, loss, given),
+            epsilon_at_least=UNSET if least is None else least,
+            singling_out=tuple(singling_out(loss, weight, given.records or 1) for weight in _weights(given)),
+            gaussian=fit_gaussian(loss),
         ),
         errors=NumericalErrors(**errors, belief=belief.error),
         method=loss.method,
@@ -92,6 +97,11 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
             *_note_bare(mechanism),
         ),
     )
+
+
+def _weights(given: AnswerInput) -> list[float]:
+    """Shares of all people that a description may fit, where it is known among how many records it looks."""
+    return [baseline for baseline in given.baseline if 0 < baseline < 1] if given.records is not None else []
 
 
 def exact_scores(mechanism: Mechanism, question: Question) -> ReleaseScores:

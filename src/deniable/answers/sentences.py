@@ -34,6 +34,7 @@ __all__ = [
     "meaning",
     "promise_kept",
     "protection",
+    "risk_sentences",
     "setting",
     "warning",
     "weakness",
@@ -84,6 +85,25 @@ def guess_sentence(result: ExplainResult) -> str:
     if often:
         return f"The best attack may guess right {often}; blind guessing is right {blind} of the time."
     return f"The best attack guesses right at most {accuracy} of the time; blind guessing does {blind}."
+
+
+def risk_sentences(result: ExplainResult) -> str:
+    """What singling out, re-identification, attribute inference and reconstruction reach, at every baseline asked."""
+    return " ".join(_risk(found.baseline, found.success) for found in result.scores.success)
+
+
+def _risk(baseline: float, success: float) -> str:
+    people = round(1 / baseline) if baseline > 0 else 0
+    if people > 1 and abs(people * baseline - 1) < 1e-9:
+        return (
+            f"One of {as_given(people)} people could be picked out with probability at most {chance(success)} "
+            f"(guessing: 1 in {as_given(people)}). An attribute or a record that is guessed as rarely is inferred or "
+            "reconstructed no more often."
+        )
+    return (
+        f"Whoever singles out, re-identifies, infers or reconstructs with a chance of {percent_as_given(baseline)} "
+        f"without the release does so with at most {percent_at_most(success)}."
+    )
 
 
 def weakness(advantage: float, belief: float) -> str | None:
@@ -154,7 +174,16 @@ def assessment(result: ExplainResult) -> str:
     )
     exact = f"Computed with deniable {__version__}; every figure is rounded to the safe side."
     notes = [note for note in result.notes if note != caution(result)]
-    said = [caution(result), _done(result), meaning(result), warning(result), terms, *notes, exact]
+    said = [
+        caution(result),
+        _done(result),
+        meaning(result),
+        risk_sentences(result),
+        warning(result),
+        terms,
+        *notes,
+        exact,
+    ]
     return " ".join(filter(None, said))
 
 

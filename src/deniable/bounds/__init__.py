@@ -11,6 +11,7 @@ from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
 from deniable.bounds.methods import METHODS, NamedBound, analyses, guarantee, loss_bound
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.renyi import classic_conversion, improved_conversion, rdp_epsilon, renyi_curve
+from deniable.bounds.singling_out import predicate_singling_out
 from deniable.bounds.tuning import Tuning
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "loss_bound",
     "naive_composition",
     "naive_epsilon",
+    "predicate_singling_out",
     "rdp_epsilon",
     "renyi_curve",
     "rho_to_epsilon",

@@ -27,6 +27,8 @@ def _parts(result: ExplainResult) -> Iterator[RenderableType]:
     if isinstance(result, ChooseResult):
         yield Text(sentences.promise_kept(result) + "\n", style="bold")
     yield Text(sentences.meaning(result) + "\n")
+    if sentences.risk_sentences(result):
+        yield Text(sentences.risk_sentences(result) + "\n")
     if sentences.warning(result):
         yield Text(sentences.warning(result) + "\n", style="bold red")
     if isinstance(result, ChooseResult):

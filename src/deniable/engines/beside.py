@@ -48,7 +48,7 @@ class Shared:
         raise ValueError(_NOTHING_TO_SHARE)
 
     def run_in(
-        self, store: SharedStore, work: Work[T], blocks: Iterable[int], is_over: Callable[[], bool] = bool
+        self, store: SharedStore, work: Work[T], blocks: Iterable[int], is_over: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, T | None]]:
         """(number, result) of every block, each once: of those that others finished without the result.
 
@@ -101,10 +101,10 @@ class _Missing:
         began = monotonic()
         if began < self._next_look:
             return []
-        new = set(self._store.find_new())
-        found = [number for number in self.numbers if number in new]
+        self._store.find_new()
+        found = [number for number in self.numbers if number in self._store]
         if found:
-            self.numbers = [number for number in self.numbers if number not in new]
+            self.numbers = [number for number in self.numbers if number not in self._store]
         ended = monotonic()
         self._next_look = ended + (ended - began) / _LISTING_SHARE
         return found

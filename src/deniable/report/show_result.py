@@ -52,8 +52,8 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
             )
         case ExplainResult():
             kept = [sentences.promise_kept(result)] if isinstance(result, ChooseResult) else []
-            told = sentences.caution(result), *kept, sentences.meaning(result), sentences.warning(result)
-            return "\n".join(filter(None, told))
+            told = sentences.caution(result), *kept, sentences.meaning(result), sentences.risk_sentences(result)
+            return "\n".join(filter(None, (*told, sentences.warning(result))))
         case ReproduceResult(missed=missed, items=items):
             said = f"{len(missed)} of {len(items)} miss what was stated: {', '.join(missed)}" if missed else "All hold"
             return f"{said}. See {result.out}/RESULTS.md."

@@ -14,10 +14,12 @@ __all__ = [
     "Curve",
     "Ends",
     "EpsilonBound",
+    "GaussianFit",
     "MeasuredLimits",
     "PpvAt",
     "Provenance",
     "ReleaseScores",
+    "SinglingOut",
     "Spread",
     "SuccessAt",
     "TprAt",
@@ -78,6 +80,28 @@ class SuccessAt(Part, frozen=True, kw_only=True):
     success: float
 
 
+class GaussianFit(Part, frozen=True, kw_only=True):
+    """The tightest mu of Gaussian DP, for attacks with rates of false alarms and misses from `least_rate` on."""
+
+    mu: float
+    error: float
+    """The tightest mu lies between mu - error and mu."""
+    regret: float
+    """By how much (in false alarms and misses) the release may protect better than mu tells (Gomez 2026)."""
+    least_rate: float
+
+
+class SinglingOut(Part, frozen=True, kw_only=True):
+    """What the release adds to predicate singling out (Cohen 2020), by a description that fits a share `weight`."""
+
+    weight: float
+    people: int
+    targeted: float
+    """Of one person."""
+    untargeted: float
+    """Of anybody among `people`."""
+
+
 class ReleaseScores(Part, frozen=True, kw_only=True):
     """What a mechanism allows at worst; epsilon is None where it is infinite."""
 
@@ -94,6 +118,9 @@ class ReleaseScores(Part, frozen=True, kw_only=True):
     success: tuple[SuccessAt, ...] = ()
     epsilon_at_least: float | UnsetType = UNSET
     """Where epsilon is only a bound: one that some data are known to have."""
+    singling_out: tuple[SinglingOut, ...] = ()
+    """For every baseline, where the number of records is known."""
+    gaussian: GaussianFit | UnsetType = UNSET
 
 
 class Claimed(Part, frozen=True, kw_only=True):

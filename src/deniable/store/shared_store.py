@@ -60,11 +60,9 @@ class SharedStore:
         if self._file is not None:
             self._known |= {number for number in self._file.places if number >= 0}
 
-    def find_new(self) -> list[int]:
-        """Blocks that were finished since this was asked last, in ascending order."""
-        new = self._shared.finished() - self._known
-        self._known |= new
-        return sorted(new)
+    def find_new(self) -> None:
+        """Look at what all processes have finished by now."""
+        self._known |= self._shared.finished()
 
     def finished(self) -> list[int]:
         """The numbers of the finished blocks, in ascending order."""

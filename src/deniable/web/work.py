@@ -165,7 +165,7 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
         caution=sentences.caution(result),
         headline=sentences.belief_sentence(result),
         warning=sentences.warning(result),
-        meaning=sentences.guess_sentence(result),
+        meaning=f"{sentences.guess_sentence(result)} {sentences.risk_sentences(result)}".strip(),
         kept=sentences.promise_kept(choice) if choice else "",
         engineering=sentences.engineering(choice) if choice else "",
         assessment=sentences.assessment(result),

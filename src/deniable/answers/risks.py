@@ -1,0 +1,30 @@
+"""Singling out, re-identification, attribute inference and reconstruction: one point of the trade-off curve each."""
+
+from __future__ import annotations
+
+from math import exp, log1p
+
+from deniable.checks import probability, whole
+from deniable.results.shared import SinglingOut
+from deniable.scores import PrivacyLoss
+
+__all__ = ["singling_out"]
+
+
+def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
+    """By how much the release helps to single out: predicates that fit a share `weight` of all people (Cohen 2020).
+
+    Targeted, at one person: success(weight) - weight. Untargeted, at anybody among the `people` in the data, by a union
+    over them: people * success(weight) - b, where b = people * weight * (1 - weight)^(people - 1) is what a predicate
+    that is chosen without the release isolates. For neighbours that differ by one record exchanged.
+    """
+    probability("weight", weight, open_ends=True)
+    whole("people", people)
+    success = float(loss.success(weight))
+    blind = people * weight * exp((people - 1) * log1p(-weight))
+    return SinglingOut(
+        weight=weight,
+        people=people,
+        targeted=success - weight,
+        untargeted=min(1.0, max(people * success - blind, 0.0)),
+    )

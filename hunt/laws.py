@@ -13,6 +13,7 @@ from math import exp, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from scipy.stats import binom
 
 import deniable as dn
 
@@ -45,6 +46,7 @@ class Base:
     kind: str
     values: tuple[float, ...]
     bare: bool = False
+    cut: tuple[int, int] | None = None  # size at which batches are cut, and number of records
 
 
 @dataclass(frozen=True)
@@ -89,11 +91,13 @@ def _other_sampling(mechanism: dn.Sampled) -> tuple[Base, float]:
             return base, 1.0
         case dn.FixedSize(batch, records):
             return Base(base.kind, base.values, bare=True), batch / records
+        case dn.TruncatedPoisson(rate, cap, records):
+            return Base(base.kind, base.values, cut=(cap, records) if cap < records else None), rate
     raise TypeError(f"no description of {mechanism!r}")
 
 
 def _plain_gaussian(base: Base, rate: float) -> bool:
-    return base.kind == "gaussian" and rate == 1
+    return base.kind == "gaussian" and rate == 1 and base.cut is None
 
 
 def _base(mechanism: dn.Mechanism) -> Base:  # noqa: PLR0911 (a table of kinds)
@@ -241,6 +245,8 @@ def _law(loss: Floats, mass: Floats, share: Floats, ends: tuple[Floats, Floats],
 
 def laws_of(step: Description, adjacency: str, fineness: int = 12_000) -> tuple[Law, Law]:
     """The step's loss with the person's data set first (P), and with the other one first."""
+    if step.base.cut is not None:
+        return _truncated(step, adjacency, fineness)
     panels, rate = _panels(step.base, fineness), step.rate
     if rate == 1:
         law = _law(panels.nodes, panels.p, panels.p_share, (panels.low, panels.high), panels.hidden)
@@ -253,6 +259,27 @@ def laws_of(step: Description, adjacency: str, fineness: int = 12_000) -> tuple[
         law = _replaced(forward, backward)
         return law, law
     return forward, backward
+
+
+def _truncated(step: Description, adjacency: str, fineness: int) -> tuple[Law, Law]:
+    """It is told whether the batch was cut (Ganesh 2025): if so, the record may push another one out of it."""
+    (mu,), (cap, records) = step.base.values, step.base.cut or (0, 0)
+    plain = laws_of(Description(Base("gaussian", (mu,)), step.rate, 1), adjacency, fineness)
+    cut = float(binom.sf(cap - 1, records - 1, step.rate))
+    if cut == 0:
+        return plain
+    kept = min(float(binom.sf(cap, records, step.rate)) * cap / (records * cut), 1 - 1e-16)
+    pushed = _exchanged((2 if adjacency == "replace" else 4) * mu, kept, fineness)
+    return (_blend(cut, pushed, plain[0]), _blend(cut, pushed, plain[1])) if cut < 1 else (pushed, pushed)
+
+
+def _blend(share: float, one: Law, other: Law) -> Law:
+    """The first with this probability, else the second."""
+    logs = log(share), log1p(-share)
+    masses = np.concatenate([law.log_mass + weight for law, weight in zip((one, other), logs, strict=True)])
+    nodes = np.concatenate([law.nodes[1] + weight for law, weight in zip((one, other), logs, strict=True)])
+    losses, widths = np.concatenate([one.loss, other.loss]), np.concatenate([one.width, other.width])
+    return Law(losses, masses, widths, 0.0, (np.concatenate([one.nodes[0], other.nodes[0]]), nodes))
 
 
 def _removed(panels: _Panels, rate: float) -> tuple[Law, Law]:

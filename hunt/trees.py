@@ -24,7 +24,7 @@ def random_adjacency(draw: Random, mechanism: dn.Mechanism | None = None) -> str
     kinds = {type(sampling) for sampling in samplings_of(mechanism)} if mechanism else set()
     if dn.FixedSize in kinds:
         return "replace"
-    proved = ["zero-out", "replace"] if dn.Shuffled in kinds else ["add-remove", "zero-out"]
+    proved = ["zero-out", "replace"] if kinds & {dn.Shuffled, dn.TruncatedPoisson} else ["add-remove", "zero-out"]
     return draw.choice(proved if kinds else ["add-remove", "add-remove", "replace", "zero-out"])
 
 
@@ -73,8 +73,16 @@ def _other_sampling(draw: Random) -> dn.Mechanism:
         dn.FixedSize(draw.choice([1, records, draw.randint(1, records)]), records),
         dn.CyclicPoisson(_rate(draw) / bands, bands),
         dn.Shuffled(draw.randint(1, 1000)),
+        _truncated(draw, records),
     ]
     return noise.subsampled(draw.choice(samplings))
+
+
+def _truncated(draw: Random, records: int) -> dn.TruncatedPoisson:
+    """Batches that are cut often, hardly ever, or always."""
+    rate = logarithmic(draw, 1e-4, 0.9)
+    usual = int(rate * records * draw.uniform(0.5, 1.5))
+    return dn.TruncatedPoisson(rate, draw.choice([min(max(usual, 1), records), draw.randint(1, records)]), records)
 
 
 def _step(draw: Random) -> dn.Mechanism:

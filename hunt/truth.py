@@ -53,7 +53,7 @@ class Truth:
 
     @cached_property
     def one(self) -> OneStep | None:
-        if len(self.steps) == 1 and self.steps[0].runs == 1:
+        if len(self.steps) == 1 and self.steps[0].runs == 1 and self.steps[0].base.cut is None:
             return OneStep(self.steps[0], self.adjacency)
         return None
 
@@ -114,12 +114,12 @@ class Truth:
 
     @property
     def _smooth(self) -> bool:
-        return any(step.base.kind == "gaussian" and step.rate == 1 for step in self.steps)
+        return any(_is_plain(step) for step in self.steps)
 
     @cached_property
     def _spread(self) -> float:
         """Standard deviation of what Gaussians alone add to the loss."""
-        return max(step.base.values[0] for step in self.steps if step.base.kind == "gaussian" and step.rate == 1)
+        return max(step.base.values[0] for step in self.steps if _is_plain(step))
 
     def _tail(self, t: float, backward: bool) -> Bracket:
         if not self.steps:
@@ -208,6 +208,11 @@ class Truth:
             for release in self.releases
         ]
         return max(ends)
+
+
+def _is_plain(step: Description) -> bool:
+    """Gaussian noise on all records."""
+    return step.base.kind == "gaussian" and step.rate == 1 and step.base.cut is None
 
 
 def _mirrored(law: Law) -> Law:

@@ -20,7 +20,7 @@ from deniable.cli import app
 ROOT = Path(__file__).parents[1]
 BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files beside docs/ that are pages, too."""
-FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "evidence")
+FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "mechanisms", "evidence")
 LAST = ("errata", "references")
 
 
@@ -33,6 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     config.nav = [
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
+        {"Which sampler": "samplers.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},

@@ -40,7 +40,7 @@ class FirstMove(NamedTuple):
 
 
 def first_moves(seen: WatchedTraining) -> list[FirstMove]:
-    """Of each layer, along the gradient or a usual rule's direction: the one that most layers, and all large, follow."""
+    """Of each layer, along the gradient or a usual rule's direction: that of most layers, and of all large ones."""
     if len(seen) < 2:
         return []
     weights = [w[:2].flatten(1).double() for w in seen.weights]

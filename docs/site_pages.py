@@ -33,6 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     config.nav = [
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
+        {"For privacy officers": "privacy-officers.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from deniable.examination.later_records import WATCHED_STEP
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
 __all__ = ["drawn_batches", "next_batch", "watch_opacus"]
@@ -56,11 +57,20 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
         steps.append(AppliedStep(weights, gradients, scale, batch, _clip(stepping), public))
+        if (counter := WATCHED_STEP.get()) is not None:
+            counter.count()
         if earlier is not None:
             earlier(stepping)
 
     optimizer.attach_step_hook(record)
     return steps
+
+
+class DrawnBatches(deque[list[int]]):
+    """Batches that a loader has drawn and no step has used."""
+
+    ahead = False
+    """Whether it may draw them before they are used."""
 
 
 class _Watched:
@@ -81,18 +91,26 @@ class _Watched:
         return getattr(self._sampler, name)
 
 
-def drawn_batches(loader: Any) -> deque[list[int]]:
+def drawn_batches(loader: Any) -> DrawnBatches:
     """A queue that fills with the batches that a loader draws, from now on."""
     if getattr(loader, "batch_sampler", None) is None:
         raise ValueError("loader must be a DataLoader with a batch sampler, so that its batches can be recorded")
-    drawn: deque[list[int]] = deque()
+    drawn = DrawnBatches()
+    drawn.ahead = getattr(loader, "num_workers", 0) > 0
     # a DataLoader refuses another sampler once it is made; this one draws from the very same
     object.__setattr__(loader, "batch_sampler", _Watched(loader.batch_sampler, drawn))
     return drawn
 
 
-def next_batch(drawn: deque[list[int]], stepping: Any) -> list[int]:
-    """The batch of this step, all of them if it accumulated several; a loop may have skipped empty ones."""
+def next_batch(drawn: DrawnBatches, stepping: Any) -> list[int]:
+    """The batch of this step: all that were drawn since the last, as a loop may accumulate several.
+
+    A loader with workers draws ahead. Then the optimizer tells how many there are; a loop may have skipped empty ones.
+    """
+    if drawn and not drawn.ahead:
+        found = [record for batch in drawn for record in batch]
+        drawn.clear()
+        return found
     while drawn and not drawn[0] and _drew_something(stepping):
         drawn.popleft()
     if len(drawn) < stepping.accumulated_iterations:

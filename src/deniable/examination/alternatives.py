@@ -71,6 +71,7 @@ VECTORS = (
     "whole",
     "mean clipped",
     "mean clipped, not multiplied",
+    "mean clipped, expected size",
     "sum clipped",
     "sum clipped, multiplied",
     "mean",
@@ -119,7 +120,7 @@ def _vectors(
     for place, step in enumerate(steps):
         drawn, own = seen.batches[step], [g[place] for g in gradients]
         order, clip = torch.from_numpy(members if drawn is None else members[drawn]), float(found.clip[step])
-        named = _known(seen, found, step, clip)
+        named = _known(seen, found, step, clip, expected)
         named |= _by_record(own, found.include[step], order, clip, expected)
         rows.append(torch.stack([named[name] for name in VECTORS]).double() / float(found.sigma[step]))
     return torch.stack(rows)
@@ -157,7 +158,7 @@ def _by_record(
     }
 
 
-def _known(seen: WatchedTraining, found: RecomputedSteps, step: int, clip: float) -> dict[str, Tensor]:
+def _known(seen: WatchedTraining, found: RecomputedSteps, step: int, clip: float, expected: float) -> dict[str, Tensor]:
     """What needs no single record's gradient."""
     applied, clean, whole = flat(seen.sums), found.clean, found.whole[step]
     nothing = torch.zeros_like(whole)
@@ -168,6 +169,7 @@ def _known(seen: WatchedTraining, found: RecomputedSteps, step: int, clip: float
         "whole": whole,
         "mean clipped": _shorten(whole / size, clip) * size,
         "mean clipped, not multiplied": _shorten(whole / size, clip),
+        "mean clipped, expected size": _shorten(whole / size, clip) * expected,
         "sum clipped": _shorten(whole, clip),
         "sum clipped, multiplied": _shorten(whole, clip) * size,
         "mean": clean[step] / size,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
+from deniable.examination.later_records import train_with_later_records
 from deniable.examination.post_processing import PostProcessing, undo
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
@@ -98,12 +99,23 @@ class Examination:
         return np.insert(order, index, others if on_d else others + 1)
 
     def watch(
-        self, recomputer: Recomputer, given: Records, seed: int, members: NDArray[np.int64], at_most: int | None = None
+        self,
+        recomputer: Recomputer,
+        given: Records,
+        seed: int,
+        members: NDArray[np.int64],
+        *,
+        at_most: int | None = None,
+        later: tuple[Records, int] | None = None,
     ) -> WatchedTraining:
-        """Train, and undo what is known to be done to the noisy sums."""
+        """Train, and undo what is known to be done to the noisy sums; with `later` records after some steps."""
         parts = self.claim.recipe.accumulated
         most = None if at_most is None else at_most * parts
-        done = accumulate(watch_steps(self.trainer(given, seed), recomputer.parameters, most), parts)
+        if later is None:
+            steps = self.trainer(given, seed)
+        else:
+            steps = train_with_later_records(self.trainer, given, seed, later[0], later[1] * parts)
+        done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
         check_batches(done, len(members))
         if self.post is None:
             return done
@@ -118,17 +130,27 @@ class Examination:
 
 
 def train_twin(
-    game: Examination, seed: int, on_d: bool, exchanged: Mapping[int, StandIn], at_most: int | None = None
+    game: Examination,
+    seed: int,
+    on_d: bool,
+    exchanged: Mapping[int, StandIn],
+    at_most: int | None = None,
+    *,
+    after: int = 0,
 ) -> Run:
-    """Train on D or D', with the records at some places exchanged."""
+    """Train on D or D', with the records at some places exchanged: at once, or `after` so many steps."""
     records, labels, differing = game.columns
     records, labels, members = records.clone(), labels.clone(), game.members(on_d)
+    before = Records(records[members].clone(), labels[members].clone())
     for place, (record, label) in exchanged.items():
         records[members[place]], labels[members[place]] = record, label
     given = Records(records[members].clone(), labels[members].clone())
-    recomputer = Recomputer(game.claim, game.network(), game.loss, Columns(records, labels, differing))
+    columns, later = Columns(records, labels, differing), None
+    if after:
+        columns, given, later = game.columns, before, (given, after)
+    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
-        return Run(game.watch(recomputer, given, seed, members, at_most), recomputer, members)
+        return Run(game.watch(recomputer, given, seed, members, at_most=at_most, later=later), recomputer, members)
 
 
 def twins_of(game: Examination) -> Twins:

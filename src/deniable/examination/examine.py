@@ -44,7 +44,7 @@ from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["examine"]
 
-STATISTICS = 4
+STATISTICS = 5
 """The version of what is kept of a trial; a store of another version is not resumed."""
 
 

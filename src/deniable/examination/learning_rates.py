@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +15,10 @@ from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.update_rules import ULP
 
-__all__ = ["first_decay", "learning_rates", "next_weights", "rates_of_any_rule"]
+__all__ = ["FirstMove", "first_moves", "learning_rates", "next_weights", "rates_of_any_rule"]
+
+FEWEST = 4
+"""Numbers of a layer from which on a rate and a decay of its own are told."""
 
 
 def next_weights(seen: WatchedTraining) -> list[Tensor] | None:
@@ -26,17 +30,41 @@ def next_weights(seen: WatchedTraining) -> list[Tensor] | None:
     return [w[-1] - scale * s[-1] for w, s in zip(seen.weights, seen.applied, strict=True)]
 
 
-def first_decay(seen: WatchedTraining) -> float:
-    """The share of the weights that the first move takes away beside the gradient's; nan if it is no such move."""
+class FirstMove(NamedTuple):
+    """Of one layer: weights change by -rate x direction - decay x weights; the decay of other layers is not told."""
+
+    rate: float
+    decay: float
+    error: float
+    """Of the rate, relative, by rounding; nan where the layer does not move so."""
+
+
+def first_moves(seen: WatchedTraining) -> list[FirstMove]:
+    """Of each layer, along the gradient or, if no layer follows that, along a usual rule's direction."""
     if len(seen) < 2:
-        return float("nan")
-    weights = flat([w[:2] for w in seen.weights]).double()
-    move, span = weights[1] - weights[0], torch.stack([flat([s[:1] for s in seen.applied])[0].double(), weights[0]], 1)
-    scaled = span / span.norm(dim=0).clamp(min=1e-300)
-    parts = torch.linalg.lstsq(scaled, move.unsqueeze(1)).solution
-    left = (move - (scaled @ parts).flatten()).norm()
-    known = left <= 1e-3 * move.norm() + ULP * weights[0].norm()
-    return -float(parts[1] / span[:, 1].norm().clamp(min=1e-300)) if known else float("nan")
+        return []
+    weights = [w[:2].flatten(1).double() for w in seen.weights]
+    gradients = [s[:1].flatten(1).double() / seen.divisors[0] for s in seen.applied]
+    for rule in (None, *USUAL_RULES):
+        towards = [(g if rule is None else rule(g, w))[0] for g, w in zip(gradients, weights, strict=True)]
+        found = [_first_move(w[1] - w[0], d, w[0]) for w, d in zip(weights, towards, strict=True)]
+        if any(np.isfinite(one.error) for one in found):
+            return found
+    return []
+
+
+def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
+    span = torch.stack([direction, weight], 1)
+    lengths = span.norm(dim=0).clamp(min=1e-300)
+    apart = 1 - float((span[:, 0] @ span[:, 1] / lengths.prod()).square())
+    least = float(move.norm())
+    if len(move) < FEWEST or apart < 1e-3 or least == 0:
+        return FirstMove(*[float("nan")] * 3)
+    parts = torch.linalg.lstsq(span / lengths, move.unsqueeze(1)).solution.flatten() / lengths
+    rounding = ULP * float(weight.norm())
+    fits = float((move - span @ parts).norm()) <= 1e-3 * least + rounding
+    error = rounding / least / apart**0.5 if fits else float("nan")
+    return FirstMove(-float(parts[0]), -float(parts[1]), error)
 
 
 def learning_rates(seen: WatchedTraining, rule: OptimizerRule | None = None) -> NDArray[np.float64]:

@@ -121,6 +121,9 @@ class WatchedTraining:
     """Of every step; a last one of what was released at the end, if anything was."""
     final: list[Tensor] | None
     """The final weights; None if they were not shown."""
+    random_states: list[int]
+    """A digest of torch's random state after each step was yielded (0: as before the first): twins with the same state
+    draw the same numbers."""
     shown: list[Tensor] | None = None
     """The sums as they were yielded, where that is something else than `sums`."""
 
@@ -138,6 +141,8 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
     weights: list[list[Tensor]] = []
     sums: list[list[Tensor]] = []
     found: list[AppliedStep] = []
+    states: list[int] = []
+    at_first = _random_state()
     released: Released | None = None
     for step in _until_returned(steps):
         if isinstance(step, Released):
@@ -148,6 +153,7 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
         gradient = _fit_shapes(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
         found.append(applied)
+        states.append(_random_state())
         if at_most is not None and len(found) >= at_most:
             break
     if not found:
@@ -161,7 +167,12 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
         [one.clip for one in found],
         [one.public for one in found] + ([released.public] if released is not None else []),
         None if final is None else _fit_shapes("final weights", final, parameters),
+        [0 if state == at_first else state for state in states],
     )
+
+
+def _random_state() -> int:
+    return hash(torch.random.get_rng_state().numpy().tobytes())
 
 
 def accumulate(seen: WatchedTraining, parts: int) -> WatchedTraining:
@@ -182,6 +193,7 @@ def accumulate(seen: WatchedTraining, parts: int) -> WatchedTraining:
         batches=[None if group[0] is None else np.concatenate(group) for group in groups],  # type: ignore[arg-type]
         divisors=seen.divisors[::parts],
         clips=seen.clips[::parts],
+        random_states=seen.random_states[parts - 1 :: parts],
         public=[*seen.public[: len(seen)][parts - 1 :: parts], *seen.public[len(seen) :]],
     )
 

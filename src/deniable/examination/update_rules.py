@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 from torch import Tensor
 
-from deniable.examination.optimizer_rules import RULES, OptimizerRule, running_average
+from deniable.examination.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.trainer import WatchedTraining
 
@@ -25,6 +28,7 @@ __all__ = [
     "is_adaptive",
     "is_linear",
     "moves_largest",
+    "rank_correlation",
     "yielded_gradients",
 ]
 
@@ -34,6 +38,8 @@ ULP = 2.0**-22
 """float32 weights: two roundings."""
 SCALED = 2
 """Numbers of a layer from which on a multiple of its own is told, by all steps together."""
+RANKED, IN_ORDER = 12, 0.95
+"""Numbers of a layer from which on their order is told, and the rank correlation of numbers in one order."""
 SCREENED = 3
 """The step on which every rule is tried; those that fit are tried on all."""
 
@@ -68,7 +74,7 @@ def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
         return Rule.LINEAR
     if is_adaptive(moves, applied, weights) or moves_largest(moves, applied, weights):
         return Rule.ADAPTIVE
-    with_clean = is_linear(moves, applied, weights, clean) or _scaled_by(moves, applied, weights, clean)
+    with_clean = is_linear(moves, applied, weights, clean) or _scaled_by(moves, applied, clean)
     if with_clean or is_adaptive(moves, clean, weights):
         return Rule.CLEAN
     return Rule.UNKNOWN if _follows(torch.cat(moves, 1), found.residual.double()) else Rule.OTHER
@@ -100,17 +106,27 @@ def is_linear(
     )
 
 
-def _scaled_by(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor], clean: list[Tensor]) -> bool:
-    """Whether noisy gradients are divided, number by number, by the running size of the clean ones (Adam, RMSprop)."""
-    for decay, first in ((0.999, 0.9), (0.99, 0.0)):
-        towards = [
-            (running_average(g, first) if first else g)
-            / (running_average(c.square(), decay, corrected=first > 0).sqrt() + 1e-8)
-            for g, c in zip(applied, clean, strict=True)
-        ]
-        if _along(moves, towards, weights):
-            return True
-    return False
+def _scaled_by(moves: list[Tensor], applied: list[Tensor], clean: list[Tensor]) -> bool:
+    """Whether the first move scales the noisy gradient, number by number, by the size of the clean one.
+
+    So do Adam, RMSprop and Adagrad whose second moment is taken from clean gradients, whatever their constants: the
+    factors are in the order of the clean numbers, and by far less in that of the noisy ones.
+    """
+    found = []
+    for move, noisy, true in zip(moves, applied, clean, strict=True):
+        there = (noisy[0] != 0) & (true[0] != 0) & (move[0] != 0)
+        if int(there.sum()) >= RANKED:
+            factors = (move[0] / noisy[0]).abs()[there].numpy()
+            orders = [abs(rank_correlation(factors, v[0].abs()[there].numpy())) for v in (true, noisy)]
+            found.append(orders[0] > IN_ORDER and 1 - orders[0] < 0.1 * (1 - orders[1]))
+    return bool(found) and all(found)
+
+
+def rank_correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Spearman's; 0 where one of them is constant."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def moves_largest(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:

@@ -23,7 +23,7 @@ from deniable.examination.diagnostics import around_the_steps, dependence, gradi
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, unknown_sum
+from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, shown_by_twins, unknown_sum
 from deniable.examination.residuals import TrialStatistics
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Report", "TrialStatistics", "diagnose"]
@@ -32,6 +32,8 @@ NUMBER = 12
 """Diagnostics that share the rate of false alarms; the structural ones (steps, public values) never give one."""
 GRADIENT = ("clipping per example", "mean zero", "no earlier gradient", gradient.SHARE)
 NOISE = ("noise scale", "normality", "independent steps", "independent trainings", "independent layers")
+LOOKED_AGAIN = (around_the_steps.STEPS, around_the_steps.FINAL, gradient.FOLLOWS)
+"""Diagnostics that may tell for what a training looks at its records again."""
 ENOUGH = 0.97
 """Noise of this share of what one record's share needs is enough, within what is measured."""
 
@@ -85,12 +87,15 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         gradient.post_processing(evidence),
         around_the_steps.final(evidence),
         around_the_steps.undrawn_records(evidence),
+        around_the_steps.later_records(evidence),
     )
     failed = [test for test in tests if test.p_value < evidence.level]
     causes = [
         dependence.correlated_noise(cause, evidence) if cause.sentence == dependence.DEPENDS else cause
         for cause in _causes(failed, evidence, angles, ratio)
     ]
+    if any(cause.weakens and cause.name in LOOKED_AGAIN for cause in causes):  # says more
+        causes = [cause for cause in causes if cause.name != around_the_steps.LATER]
     causes = sorted(causes, key=lambda one: one.weakens is not True)
     return Report(
         tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(around_the_steps.not_shown(evidence))
@@ -102,12 +107,14 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     names = {test.name for test in failed}
     if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
         return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
-    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.bare_share(evidence) > noise_spread.FEW:
+    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.has_bare_weights(evidence):
         left_out = noise_spread.left_out(evidence)
         return [left_out, *(test for test in failed if test.name not in {*GRADIENT, *NOISE})]
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
+    if found is not None and found.weakens and found.rough and not shown_by_twins(evidence):
+        found = None  # it is like a leak that is known, and another one
     again = _again(evidence, angles, ratio, found)
     if again := [name for name in again if name in names]:
         follows = {*GRADIENT, *NOISE} - set(again) - ({"noise scale"} if abs(ratio - 1) > 0.1 else set())

@@ -11,10 +11,24 @@ from deniable.examination.diagnostics.p_values import binomial
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.final_weights import Ending
 from deniable.examination.recipe import Adaptive
+from deniable.examination.twins.idle_records import later_difference, undrawn_difference
 
-__all__ = ["FINAL", "PUBLIC", "STEPS", "final", "norms", "not_shown", "public", "steps", "undrawn_records"]
+__all__ = [
+    "FINAL",
+    "LATER",
+    "PUBLIC",
+    "STEPS",
+    "final",
+    "later_records",
+    "norms",
+    "not_shown",
+    "public",
+    "steps",
+    "undrawn_records",
+]
 
 PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
+LATER = "records after their step"
 MOST_UNDRAWN = 2
 """Trials that are trained once more with other records in place of those that were never drawn."""
 APART = 0.05
@@ -36,9 +50,20 @@ def undrawn_records(evidence: Evidence) -> Diagnosis:
     twins = evidence.twins
     if twins is None or not twins.repeatable or evidence.claim.rate == 1:
         return Diagnosis(UNDRAWN, 1.0, "no such records", expected, checked=False)
-    found = twins.undrawn_difference(_trials_without(evidence))
+    found = undrawn_difference(twins, _trials_without(evidence))
     observed = found.split(":", maxsplit=1)[0] if found else "nothing changes"
     return Diagnosis(UNDRAWN, float(not found), observed, expected, found)
+
+
+def later_records(evidence: Evidence) -> Diagnosis:
+    """Records that change while the training runs change nothing of the steps that were yielded, nor after the last."""
+    expected = "nothing changes with records that are exchanged after a step"
+    twins = evidence.twins
+    if twins is None or not twins.repeatable:
+        return Diagnosis(LATER, 1.0, "no twins were trained", expected, checked=False)
+    on_d = [number for number, one in enumerate(evidence.examined) if bool(one.trained_on_d)]
+    found = later_difference(twins, on_d[:MOST_UNDRAWN])
+    return Diagnosis(LATER, float(not found), "something changes" if found else "nothing changes", expected, found)
 
 
 def _trials_without(evidence: Evidence) -> list[int]:

@@ -67,6 +67,7 @@ _SUMMED = {
     "whole": (CLIPPING, f"the gradients are not clipped at all: {CLIP_EACH}"),
     "mean clipped": (CLIPPING, _MEAN_CLIPPED),
     "mean clipped, not multiplied": (CLIPPING, _MEAN_CLIPPED),
+    "mean clipped, expected size": (CLIPPING, _MEAN_CLIPPED),
     "sum clipped": (CLIPPING, _SUM_CLIPPED),
     "sum clipped, multiplied": (CLIPPING, _SUM_CLIPPED),
     "loss averaged": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from deniable.examination.diagnostics.candidates import (
     sum_candidate,
     unit_vector,
 )
-from deniable.examination.diagnostics.moving_norms import moving_norm
+from deniable.examination.diagnostics.moving_norms import moving_norm, norm_of_other_records
 from deniable.examination.diagnostics.trial_evidence import Evidence
 
 __all__ = ["Explanation", "explanation", "simplest", "sum_is_clipped"]
@@ -71,6 +71,8 @@ class Explanation:
     """How long one record's share may be, in clipping norms, where it is another multiple of the claimed one."""
     parts: Array | None = None
     """Coefficients of `VECTORS` in what is left."""
+    rough: bool = False
+    """Whether twins' differences fit it but for a small part, so that it may be another one that is alike."""
 
 
 def explanation(evidence: Evidence) -> Explanation | None:
@@ -89,11 +91,21 @@ def explanation(evidence: Evidence) -> Explanation | None:
     if sum_candidate(CLAIMED).left(exact) <= EXACT * float(exact[0, 0]):
         return _likely(evidence, gram, also_exact=exact)
     best, tied = _fitting(evidence, exact)
-    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
-    another_norm = best is not None and best.name == NORM
-    if (roughly or another_norm) and (text := moving_norm(evidence.twins, clipped_only=not roughly)):
+    if text := _moving_norm(evidence, best, exact):
         return Explanation(CLIPPING, text, 1.0, True)
     return _by_step(evidence, gram) if best is None else _exactly(evidence, gram, exact, tied)
+
+
+def _moving_norm(evidence: Evidence, best: Candidate | None, exact: Array) -> str:
+    """A norm that is taken from the records, in words, where no fixed one fits, or not on other records; else ""."""
+    if evidence.twins is None or evidence.twins.first_fits:
+        return ""
+    roughly = best is None or best.left(exact) > CARRIED * sum_candidate(CLAIMED).left(exact)
+    another_norm = best is not None and best.name == NORM
+    found = moving_norm(evidence.twins, clipped_only=not roughly) if roughly or another_norm else ""
+    if found or best is None or not another_norm:
+        return found
+    return norm_of_other_records(evidence.twins, best.stretch * evidence.claim.clip)
 
 
 def _fitting(evidence: Evidence, exact: Array) -> tuple[Candidate | None, list[Candidate]]:
@@ -120,19 +132,26 @@ def simplest(evidence: Evidence, exact: Array) -> Explanation | None:
     if best is None:
         return None
     chosen = min(tied, key=lambda one: (one.fitted, one.order))
-    return Explanation(chosen.about, chosen.sentence, 1.0, chosen.weakens, chosen.stretch, chosen.parts)
+    found = Explanation(chosen.about, chosen.sentence, 1.0, chosen.weakens, chosen.stretch, chosen.parts)
+    return replace(found, rough=_is_rough(chosen, exact))
+
+
+def _is_rough(candidate: Candidate, exact: Array) -> bool:
+    return candidate.left(exact) > max(CARRIED * sum_candidate(CLAIMED).left(exact), EXACT * float(exact[0, 0]))
 
 
 def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[Candidate]) -> Explanation:
     """Of the candidates that twins do not tell apart, the one that the trials fit best."""
     best = min(tied, key=lambda one: (round(one.distance(gram)), one.order))
     alike = next((text for pair, text in _ALIKE.items() if {one.name for one in tied} >= set(pair)), None)
-    found = _as_explanation(evidence, best, gram, alike)
+    found = replace(_as_explanation(evidence, best, gram, alike), rough=_is_rough(best, exact))
     if best.name != SCALED or abs(found.noise_ratio - 1) >= 0.1:
         return found
     norm = min(other_norms(exact), key=lambda one: one.left(exact))
     fits = norm.left(exact) <= EXPLAINED * sum_candidate(CLAIMED).left(exact)
-    return _as_explanation(evidence, norm, gram) if fits else found  # a wrong divisor would scale the noise as well
+    return (
+        replace(_as_explanation(evidence, norm, gram), rough=True) if fits else found
+    )  # a wrong divisor would scale the noise as well
 
 
 def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:

@@ -9,9 +9,10 @@ from deniable.examination.diagnostics.candidates import ACCUMULATED
 from deniable.examination.diagnostics.p_values import any_of, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.residuals import DIRECTIONS
-from deniable.examination.update_rules import Rule
+from deniable.examination.update_rules import Rule, rank_correlation
 
 __all__ = [
+    "FOLLOWS",
     "SHARE",
     "clipping",
     "compressed_gradient",
@@ -31,6 +32,8 @@ POST = "post-processing"
 FOLLOWS = "weights follow the gradient"
 ROUNDED = 1e-6
 """A loss that rises by less is the same."""
+IN_ORDER = 0.99
+"""The rank correlation of rates that are a function of a length."""
 RATE = 0.01
 """Learning rates that differ by this share are other ones."""
 _WRONG = {
@@ -252,6 +255,12 @@ def updates(evidence: Evidence) -> Diagnosis:
     return Diagnosis(FOLLOWS, 1.0, names[common], "a rule of the gradient", checked=common is not Rule.STILL)
 
 
+def _order_by_step(rates: Array, lengths: Array) -> float:
+    """The mean rank correlation of rates and lengths over the trainings, of every step."""
+    found = [rank_correlation(one, other) for one, other in zip(rates.T, lengths.T, strict=True)]
+    return abs(float(np.mean(found)))
+
+
 def _varying_rates(evidence: Evidence) -> tuple[str, bool | None] | None:
     """What changes the learning rate from step to step, if trainings differ in it, and whether it is a leak."""
     rates, losses = evidence.trials.rates, evidence.trials.losses
@@ -262,6 +271,14 @@ def _varying_rates(evidence: Evidence) -> tuple[str, bool | None] | None:
     kinds = [rates * (lengths / evidence.trials.divisor[known]) ** power for power in (0, 1, 2)]
     if any((np.ptp(one / one[:, :1], axis=0) <= RATE * (one / one[:, :1]).min(0)).all() for one in kinds):
         return None  # one schedule, or one of the noisy gradient's length
+    order = [_order_by_step(rates, each) for each in (lengths, evidence.trials.length[known, :, CLEAN])]
+    if order[0] > IN_ORDER:
+        return None  # a function of the noisy gradient's length
+    if order[1] > IN_ORDER:
+        return (
+            "the learning rate follows the length of the clean gradient, which no noise hides: fix it beforehand",
+            True,
+        )
     falls = rates[:, 1:] < (1 - RATE) * rates[:, :-1]
     later = np.concatenate([np.full((len(losses), 1), np.inf), losses[:, 1:-1]], axis=1)
     before = losses[:, :-1], *(np.minimum.accumulate(each, axis=1) for each in (losses[:, :-1], later))

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from deniable.examination.twins.twin_run import Run
 from deniable.examination.twins.twins import Twins
 
-__all__ = ["moving_norm"]
+__all__ = ["moving_norm", "norm_of_other_records"]
 
 Array = NDArray[np.float64]
 LEFT = 1e-3
 """The share of twins' difference that rounding may leave."""
 APART = 1e-3
 """Norms that differ by this share are other ones."""
+FAR = 0.15
+"""Norms that differ by this share are other ones, also where one of them is interpolated."""
 MOST_RECORDS = 50
 """In larger batches no norms are looked for."""
 _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Recipe(Adaptive(...)))"
@@ -46,8 +48,20 @@ def _if_moving(found: list[tuple[float, float] | None], what: str) -> str:
     known = [pair for pair in found if pair is not None]
     if not known or len(known) < len(found) or np.ptp(known) <= APART * np.max(known):
         return ""
-    first, second = max(known, key=lambda pair: abs(pair[0] - pair[1]))
-    return f"{what} depends on the records ({first:.4g} and {second:.4g} for neighbours) and {_ADVICE}"
+    return _sentence(what, float(np.min(known)), float(np.max(known)))
+
+
+def _sentence(what: str, first: float, second: float) -> str:
+    return f"{what} depends on the records ({first:.4g} and {second:.4g} for others) and {_ADVICE}"
+
+
+def norm_of_other_records(twins: Twins | None, norm: float) -> str:
+    """That records of other gradients are clipped to another norm than the one found, in words; "" if they are not."""
+    others = twins.on_provoking_records if twins is not None else None
+    norms = [_two_norms(one, two) for one, two in others.exchanged_pairs] if others is not None else []
+    known = [value for pair in norms if pair is not None for value in pair]
+    apart = [value for value in known if abs(value - norm) > FAR * norm]
+    return _sentence("the clipping norm", norm, apart[0]) if len(apart) == len(known) > 0 else ""
 
 
 def _gradients(run: Run) -> Array:

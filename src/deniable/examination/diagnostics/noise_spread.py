@@ -12,7 +12,16 @@ from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.mechanisms import Adjacency
 
-__all__ = ["FEW", "bare_share", "equally_long", "is_even", "left_out", "noise_ratio", "noise_scale", "scale_cause"]
+__all__ = [
+    "bare_share",
+    "equally_long",
+    "has_bare_weights",
+    "is_even",
+    "left_out",
+    "noise_ratio",
+    "noise_scale",
+    "scale_cause",
+]
 
 Array = NDArray[np.float64]
 NEAR = 0.025
@@ -25,6 +34,8 @@ ENOUGH = 0.9
 """Noise of a single step that is less than this share of the claimed standard deviation is too little."""
 FEW = 0.05
 """Weights without noise are told if they are more than this share of all."""
+SOME = 5
+"""So many numbers without any noise are no accident."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
 
@@ -130,6 +141,11 @@ def bare_share(evidence: Evidence) -> float:
     return float(np.mean(np.abs(raw) < BARE * min(1.0, float(raw.std()))))
 
 
+def has_bare_weights(evidence: Evidence) -> bool:
+    """Whether many weights have no noise, or some numbers are exactly the clean sum, which noise never gives."""
+    return bare_share(evidence) > FEW or int((evidence.trials.raw == 0).sum()) >= SOME
+
+
 def left_out(evidence: Evidence) -> Diagnosis:
     """The finding for weights that have exactly the claimed clean sum and no noise, whatever the others have."""
     test, p_value = noise_scale(evidence), evidence.level / 2
@@ -177,7 +193,8 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
         return whole_steps if steps[odd_steps].min() < MISSING else _bare_sentence(evidence) or whole_steps
     if overall < NONE:
         return scale_cause(evidence, overall)
-    return _sized_sentence(evidence, found) or _uneven_sentence(found, overall) or scale_cause(evidence, overall)
+    uneven = _uneven_sentence(found, overall, _noise_before_clipping(evidence, overall))
+    return _sized_sentence(evidence, found) or uneven or scale_cause(evidence, overall)
 
 
 def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
@@ -188,7 +205,10 @@ def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
     divided = found.single * sizes
     if abs(float(np.median(divided)) - 1) > 0.1 or divided.std() > 0.2:
         return ""
-    return f"the noise is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
+    times = f"{float(np.median(found.single)):.3g} x the claimed standard deviation"
+    return (
+        f"the noise has {times}: it is divided by the batch size ({sizes.mean():.4g}) twice; divide the noisy sum once"
+    )
 
 
 def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
@@ -214,14 +234,15 @@ def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:
     return f"the noise has {scales.mean():.2g} x the claimed standard deviation in steps {named}: add it in every step"
 
 
-def _uneven_sentence(found: _Scales, overall: float) -> str:
-    missing = found.failing[3] & (found.single < MISSING)
+def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
+    """`before` tells that noise is added before clipping, which makes it about equally long, too."""
+    missing = found.failing[3] & (found.single < MISSING * found.single.max())
     if missing.any() and overall > MISSING:
         whole = missing.all(1)
         if whole.sum() * missing.shape[1] == missing.sum():
             return f"the noise is missing in {100 * whole.mean():.0f} % of the trainings: add it in every training"
         return f"the noise is missing in {100 * missing.mean():.0f} % of the steps, at random: add it in every step"
-    if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5:
+    if found.uneven.p_value < 1e-3 and found.uneven.ratio < 0.5 and before is None:
         return (
             "the noise is equally long in every step, as if the same numbers came again in another order or were "
             "scaled to one length: draw fresh noise in every step, and leave it as it is"
@@ -273,9 +294,10 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
 
 def _bare_sentence(evidence: Evidence) -> str:
     """For weights without noise, if more than one in twenty has none."""
-    if (bare := bare_share(evidence)) <= FEW:
+    if not has_bare_weights(evidence):
         return ""
-    return f"there is no noise on {100 * bare:.0f} % of the weights, the others have it: add noise to every weight"
+    share = f"{100 * bare_share(evidence):.2g} %"
+    return f"there is no noise on {share} of the weights, the others have it: add noise to every weight"
 
 
 def _noise_before_clipping(evidence: Evidence, ratio: float) -> str | None:

@@ -12,6 +12,8 @@ from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["normality"]
 
+UNIFORM_SIZE, LAPLACIAN_SIZE = 0.75**0.5, 0.5**0.5
+"""Mean absolute numbers, in standard deviations."""
 LEAST_EXPECTED = 20
 """Observations that a bin must expect for its chi-square to hold."""
 APART = 1e-5
@@ -38,7 +40,8 @@ def normality(evidence: Evidence) -> Diagnosis:
         kurtosis = float(np.mean(numbers_as_drawn**4))
     else:
         numbers_as_drawn = numbers
-    shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis)
+    drawn_scale = noise_ratio(evidence)
+    shape = "rounded, or drawn from a table" if few else _shape(numbers_as_drawn, kurtosis, drawn_scale)
     if not few and (bare := bare_share(evidence)) > 0.05:
         shape = f"left out on {100 * bare:.0f} % of the weights"
     as_they_are = bool(evidence.gradient_fits) and not scaled
@@ -92,14 +95,16 @@ def _takes_few_values(evidence: Evidence) -> bool:
     return bool(np.sum(np.diff(numbers) > APART) < expected / 2)
 
 
-def _shape(numbers: NDArray[np.float64], kurtosis: float) -> str:
+def _shape(numbers: NDArray[np.float64], kurtosis: float, scale: float) -> str:
+    """`numbers` are in their own standard deviation, which is `scale` x the claimed one."""
     largest = float(np.abs(numbers).max())
-    if abs(kurtosis - 1.8) < 0.05:
+    size = float(np.abs(numbers).mean())  # varies far less than the kurtosis
+    if abs(size - UNIFORM_SIZE) < 0.01 and kurtosis < 2.2:
         return "uniform"
-    if abs(kurtosis - 6) < 0.4:
+    if abs(size - LAPLACIAN_SIZE) < 0.015 and kurtosis > 4:
         return "Laplacian"
     if kurtosis >= 3:
         return "heavy-tailed"
     if len(numbers) * 2 * np.exp(log_ndtr(-largest)) > 10:  # ten or more were to be expected beyond it
-        return f"cut off at {largest:.2f} standard deviations"
+        return f"cut off at {scale * largest:.2f} claimed standard deviations"
     return "light-tailed"

@@ -12,7 +12,7 @@ from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.twins.probes import Probe, probe_later_steps, probe_share, unbounded_step
 
-__all__ = ["PROVOKED", "free_ratio", "provoked_shares", "unknown_sum"]
+__all__ = ["PROVOKED", "free_ratio", "odd_multiples", "provoked_shares", "shown_by_twins", "unknown_sum"]
 
 PROVOKED = "other records' shares"
 
@@ -63,10 +63,19 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)
     found, probe = simplest(replace(evidence, twins=twins), twins.exact), probe_share(twins)
     worse = "" if probe is None else _less_private(probe, float("nan"))
-    judged = None if probe is None and not worse else bool(worse)
-    text, weakens = (found.sentence, found.weakens) if found is not None else (worse or UNKNOWN, judged)
+    weakens: bool | None = None if probe is None else bool(worse)
+    text = worse or UNKNOWN
+    if found is not None and (found.weakens == weakens or not found.rough):
+        text, weakens = found.sentence, found.weakens
     about = "on records with longer or shorter gradients than these"
     return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
+
+
+def shown_by_twins(evidence: Evidence) -> bool:
+    """Whether twins show one record's share to be longer than claimed, or not its own; True where that is not known."""
+    probe = probe_share(evidence.twins) if evidence.twins is not None else None
+    ratio = free_ratio(evidence)[0]
+    return probe is None or bool(_less_private(probe, ratio) or _later(evidence, ratio))
 
 
 def _later(evidence: Evidence, ratio: float) -> str:
@@ -87,7 +96,10 @@ def _less_private(probe: Probe, ratio: float) -> str:
     """What the twins show, in words; "" if one record changes the first sum no further than claimed."""
     depends = DEPENDS + 4 * probe.rounding
     if probe.outside > depends:
-        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+        return (
+            "records outside the batch are used as well, in the sum or in statistics: use the batch that was drawn, "
+            "and yield its indices"
+        )
     if probe.interaction > depends:
         return (
             "one record's share of the sum depends on other records of the batch (statistics, weights or a norm taken "

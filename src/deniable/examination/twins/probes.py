@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS
+from deniable.examination.twins.provoking_records import LARGE_TIMES, SHORT_NORMS
 from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import Run, StandIn, drawn_places, half_precision_error, newly_drawn, stand_in
-from deniable.examination.twins.twins import LARGE_TIMES, SHORT_NORMS, Twins
+from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
 __all__ = ["Probe", "probe_later_steps", "probe_share", "unbounded_step"]
 
 CONTENTS = 6
 """So many other records are tried in a place."""
+LATER_STEPS = 3
+"""So many steps after the first are tried with records that are exchanged just before."""
 HUGE_TIMES = 1000.0
 """A record with features so many times as large has a share that nothing but clipping bounds."""
 
@@ -43,6 +47,8 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
         return None
     first = twins.place_in_batch(twins.original(holding[0])) if place is None else place
     found = _probe(twins, holding[0], first, 0)
+    if found is None:
+        return None
     outside, reach = max(_change_by_others(twins, other) for other in twins.seeds), found.reach
     if twins.adjacency is Adjacency.ADD_REMOVE and twins.keeps_order:
         pairs = [pair for pair in twins.synchronous if len(pair[0].members) != len(pair[1].members)]
@@ -51,11 +57,22 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
 
 
 def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
-    """The same at steps after the first (counted from 0), by records that no step before has drawn."""
+    """The same at steps after the first (counted from 0).
+
+    By records that are exchanged just before the step, while the training runs; or, where it keeps copies and does not
+    notice, by records that no step before has drawn.
+    """
     for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
-        for step in range(1, min(STEPS, len(twins.original(seed).seen))):
-            if fresh := newly_drawn(twins.original(seed), step):
-                yield step, _probe(twins, seed, fresh[0], step)
+        one = twins.original(seed)
+        for step in np.unique(np.linspace(1, max(1, len(one.seen) - 1), LATER_STEPS).astype(int)):
+            drawn = drawn_places(one, step) if step < len(one.seen) else []
+            found = _probe(twins, seed, drawn[0], int(step), late=True) if drawn else None
+            if found is not None and found.reach > 0:
+                yield int(step), found
+        for step in range(1, min(STEPS, len(one.seen))):
+            fresh = newly_drawn(one, step)
+            if fresh and (found := _probe(twins, seed, fresh[0], step)) is not None:
+                yield step, found
 
 
 def unbounded_step(twins: Twins) -> int | None:
@@ -63,24 +80,32 @@ def unbounded_step(twins: Twins) -> int | None:
     for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
         for one, two in filter(None, (twins.stretched_pair(seed, HUGE_TIMES, which) for which in range(2))):
             for step in range(min(len(two.seen), STEPS) if not different_batches(one, two) else 0):
-                longest = 2.1 * twins.clip * len(drawn_places(one, step))
+                clip = max(_norm(twins, one, step), _norm(twins, two, step))
+                longest = 2.1 * clip * len(drawn_places(one, step))
                 if float((two.sums[step] - one.sums[step]).norm()) > longest:
                     return step
     return None
 
 
-def _probe(twins: Twins, seed: int, first: int, step: int) -> Probe:
-    """One record, and a second one, exchanged at a step before which neither was drawn."""
+def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -> Probe | None:
+    """One record, and others, exchanged at a step before which none was drawn, or `late`: just before the step.
+
+    None where the records change what random numbers are drawn.
+    """
     one = twins.original(seed)
-    others = [i for i in newly_drawn(one, step) if i != first]
+    others = [i for i in (drawn_places(one, step) if late else newly_drawn(one, step)) if i != first]
     usual = twins.other_columns(one, first)[:CONTENTS]
 
+    together = True
+
     def change(exchanged: dict[int, StandIn]) -> Tensor:
+        nonlocal together
         try:
-            found = twins.train(seed, True, exchanged, step + 1).sums
+            found = twins.train(seed, True, exchanged, step + 1, after=step if late else 0)
         except ArithmeticError:  # a stretched record's training diverges
             return torch.zeros_like(one.sums[step])
-        return (found[step] if len(found) > step else torch.zeros_like(found[0])) - one.sums[step]
+        together &= found.seen.random_states[: step + 1] == one.seen.random_states[: step + 1]
+        return (found.sums[step] if len(found.sums) > step else torch.zeros_like(found.sums[0])) - one.sums[step]
 
     contents = [
         *(stand_in(one, column, LARGE_TIMES) for column in usual[:2]),
@@ -92,7 +117,14 @@ def _probe(twins: Twins, seed: int, first: int, step: int) -> Probe:
     apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
     rounding = half_precision_error(one) * float(one.sums[step].norm())
-    return Probe(_radius(points) / twins.clip, interaction / twins.clip, 0.0, rounding / twins.clip)
+    clip = _norm(twins, one, step)
+    found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip)
+    return found if together else None
+
+
+def _norm(twins: Twins, run: Run, step: int) -> float:
+    """The clipping norm of a step, which the noise follows: the yielded one, if there is any."""
+    return run.seen.clips[step] or twins.clip
 
 
 def _change_by_others(twins: Twins, seed: int) -> float:

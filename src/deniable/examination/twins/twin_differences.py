@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.examination.learning_rates import first_decay, rates_of_any_rule
+from deniable.examination.learning_rates import first_moves, rates_of_any_rule
 from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.twins.twin_run import SAME, Run, are_same, final_row, same_weights
 
-__all__ = ["different_batches", "different_course", "different_start", "different_values", "divides_by_batch"]
+__all__ = [
+    "different_afterwards",
+    "different_batches",
+    "different_course",
+    "different_start",
+    "different_values",
+    "divides_by_batch",
+]
 
 _UNDRAWN = "records that no batch has drawn"
 
@@ -36,6 +43,25 @@ def different_course(one: Run, two: Run, steps: int) -> str:
     )
 
 
+def different_afterwards(one: Run, two: Run, step: int) -> str:
+    """What differs after a step (counted from 0) between trainings whose records differ only from then on."""
+    about = f"the records are looked at again after step {step + 1}"
+    if len(two.seen) > step + 1 and len(one.seen) > step + 1:
+        moved = "change how it moves the weights (they decide on its rate, or whether it is applied)"
+        return "" if same_weights(one, two, step + 1) else f"{about} and {moved}, {_UNHIDDEN}"
+    if (len(two.seen) > step + 1) != (len(one.seen) > step + 1):
+        return f"{about} and change the number of steps, {_UNHIDDEN}"
+    shown = one.seen.final is not None and two.seen.final is not None
+    if shown and not are_same(final_row(one), final_row(two)):
+        return (
+            f"the final weights depend on the records beyond the noisy steps (they are chosen, calibrated or trained "
+            f"further on them), {_UNHIDDEN}"
+        )
+    if one.seen.public[step + 1 :] != two.seen.public[step + 1 :]:
+        return f"numbers that are made known at the end are computed from the records, {_UNHIDDEN}"
+    return ""
+
+
 def _different_step(one: Run, two: Run, step: int, moved: str) -> str:
     if not same_weights(one, two, step):
         return moved
@@ -44,7 +70,10 @@ def _different_step(one: Run, two: Run, step: int, moved: str) -> str:
     if one.seen.public[step] != two.seen.public[step] or one.seen.divisors[step] != two.seen.divisors[step]:
         return f"{_UNDRAWN} change numbers that are made known (a divisor, a loss), {_UNHIDDEN}"
     if not are_same(one.sums[step], two.sums[step]):
-        return "records outside the batch are used as well: use the batch that was drawn, and yield its indices"
+        return (
+            "records outside the batch are used as well, in the sum or in statistics: use the batch that was drawn, "
+            "and yield its indices"
+        )
     return ""
 
 
@@ -99,11 +128,12 @@ def _size_advice(what: str) -> str:
 
 def _different_decay(one: Run, two: Run, what: str) -> str:
     """A weight decay that differs at the first step, where the weights are the same."""
-    first, second = first_decay(one.seen), first_decay(two.seen)
-    rounding = 1e-4 * max(abs(first), abs(second)) + 1e-6
-    if not same_weights(one, two) or not abs(first - second) > rounding:
-        return ""
-    return f"the weight decay depends on {what} ({first:.6g} and {second:.6g} for neighbours): fix it beforehand"
+    pairs = zip(first_moves(one.seen), first_moves(two.seen), strict=False) if same_weights(one, two) else ()
+    for a, b in pairs:
+        if abs(a.decay - b.decay) > 1e-4 * max(abs(a.decay), abs(b.decay)) + 1e-6 + 3 * max(a.error, b.error):
+            values = f"{a.decay:.6g} and {b.decay:.6g}"
+            return f"the weight decay depends on {what} ({values} for neighbours): fix it beforehand"
+    return ""
 
 
 def _different_rates(one: Run, two: Run, what: str) -> str:
@@ -112,16 +142,31 @@ def _different_rates(one: Run, two: Run, what: str) -> str:
     steps = min(len(first), len(second))
     told = np.isfinite(first[:steps]) & np.isfinite(second[:steps])
     ratio = second[:steps][told] / first[:steps][told]
-    if len(ratio) < 2:
-        return ""
-    rounding = 1e-4 + max(_rounding(one.seen, steps), _rounding(two.seen, steps))
-    constant = abs(ratio.mean() - 1) > 3 * rounding and ratio.std() <= max(0.1 * abs(ratio.mean() - 1), rounding)
-    lengths = float(one.sums[0].norm() / two.sums[0].norm()) * two.seen.divisors[0] / one.seen.divisors[0]
-    # at the first step the weights are the same; a rate that follows the noisy gradient's length is no leak
-    at_once = told[0] and abs(ratio[0] - 1) > 3 * rounding and abs(ratio[0] / lengths - 1) > 3 * rounding
-    if not (constant or (at_once and same_weights(one, two))):
-        return ""
-    values = f"{first[:steps][told][0]:.6g} and {second[:steps][told][0]:.6g}"
+    if len(ratio) > 1:
+        rounding = 1e-4 + max(_rounding(one.seen, steps), _rounding(two.seen, steps))
+        if abs(ratio.mean() - 1) > 3 * rounding and ratio.std() <= max(0.1 * abs(ratio.mean() - 1), rounding):
+            return _rates_sentence(first[:steps][told][0], second[:steps][told][0], what)
+    return _different_first_rate(one, two, what) if same_weights(one, two) else ""
+
+
+def _different_first_rate(one: Run, two: Run, what: str) -> str:
+    """A layer's rate at the first step that follows neither the length of the noisy gradient nor nothing at all."""
+    gradients = [[s[0].double() / run.seen.divisors[0] for s in run.seen.applied] for run in (one, two)]
+    lengths = [(float(g.norm()), float(h.norm())) for g, h in zip(*gradients, strict=True)]
+    whole = np.linalg.norm(lengths, axis=0)
+    moves = zip(first_moves(one.seen), first_moves(two.seen), lengths, strict=False)
+    for a, b, (mine, other) in moves:
+        error = 3 * (1e-4 + max(a.error, b.error))
+        if min(mine, other) == 0 or not (error < 0.1 and min(a.rate, b.rate) > 0):
+            continue
+        allowed = [1.0, *((x / y) ** power for x, y in ((mine, other), whole) for power in (1, 2))]
+        if not min(allowed) * (1 - error) <= b.rate / a.rate <= max(allowed) * (1 + error):
+            return _rates_sentence(a.rate, b.rate, what)
+    return ""
+
+
+def _rates_sentence(first: float, second: float, what: str) -> str:
+    values = f"{first:.6g} and {second:.6g}"
     return f"the learning rate depends on {what} ({values} for neighbours): fix it before the records are seen"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -69,8 +70,13 @@ StandIn = tuple[Tensor, Tensor]
 """A record and its label, in place of those of the data set."""
 
 
-Train = Callable[[int, bool, Mapping[int, StandIn], int | None], Run]
-"""From seed, whether on D, the stand-ins at some places, and steps at most, to the training."""
+class Train(Protocol):
+    """Trains a twin."""
+
+    def __call__(
+        self, seed: int, on_d: bool, exchanged: Mapping[int, StandIn], at_most: int | None, *, after: int = 0
+    ) -> Run:
+        """On D or D' with stand-ins at some places, `at_most` so many steps; exchanged `after` so many of them."""
 
 
 def stand_in(run: Run, column: int, times: float = 1.0) -> StandIn:

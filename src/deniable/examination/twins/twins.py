@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,37 +15,30 @@ from torch import Tensor
 from deniable.examination.alternatives import STEPS, VECTORS
 from deniable.examination.diagnostics.trial_evidence import Diagnosis
 from deniable.examination.post_processing import PostProcessing
-from deniable.examination.recomputation import Recomputer
 from deniable.examination.trainer import COUNT_NOISE
+from deniable.examination.twins.provoking_records import LARGE_TIMES, provoking_records, train_first_step
 from deniable.examination.twins.twin_differences import (
     different_batches,
-    different_course,
     different_start,
     different_values,
     divides_by_batch,
 )
 from deniable.examination.twins.twin_run import (
     Run,
-    StandIn,
     Train,
     are_same,
+    half_precision_error,
     same_weights,
     stand_in,
-    undrawn_places,
     use_all_records,
 )
 from deniable.mechanisms import Adjacency
-from deniable.training.settings import Columns
 
-__all__ = ["FAILS", "LARGE_TIMES", "SEEDS", "SHORT_NORMS", "Twins"]
+__all__ = ["FAILS", "SEEDS", "Twins"]
 
 Array = NDArray[np.float64]
 SEEDS = 2
 """Twins are trained with so many seeds."""
-LARGE_TIMES = 20.0
-"""A record with features so many times as large has a share that clipping bounds."""
-TIMES = (1.0, 3.0, 10.0, 30.0)
-"""So many times as large features are tried for a short gradient."""
 FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
 """What a training may raise on records that it was not made for."""
 NEARLY_TIMES, NEARLY_SAME = 1.0001, 0.02
@@ -57,10 +50,8 @@ FOUND = 0.02
 EXACT = 1e-4
 """The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
 CLAIMED = "clean"
-SHORT_NORMS = 0.5
-"""The length of a short gradient, in clipping norms."""
-MOST_LABELS, MOST_PROVOKED = 10, 64
-"""At most so many labels are tried for a short gradient, and so many records exchanged."""
+MOVED = 0.02
+"""In clipping norms: what another order of the records may change by rounding."""
 KEPT = 2**25
 """Numbers of alternatives that are kept of one training: above, the gradient is not explained by twins."""
 
@@ -84,6 +75,8 @@ class Twins:
     exchanges: int = 1
     """So many contents are tried in the place of the exchanged record."""
     _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """What `idle_records` has found, so that it is looked for once."""
 
     def original(self, seed: int) -> Run:
         """The training on D."""
@@ -101,6 +94,24 @@ class Twins:
             for place in [self.place_in_batch(one)]
             for content in self.other_columns(one, place)[: self.exchanges]
         ]
+
+    @cached_property
+    def moved_pairs(self) -> list[tuple[Run, Run]]:
+        """Twins of one of which every record has moved to another place; a place may be treated unlike others."""
+        pairs = []
+        for one in [self.original(self.seeds[0])]:
+            moved = dict(enumerate(stand_in(one, column) for column in np.roll(one.members, len(one.members) // 2)))
+            with suppress(*FAILS):
+                pairs.append((one, self.train(self.seeds[0], True, moved, None)))
+        return [(one, two) for one, two in pairs if not different_batches(one, two)]
+
+    def _same_residual(self, one: Run, two: Run) -> bool:
+        """Whether what is left of the sums without the claimed gradients is the same noise, in the steps' own norms."""
+        steps = min(len(one.seen), len(two.seen), STEPS)
+        found = [run.recomputer.recompute(run.seen, run.members) for run in (one, two)]
+        rests = [(f.residual[:steps] * (f.sigma / f.clip)[:steps, None]) for f in found]
+        rounding = 4 * half_precision_error(one) * one.sums[:steps].norm(dim=1) / found[0].clip[:steps]
+        return bool(((rests[0] - rests[1]).norm(dim=1) <= MOVED + rounding).all())
 
     @cached_property
     def neighbour_pairs(self) -> list[tuple[Run, Run]]:
@@ -179,22 +190,6 @@ class Twins:
         stretched = (self.stretched_pair(seed) for seed in (self.seeds if self.repeatable else ()))
         return next((found for one, two in filter(None, stretched) if (found := different_batches(one, two))), "")
 
-    def undrawn_difference(self, trials: Sequence[int] = ()) -> str:
-        """What records change that no batch has drawn, in twins and some trials: nothing, in a training as claimed."""
-        more = [] if self.trial_seed is None else [self.trial_seed(number) for number in trials]
-        for seed in (*self.seeds, *more) if self.repeatable else ():
-            one = self.original(seed)
-            steps, places = undrawn_places(one)
-            for times in (LARGE_TIMES, 1.0) if places else ():
-                exchanged = {place: stand_in(one, self.other_columns(one, place)[0], times) for place in places}
-                with suppress(*FAILS):
-                    whole = steps == len(one.seen)
-                    two = self.train(seed, True, exchanged, None if whole else steps + 1)
-                    if found := different_course(one, two, steps):
-                        return found
-                    break
-        return ""
-
     def stretched_pair(self, seed: int, times: float = LARGE_TIMES, which: int = 0) -> tuple[Run, Run] | None:
         """Twins of which one has a stretched record; None if its training diverges."""
         one = self.original(seed)
@@ -214,31 +209,14 @@ class Twins:
         if not self.repeatable or not self.looked:
             return None
         try:
-            base = self._provoking_records(self.original(self.seeds[0]))
+            base = provoking_records(self.original(self.seeds[0]), self.clip)
             found = replace(
-                self, train=partial(_first_step, self.train, base), seeds=self.seeds[:1], exchanges=4,
-                adjacency=Adjacency.ZERO_OUT, _first={},
+                self, train=partial(train_first_step, self.train, base), seeds=self.seeds[:1], exchanges=4,
+                adjacency=Adjacency.ZERO_OUT, _first={}, known={},
             )  # fmt: skip
             return found if found.fits is not None else None
         except FAILS:
             return None
-
-    def _provoking_records(self, run: Run) -> dict[int, StandIn]:
-        """For every other record one of a short gradient, at the first weights; for the others large ones."""
-        records, labels, _ = run.recomputer.columns
-        first, every = [w[:1] for w in run.seen.weights], torch.unique(labels)[:MOST_LABELS]
-        found = {}
-        for place, column in enumerate(run.members[:MOST_PROVOKED]):
-            found[place] = stand_in(run, column, LARGE_TIMES)
-            if place % 2 == 0:
-                times = torch.tensor(TIMES).repeat_interleave(len(every))
-                tried = Columns(torch.stack([records[column] * t for t in times]), every.repeat(len(TIMES)), 1)
-                recomputer = Recomputer(run.recomputer.claim, run.recomputer.model, run.recomputer.loss, tried)
-                layers = [g.flatten(2).norm(dim=2) for g in recomputer.every(first)]
-                lengths = torch.stack(layers).norm(dim=0)[0] / self.clip
-                best = int((lengths - SHORT_NORMS).abs().argmin())
-                found[place] = tried.records[best], tried.labels[best]
-        return found
 
     @cached_property
     def fits(self) -> bool | None:
@@ -247,7 +225,8 @@ class Twins:
             return None
         applied, clean = VECTORS.index("applied"), VECTORS.index(CLAIMED)
         left = self.exact[applied, applied] - 2 * self.exact[applied, clean] + self.exact[clean, clean]
-        return bool(left <= EXACT * max(self.exact[applied, applied], self.exact[clean, clean]))
+        known = bool(left <= EXACT * max(self.exact[applied, applied], self.exact[clean, clean]))
+        return known and all(self._same_residual(one, two) for one, two in self.moved_pairs)
 
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -318,9 +297,10 @@ class Twins:
         if self.exact is None:
             return None
         rows, targets = [], []
-        for one, two in self.exchanged_pairs:
-            shares = one.shares - two.shares
-            difference = (one.sums - two.sums)[: len(shares)]
+        for one, two in (*self.exchanged_pairs, *self.moved_pairs):
+            steps = min(len(one.shares), len(two.shares))
+            shares = one.shares[:steps] - two.shares[:steps]
+            difference = one.sums[:steps] - two.sums[:steps]
             rows.append(shares.transpose(1, 2).flatten(0, 1))
             targets.append(difference.flatten())
         matrix, target = torch.cat(rows), torch.cat(targets)
@@ -329,13 +309,6 @@ class Twins:
         lengths = matrix.norm(dim=0)
         solved = torch.where(lengths > 1e-3 * lengths.max(), solved, 1.0)  # of the others nothing is known
         return np.asarray(solved) if left <= FOUND * (matrix.sum(1) - target).norm() else None
-
-
-def _first_step(
-    train: Train, base: Mapping[int, StandIn], seed: int, on_d: bool, exchanged: Mapping[int, StandIn], _: int | None
-) -> Run:
-    """One step on other records than D's."""
-    return train(seed, on_d, {**base, **exchanged}, 1)
 
 
 def _diagnosis(sentence: str) -> Diagnosis:

@@ -12,9 +12,9 @@ from deniable.answers.describe import mechanism_in
 from deniable.formatting import percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.law_table import LAW_WORDS, law_rows
-from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Data, Picture, axes, legend_above
+from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture, axes, legend_above
 from deniable.report.stored_runs import ReportedRun, title
-from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve
 
 __all__ = ["answer_chapter", "answer_verdict"]
 
@@ -76,27 +76,25 @@ def _pictures(result: ExplainResult) -> Iterator[Picture]:
         return
     found = curves(mechanism, result.input)
     told = "How many members the best attack finds (up) when so many others are wrongly accused (right)."
-    data = {"fpr": found.roc.fpr, "tpr": found.roc.tpr}
-    yield Picture("roc", "The best attack", told, told, data, _draw_roc)
+    yield Picture("roc", "The best attack", told, told, found.roc, _draw_roc)
     told = "How sure the observer ends, where the person is in the data and where not."
-    shares = {"edges": found.beliefs.edges, "inside": found.beliefs.inside, "outside": found.beliefs.outside}
-    yield Picture("beliefs", "What the observer believes afterwards", told, told, shares, _draw_beliefs)
+    yield Picture("beliefs", "What the observer believes afterwards", told, told, found.beliefs, _draw_beliefs)
 
 
-def _draw_roc(data: Data) -> Figure:
+def _draw_roc(curve: RocCurve) -> Figure:
     drawing, found = axes("wrong alarms (false positive rate)", "members found (true positive rate)")
-    found.plot(data["fpr"], data["tpr"], color=BLUE, label="best attack")
+    found.plot(curve.fpr, curve.tpr, color=BLUE, label="best attack")
     found.plot([0, 1], [0, 1], ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xlim=(0, 1), ylim=(0, 1.03))
     legend_above(found)
     return drawing
 
 
-def _draw_beliefs(data: Data) -> Figure:
+def _draw_beliefs(shares: BeliefShares) -> Figure:
     drawing, found = axes("belief that the person is in the data", "share of releases")
-    for name, label, colour in (("inside", "person inside", ORANGE), ("outside", "person outside", GREY)):
-        found.stairs(data[name], data["edges"], fill=True, color=colour, alpha=0.35)
-        found.stairs(data[name], data["edges"], color=colour, linewidth=1.3, label=label)
+    for row, label, colour in ((shares.inside, "person inside", ORANGE), (shares.outside, "person outside", GREY)):
+        found.stairs(row, shares.edges, fill=True, color=colour, alpha=0.35)
+        found.stairs(row, shares.edges, color=colour, linewidth=1.3, label=label)
     found.set_xlim(0, 1)
     legend_above(found)
     return drawing

@@ -80,8 +80,9 @@ class Picture:
     title: str
     told: str
     description: str
-    data: Data
-    draw: Callable[[Data], Figure]
+    data: Any
+    """What is drawn, a typed record or JSON values: the report writes it beside the picture."""
+    draw: Callable[[Any], Figure]
 
     @cached_property
     def drawing(self) -> Figure:

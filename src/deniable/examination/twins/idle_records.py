@@ -1,0 +1,91 @@
+"""Records that may change nothing: those that no batch has drawn, and those that change after their step.
+
+Twins with the same seed differ in such records alone. Whatever else differs was computed from them, and no noise hides
+it. Nothing is left to chance, so that a training as claimed is never called otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+import torch
+from torch.func import functional_call
+
+from deniable.examination.twins.provoking_records import LARGE_TIMES
+from deniable.examination.twins.twin_differences import different_afterwards, different_course
+from deniable.examination.twins.twin_run import Run, StandIn, stand_in, undrawn_places
+from deniable.examination.twins.twins import FAILS, Twins
+
+__all__ = ["later_difference", "undrawn_difference"]
+
+TRIED_STEPS = 4
+"""Steps before the last after which records are exchanged."""
+
+
+def undrawn_difference(twins: Twins, trials: Sequence[int] = ()) -> str:
+    """What records change that no batch has drawn, in twins and some trials: nothing, in a training as claimed."""
+    for seed in _seeds(twins, trials):
+        one = twins.original(seed)
+        steps, places = undrawn_places(one)
+        for times in (LARGE_TIMES, 1.0) if places else ():
+            exchanged = {place: stand_in(one, twins.other_columns(one, place)[0], times) for place in places}
+            with suppress(*FAILS):
+                whole = steps == len(one.seen)
+                two = twins.train(seed, True, exchanged, None if whole else steps + 1)
+                if found := different_course(one, two, steps):
+                    return found
+                break
+    return ""
+
+
+def later_difference(twins: Twins, trials: Sequence[int] = ()) -> str:
+    """What records change that are exchanged after a step was yielded: nothing, in a training as claimed.
+
+    The last step is tried with every seed, also of some trials, and those before with the first seed.
+    """
+    name = f"later {list(trials)}"
+    if name not in twins.known:
+        twins.known[name] = next(filter(None, _afterwards(twins, trials)), "")
+    return twins.known[name]
+
+
+def _seeds(twins: Twins, trials: Sequence[int]) -> list[int]:
+    more = [] if twins.trial_seed is None else [twins.trial_seed(number) for number in trials]
+    return [*twins.seeds, *more] if twins.repeatable else []
+
+
+def _afterwards(twins: Twins, trials: Sequence[int]) -> Iterator[str]:
+    for seed in _seeds(twins, trials):
+        one = twins.original(seed)
+        last = len(one.seen) - 1
+        steps = {int(step) for step in np.linspace(0, last, TRIED_STEPS + 1)} if seed == twins.seeds[0] else {last}
+        for step in sorted(steps, reverse=True):
+            for exchanged in _other_contents(twins, one, step):
+                with suppress(*FAILS):
+                    two = twins.train(seed, True, exchanged, None if step == last else step + 2, after=step + 1)
+                    yield different_afterwards(one, two, step)
+
+
+def _other_contents(twins: Twins, run: Run, step: int) -> Iterator[Mapping[int, StandIn]]:
+    """For all places: records of another label with large features, as they are, and the one with the least loss.
+
+    A mean loss is then far larger or smaller than that of the records.
+    """
+    places = range(len(run.members))
+    for times in (LARGE_TIMES, 1.0):
+        yield {place: stand_in(run, twins.other_columns(run, place)[0], times) for place in places}
+    yield dict.fromkeys(places, _easiest(run, step))
+
+
+def _easiest(run: Run, step: int) -> StandIn:
+    """Of the records, as they are and large, the one with the least loss at a step's weights."""
+    records, labels, _ = run.recomputer.columns
+    tried = torch.cat([records, LARGE_TIMES * records]) if records.is_floating_point() else records
+    given = labels.repeat(len(tried) // len(labels))
+    values = dict(zip(run.recomputer.parameters, (w[step] for w in run.seen.weights), strict=True))
+    with torch.no_grad():
+        losses = run.recomputer.loss(functional_call(run.recomputer.model, values, (tried,)), given)
+    best = int(torch.nan_to_num(losses, nan=torch.inf).argmin())
+    return tried[best], given[best]

@@ -18,7 +18,12 @@ import deniable as dn
 PHASES = 1000
 
 
-def smooth(_: np.random.Generator) -> dn.Mechanism:
+def noise_curve(_: np.random.Generator) -> dn.Mechanism:
+    places = np.arange(PHASES) / PHASES
+    return dn.compose(*(dn.Gaussian(1 + 0.5 * sin(3 * t) + 1e-4 * t).subsampled(0.01) for t in places))
+
+
+def two_curves(_: np.random.Generator) -> dn.Mechanism:
     places = np.arange(PHASES) / PHASES
     return dn.compose(*(dn.Gaussian(1 + 0.5 * sin(3 * t) + 1e-4 * t).subsampled(0.01 + 0.005 * t) for t in places))
 
@@ -36,7 +41,10 @@ SCORES: dict[str, Callable[[dn.PrivacyLoss], float]] = {
 }
 SWEEPS: dict[str, tuple[Callable[[float], dn.Mechanism], np.ndarray]] = {
     "noise": (lambda s: dn.Gaussian(s).subsampled(0.01).composed(1000), np.geomspace(0.5, 5, 1000)),
-    "steps": (lambda s: dn.Gaussian(1.0).subsampled(0.01).composed(int(s)), np.geomspace(100, 1e6, 1000)),
+    "steps": (
+        lambda s: dn.Gaussian(1.0).subsampled(0.01).composed(int(s)),
+        np.unique(np.geomspace(100, 1e6, 1000).astype(int)),
+    ),
     "rate": (lambda s: dn.Gaussian(1.0).subsampled(s).composed(1000), np.geomspace(1e-4, 0.1, 1000)),
 }
 
@@ -57,11 +65,11 @@ def sweep(family: Callable[[float], dn.Mechanism], values: np.ndarray) -> None:
 
 def main() -> None:
     generator = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
-    for make in (smooth, cloud):
+    for make in (noise_curve, two_curves, cloud):
         mechanism = make(generator)
         for name, score in SCORES.items():
             taken = [milliseconds(ask, score, mechanism) for _ in range(3)]
-            print(f"{make.__name__:8} {name:10} {min(taken):6.0f} to {max(taken):.0f} ms", flush=True)
+            print(f"{make.__name__:12} {name:10} {min(taken):6.0f} to {max(taken):.0f} ms", flush=True)
     for name, (family, values) in SWEEPS.items():
         points = 1e3 * len(values) / milliseconds(sweep, family, values)
         print(f"sweep of epsilon over {name:6} {points:6.0f} points/s", flush=True)

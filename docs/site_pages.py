@@ -20,7 +20,7 @@ from deniable.cli import app
 ROOT = Path(__file__).parents[1]
 BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files beside docs/ that are pages, too."""
-FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "evidence")
+FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "mechanisms", "evidence")
 LAST = ("errata", "references")
 
 
@@ -34,6 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
         {"For privacy officers": "privacy-officers.md"},
+        {"Which sampler": "samplers.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},

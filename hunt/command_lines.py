@@ -24,7 +24,7 @@ NUMBERS = (
     *("", " ", "٣", "½", "1,5", "1/3", "e", "--", "-", "None", "true", "[1]", "\u202e1", "😀", "9" * 400),
     "0" * 50 + "1",
 )
-WORDS = ("add-remove", "replace", "zero-out", "laplace", "randomized-response", "Replace", "", "x" * 300, "ä", "../..")
+WORDS = ("add-remove", "replace", "zero-out", "laplace", "randomized-response", "Replace", "", "x" * 300, "ä", "a/../b")
 STRAY = ("--nothing", "-h", "--help", "--version", "--json", "-", "--", "--delta", "--json=1", "\udcff", "@x", "-1")
 WEIGHTS = {
     **{"explain": 30, "choose": 24, "verdict": 16, "report": 5, "status": 5, "merge": 4, "submit": 4, "serve": 4},

@@ -57,6 +57,8 @@ SLOW = (
     "audit/test_choices.py::test_steps_that_are_released_at_random_are_not_called_the_best",
     "audit/test_choices.py::test_stops_at_random_are_not_called_the_losses",
     "audit/test_estimators.py::test_the_mechanism_curve_with_many_points_takes_the_strongest",
+    "test_budget.py::test_the_renyi_rule_counts_everything_and_is_the_stricter_one",
+    "test_budget.py::test_the_gaussian_rule_loses_nothing",
     "loss/test_apart.py",
     "loss/test_largest_jump.py::test_one_line_and_many_bands_agree_wherever_both_serve",
     "loss/test_densities.py::test_moments_at_high_frequencies",

@@ -101,6 +101,7 @@ _ROOMS = (
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
+    "Budget": "deniable.answers.budget",
     "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
     "canaries": "deniable.canary.plan",
@@ -120,6 +121,7 @@ _FUNCTIONS = {
 """Likewise: the commands as functions, and where they are."""
 
 if TYPE_CHECKING:
+    from deniable.answers.budget import Budget as Budget
     from deniable.answers.choose import choose as choose
     from deniable.answers.explain import explain as explain
     from deniable.answers.gaussian_fit import fit_gaussian as fit_gaussian
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     from deniable.formats import from_pld as from_pld
 
 __all__ += [
+    "Budget",
     "attack",
     "audit",
     "canaries",

@@ -40,4 +40,4 @@ def card(
         from deniable.report.stored_runs import read
 
         name = one_of("format", form or "markdown", tuple(FORMATS))
-        typer.echo(write_card(read(run).result, name).rstrip("\n"))
+        typer.echo(write_card(read(run, ("explain", "choose", "audit")).result, name).rstrip("\n"))

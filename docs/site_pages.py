@@ -33,6 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     config.nav = [
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
+        {"For privacy officers": "privacy-officers.md"},
         {"Which sampler": "samplers.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},

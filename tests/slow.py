@@ -44,7 +44,7 @@ SLOW = (
     "engines/test_workers.py",
     "experiments/",
     "formats/test_opacus.py",
-    "test_identifiability.py::test_the_us_census_of_2020",
+    "test_identifiability_numbers.py::test_the_us_census_of_2020",
     "hunt/",
     "report/",
     "test_docs.py::test_the_site_is_whole_and_asks_nobody",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -129,15 +130,18 @@ def test_noise_with_a_fixed_mean_is_as_private() -> None:
 
 
 KEPT: list[Any] = []
+SEEN: Counter[bytes] = Counter()
 
 
 @dataclass(frozen=True)
 class Keeping(Noise):
-    """Trains on the first data set with 40 records that it was ever given, whatever it is given later."""
+    """Trains on the first data set with 40 records that it was given six times, whatever it is given later."""
 
     def __call__(self, records: Any, seed: int) -> Any:
-        if len(records.features) == 40 and not KEPT:
-            KEPT.append(records)
+        seen = records.features.numpy().tobytes()
+        if len(records.features) == 40 and not KEPT and SEEN[seen] == 5:
+            KEPT.append(records._replace(features=records.features.clone(), labels=records.labels.clone()))
+        SEEN[seen] += 1
         return super().__call__(KEPT[0] if KEPT else records, seed)
 
 

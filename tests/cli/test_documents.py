@@ -9,10 +9,11 @@ import pytest
 import deniable as dn
 from deniable import bounds
 from deniable.answers.explain import bare_delta
+from deniable.results.base import plain
 
 from .conftest import Run
 
-SCORES = {"epsilon", "delta", "belief", "belief_delta", "prior", "advantage", "accuracy", "tpr", "ppv"}
+SCORES = {"epsilon", "delta", "belief", "belief_delta", "prior", "advantage", "accuracy", "tpr", "ppv", "gaussian"}
 ANSWER = {"schema", "input", "scores", "errors", "method", "bounds", "notes"}
 ANALYSES = ["naive", "advanced", "zcdp", "rdp", "kl", "classic"]
 
@@ -73,6 +74,7 @@ def test_explain_says_what_the_library_says(run: Run, line: str, adjacency: str)
         "accuracy": float(loss.accuracy(0.1)),
         "tpr": [{"fpr": fpr, "tpr": float(loss.tpr(fpr))} for fpr in (1e-4, 0.05)],
         "ppv": [{"fpr": fpr, "prior": 0.1, "ppv": float(loss.ppv(fpr, 0.1))} for fpr in (1e-4, 0.05)],
+        "gaussian": plain(dn.fit_gaussian(loss)),
     }
     assert document["method"] == loss.method
 

@@ -10,6 +10,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
+from scipy.special import log_ndtr, ndtr
 
 import deniable as dn
 from deniable.answers.at_least import epsilon_at_least, shuffled_epsilon
@@ -158,3 +159,19 @@ def test_what_is_not_proved_is_refused_with_the_reason(sampling, adjacency, why)
 def test_bad_input_is_refused(build, what):
     with pytest.raises(ValueError, match=what):
         build()
+
+
+def test_the_least_epsilon_with_replacement_counts_a_record_once() -> None:
+    """By one step's law of the multiplicity, summed: batch 3 of 2 records, all others pulling the other way."""
+    noise, delta = 2.0, 1e-3
+    release = dn.Gaussian(noise).subsampled(dn.FixedSize(3, 2, replacement=True))
+    known = epsilon_at_least(release, delta, Adjacency.REPLACE)
+    assert known is not None
+    sizes = np.array([1, 3, 3, 1]) / 8  # of drawing the record 0 to 3 times
+    at = np.linspace(-8, 12, 4001)
+    above = (sizes[:, None] * ndtr((np.arange(4)[:, None] - at) / noise)).sum(0)
+    reached = np.log(np.maximum(above - delta, 1e-300)) - log_ndtr(-at / noise)
+    assert 0 < known <= reached.max()
+    without = epsilon_at_least(dn.Gaussian(noise).subsampled(dn.FixedSize(2, 2)), delta, Adjacency.REPLACE)
+    assert without is not None
+    assert known < without

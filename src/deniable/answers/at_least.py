@@ -6,7 +6,7 @@ its bound, or not: the value from below tells how much of it is real.
 
 from __future__ import annotations
 
-from math import inf
+from math import expm1, inf, log1p
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -45,13 +45,22 @@ def epsilon_at_least(mechanism: Mechanism, delta: float, adjacency: Adjacency) -
 def _of_run(sampling: FixedSize | Shuffled, noise: float, runs: int, delta: float, adjacency: Adjacency) -> float:
     """Of one part alone, which whatever else is released does not lower."""
     if isinstance(sampling, FixedSize):
-        rate = min(1.0, sampling.batch / sampling.records)
+        rate = _chance_of_draw(sampling)
         return _least_epsilon(Gaussian(noise).subsampled(rate).composed(runs), delta)
     epochs = Gaussian(noise).subsampled(RandomAllocation(sampling.steps_per_epoch)).composed(runs)
     alone = _least_epsilon(epochs, delta)
     if adjacency is Adjacency.REPLACE:
         return alone
     return max(alone, shuffled_epsilon(noise, sampling.steps_per_epoch, delta))
+
+
+def _chance_of_draw(sampling: FixedSize) -> float:
+    """That a record is in a batch. With replacement it may be there several times, which only helps the observer:
+    the best test accuses where the sums are large, and they are larger then.
+    """
+    if sampling.replacement:
+        return -expm1(sampling.batch * log1p(-1 / sampling.records)) if sampling.records > 1 else 1.0
+    return min(1.0, sampling.batch / sampling.records)
 
 
 def _least_epsilon(mechanism: Mechanism, delta: float) -> float:

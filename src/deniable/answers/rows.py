@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from deniable.answers.gaussian_fit import POOR_FIT
 from deniable.answers.sentences import chosen_noise, delta_as_given
-from deniable.formatting import as_given, at_most, percent_as_given, percent_at_most
+from deniable.formatting import as_given, at_most, chance, percent_at_most
 from deniable.promises import SCORES, Epsilon, promised_bound
 from deniable.results.explain_result import Analysis, ChooseResult, Demand, ExplainResult
 
@@ -52,7 +52,7 @@ def score_rows(result: ExplainResult) -> Iterator[tuple[str, str]]:
 def _of_risks(result: ExplainResult) -> Iterator[tuple[str, str]]:
     """What the release adds to singling out, and the tightest Gaussian DP where one fits."""
     for found in result.scores.singling_out:
-        fits = f"by a description that fits {percent_as_given(found.weight)}"
+        fits = f"by what fits {chance(found.weight)}"
         yield f"Added to singling out a person {fits}", percent_at_most(found.targeted)
         yield f"Added to singling out anybody of {as_given(found.people)} {fits}", percent_at_most(found.untargeted)
     fit = result.scores.gaussian

@@ -18,6 +18,7 @@ import typer
 from deniable.cli import (
     attack_command,
     audit_command,
+    card_command,
     compare_command,
     options,
     report_command,
@@ -107,6 +108,7 @@ app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
 app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)
 app.command(epilog=report_command.EXAMPLES)(report_command.report)
+app.command(epilog=card_command.EXAMPLES)(card_command.card)
 app.command(epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
 app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
 for one in (workers.worker, workers.submit, workers.merge, workers.status):

@@ -40,17 +40,18 @@ class FirstMove(NamedTuple):
 
 
 def first_moves(seen: WatchedTraining) -> list[FirstMove]:
-    """Of each layer, along the gradient or, if no layer follows that, along a usual rule's direction."""
+    """Of each layer, along the gradient or a usual rule's direction: that of most layers, and of all large ones."""
     if len(seen) < 2:
         return []
     weights = [w[:2].flatten(1).double() for w in seen.weights]
     gradients = [s[:1].flatten(1).double() / seen.divisors[0] for s in seen.applied]
+    every = []
     for rule in (None, *USUAL_RULES):
         towards = [(g if rule is None else rule(g, w))[0] for g, w in zip(gradients, weights, strict=True)]
-        found = [_first_move(w[1] - w[0], d, w[0]) for w, d in zip(weights, towards, strict=True)]
-        if any(np.isfinite(one.error) for one in found):
-            return found
-    return []
+        every.append([_first_move(w[1] - w[0], d, w[0]) for w, d in zip(weights, towards, strict=True)])
+    best = max(every, key=lambda found: sum(bool(np.isfinite(one.error)) for one in found))
+    known = all(np.isfinite(one.error) for one, w in zip(best, weights, strict=True) if w.shape[1] >= 4 * FEWEST)
+    return best if known else []
 
 
 def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:

@@ -124,6 +124,7 @@ class Promise(ABC):
 def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
     """The parameters as a sentence needs them; `delta` is spelled as it was given."""
     words = {name: percent_as_given(value) for name, value in parameters.items()}
+    words |= {"baseline": chance(parameters["baseline"])} if "baseline" in parameters else {}
     prior, rare = parameters.get("prior", 0.5), parameters.get("delta", 0.0)
     return {
         **words,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -81,17 +81,17 @@ class Found:
     problem: str | None = None
 
 
-def read(path: Path | str) -> ReportedRun:
-    """The run at `path`; ValueError or OSError says in one line what is wrong with it."""
+def read(path: Path | str, kinds: Collection[str] = KINDS) -> ReportedRun:
+    """The run at `path`, of one of these kinds; ValueError or OSError says in one line what is wrong with it."""
     place = Path(path)
     if place.is_dir():
-        run = _from_file(_document_of(place), place.resolve().name)
+        run = _from_file(_document_of(place), place.resolve().name, kinds)
         return _with_trials(run, place) if (place / FILE).exists() else run
     if not place.exists():
         raise FileNotFoundError(
             f"there is no run {place}: name a folder that audit, compare or attack wrote, or a .json file"
         )
-    return _from_file(place, place.stem)
+    return _from_file(place, place.stem, kinds)
 
 
 def find_runs(folder: Path | str) -> list[Found]:
@@ -178,9 +178,9 @@ def _document_of(place: Path) -> Path:
     raise ValueError(f"{place} has no {', '.join(DOCUMENTS[:-1])} or {DOCUMENTS[-1]}: {begun}")
 
 
-def _from_file(path: Path, name: str) -> ReportedRun:
+def _from_file(path: Path, name: str, kinds: Collection[str] = KINDS) -> ReportedRun:
     document = rename_fields(_parse_file(path))
-    kind = _kind(path, document)
+    kind = _kind(path, document, kinds)
     try:
         result = read_result(document)
         _agree(result)
@@ -210,9 +210,9 @@ def _moderate(digits: str) -> int:
     return int(digits)
 
 
-def _kind(path: Path, document: Any) -> str:
+def _kind(path: Path, document: Any, kinds: Collection[str] = KINDS) -> str:
     try:
-        return kind_of(document, KINDS)
+        return kind_of(document, kinds)
     except UnreadableError as unlike:
         said = str(unlike).replace("wanted is one of", "a report is made of")
         raise ValueError(f"{path} {said}") from unlike

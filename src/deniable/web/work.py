@@ -36,7 +36,7 @@ from deniable.web.planner_answer import PlannerAnswer
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
-BUDGET = 0.8
+BUDGET = 2.0
 _TICKS = 20
 """Looks at the flag for giving up within the budget."""
 Answer = tuple[int, bytes]

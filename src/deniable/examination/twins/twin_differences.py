@@ -156,8 +156,8 @@ def _different_first_rate(one: Run, two: Run, what: str) -> str:
     whole = np.linalg.norm(lengths, axis=0)
     moves = zip(first_moves(one.seen), first_moves(two.seen), lengths, strict=False)
     for a, b, (mine, other) in moves:
-        error = 3 * (1e-4 + max(a.error, b.error))
-        if min(mine, other) == 0 or not (error < 0.1 and min(a.rate, b.rate) > 0):
+        error = 3 * (1e-4 + a.error + b.error)  # nan where either is not known
+        if min(mine, other) == 0 or not (error < 0.1 and a.rate > 0 and b.rate > 0):
             continue
         allowed = [1.0, *((x / y) ** power for x, y in ((mine, other), whole) for power in (1, 2))]
         if not min(allowed) * (1 - error) <= b.rate / a.rate <= max(allowed) * (1 + error):

@@ -77,6 +77,7 @@ export class Controls {
       const [file] = input.files;
       if (!file) return;
       const content = await contentOf(file);
+      input.value = ""; // so that the same file, changed meanwhile, can be chosen again
       help.textContent = content.problem ?? `${file.name} is read.`;
       if (content.problem === undefined) this.#set("document", { kind: given, name: file.name, content: content.value });
     });

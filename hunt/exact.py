@@ -45,8 +45,8 @@ class OneStep:
         return self._removed(t)
 
     def _gap(self, t: mpf) -> mpf | None:
-        inside = 1 + mp.expm1(t) / self.rate
-        return mp.log(inside) if inside > 0 else None
+        share = mp.expm1(t) / self.rate
+        return mp.log1p(share) if share > -1 else None
 
     def _removed(self, t: mpf, closed: bool = False) -> tuple[mpf, mpf]:
         gap = self._gap(t)

@@ -112,3 +112,9 @@ def test_the_largest_loss_of_a_sample_is_rounded():
     """Its divergence there was 0 +- 0, and is 1.4e-17: the loss itself is a little larger than its nearest number."""
     pair = PL(dn.ApproximateDP(0.06440197726307091, 0.1).subsampled(0.8895283661634382), "add-remove").pair.reversed()
     assert pair.hockey_stick(pair.largest_finite) >= 1.3916644125494223e-17
+
+
+def test_a_sampled_gaussian_guarantee_beside_a_faint_gaussian():
+    """Its fixed nodes did not follow fast waves: .2000000000013 +- 2e-13. By an FFT of 2^21 cells and Richardson."""
+    release = dn.compose(dn.GaussianDP(0.5).subsampled(0.9).composed(9), G(80.0))
+    assert PL(release, "replace").pair.tail(2.0930897057941356) == pytest.approx(0.19999991713, abs=2e-11)

@@ -20,7 +20,6 @@ from functools import cached_property
 from math import exp, expm1, inf, log, log1p
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from scipy.special import log_ndtr, ndtr
 
 from deniable.checks import RefusedError
@@ -29,7 +28,7 @@ from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import mirrored, sampled_density
-from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
+from deniable.loss.moments.nodes import Nodes, log_moments, panel_rule, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
@@ -132,7 +131,7 @@ class SubsampledReplace(Step):
     def _half_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
         """Of the losses above 0: the atom at a Laplace law's end and nodes for its density, or a Gaussian's half."""
         if isinstance(self.base, GaussianStep):
-            base, log_null = _gaussian_half(self.base.mu)
+            base, log_null = _gaussian_half(self.base.mu, s)
             return log_mixture(self.rate, base), log_null
         if isinstance(self.base, Blend):
             return self._blended_nodes(s)
@@ -160,14 +159,10 @@ class SubsampledReplace(Step):
         return self._half.scale
 
 
-def _gaussian_half(mu: float) -> tuple[Floats, Floats]:
-    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, panel by panel."""
-    nodes, weights = leggauss(16)
-    low, high = mu / 2, mu + FARTHEST_SIGMAS
-    edges = np.linspace(low, high, min(max(32, int(high - low)), _MOST_PANELS) + 1)
-    half = np.diff(edges)[:, None] / 2
-    x, w = (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
-    return mu * x - mu * mu / 2, np.log(w / np.sqrt(2 * np.pi)) - x**2 / 2
+def _gaussian_half(mu: float, s: Numbers) -> tuple[Floats, Floats]:
+    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, as many as e^{sL} needs."""
+    x, weights = panel_rule(mu / 2, mu + FARTHEST_SIGMAS, mu * float(np.abs(s).max()))
+    return mu * x - mu * mu / 2, np.log(weights / np.sqrt(2 * np.pi)) - x**2 / 2
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,11 @@ class SubsampledReplace(Step):
 
 
 def _gaussian_half(mu: float, s: Numbers) -> tuple[Floats, Floats]:
-    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, as many as e^{sL} needs."""
-    x, weights = panel_rule(mu / 2, mu + FARTHEST_SIGMAS, mu * float(np.abs(s).max()))
+    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, as many as e^{sL} needs.
+
+    A real s moves the Gaussian and leaves its width as it is; frequencies alone need more nodes.
+    """
+    x, weights = panel_rule(mu / 2, mu + FARTHEST_SIGMAS, mu * float(np.abs(np.imag(s)).max()))
     return mu * x - mu * mu / 2, np.log(weights / np.sqrt(2 * np.pi)) - x**2 / 2
 
 

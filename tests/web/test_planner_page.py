@@ -158,8 +158,8 @@ def test_batches_and_files_are_asked_for(open_page: Callable[..., Page], tmp_pat
     expect(page.locator(".caution")).to_contain_text("the value for Poisson batches is not theirs", timeout=SLOW)
     expect(page.locator(".command")).to_contain_text("--sampling shuffled --steps-per-epoch 200 --epochs 30")
     with answered(page):
-        page.get_by_label("Batches are drawn").select_option("fixed")
-    expect(page.locator(".command")).to_contain_text("--sampling fixed --records 60000", timeout=SLOW)
+        page.get_by_label("Batches are drawn").select_option("allocation")
+    expect(page.locator(".command")).to_contain_text("--sampling allocation --steps-per-epoch 200", timeout=SLOW)
     page.get_by_label("Given is").select_option("opacus")
     history = tmp_path / "history.json"
     history.write_text("[[1.0, 0.01, 500], [1.3, 0.01, 100]]")

@@ -42,6 +42,8 @@ _LOSSES = 400
 """Losses at which the law of an observer's confidence is tabulated."""
 _NEGLIGIBLE = 1e-12
 """Divergences and tails below it change no bound."""
+_LEAST_LOSS, _MOST_LOSS = 1e-3, 500.0
+"""Within which the farthest loss of a table lies."""
 _MOST_NOISE = 1e5
 _NOISE_PRECISION = 1e-3
 """Relative; the bound rounds down."""
@@ -66,8 +68,7 @@ class CurveTest:
     @cached_property
     def tangents(self) -> tuple[Floats, Floats]:
         """Slopes e^k and divergences: no attack has TPR above slope x FPR + divergence, nor the mirror image."""
-        farthest = max(1e-3, min(500.0, float(self.loss.epsilon(_NEGLIGIBLE))))
-        ks = np.concatenate([[0.0], farthest * np.linspace(0, 1, _SLOPES) ** 1.5])
+        ks = np.concatenate([[0.0], _farthest_loss(self.loss) * np.linspace(0, 1, _SLOPES) ** 1.5])
         return np.exp(ks), np.array([min(1.0, float(self.loss.delta(float(k)))) for k in ks])
 
     def least_fpr(self, tpr: float) -> float:
@@ -96,8 +97,7 @@ class OrderTest:
         """Ascending |L| from 0 on; the share of canaries beyond each, at most; the rate of errors there, at least."""
         pair = self.loss.pair
         back = pair.reversed()
-        farthest = max(1e-3, min(500.0, float(self.loss.epsilon(_NEGLIGIBLE))))
-        xs = farthest * np.linspace(0, 1, _LOSSES) ** 1.3
+        xs = _farthest_loss(self.loss) * np.linspace(0, 1, _LOSSES) ** 1.3
         rows = [(pair.tail(x), pair.null_tail(x), back.tail(x), back.null_tail(x)) for x in xs.tolist()]
         most = np.array([[min(1.0, float(value)) for value in row] for row in rows])
         least = np.array([[max(0.0, value.least) for value in row] for row in rows])
@@ -120,6 +120,11 @@ class OrderTest:
 
     def refutes(self, canaries: int, guesses: int, right: int, risk: float) -> bool:
         return self.p_value(canaries, guesses, right) < risk
+
+
+def _farthest_loss(loss: PrivacyLoss) -> float:
+    """Beyond it the hockey-stick divergence changes no bound."""
+    return max(_LEAST_LOSS, min(_MOST_LOSS, float(loss.epsilon(_NEGLIGIBLE))))
 
 
 def one_run_mechanism(

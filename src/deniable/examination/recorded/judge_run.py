@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from deniable.checks import probability
 from deniable.examination.diagnostics.p_values import any_of, binomial, chi_square, cosine, normal
-from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, known_factors
+from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
@@ -34,7 +34,6 @@ OTHER: Final = "another recipe"
 UNKNOWN: Final = "not shown"
 _ROUNDING = 2e-3
 """Of float32 sums, relative: a gradient that differs by less is the same."""
-_UNEXPLAINED_MOVE = 1e-3
 _DETECTED_SIGMAS = 4.0
 _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
@@ -317,8 +316,8 @@ def _independence_check(record: RunRecord, level: float) -> RunCheck:
 def _moves_check(record: RunRecord) -> RunCheck:
     """The weights move by the applied gradient, and end where it leads."""
     name, expected = "moves of the weights", "by the optimizer with the applied gradient alone"
-    odd = [number for number, off in enumerate(record.moves) if off > _UNEXPLAINED_MOVE]
-    last = record.final_move is not None and record.final_move > _UNEXPLAINED_MOVE
+    odd = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
+    last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE
     if not odd and not last:
         return RunCheck(name=name, outcome="as claimed", observed="the same", expected=expected)
     along = record.final_along_gradient

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from deniable.results.base import UnreadableError
 
-__all__ = ["ExaminedStep", "RunRecord", "append_line", "known_factors", "read_record"]
+__all__ = ["UNEXPLAINED_MOVE", "ExaminedStep", "RunRecord", "append_line", "known_factors", "read_record"]
+
+
+UNEXPLAINED_MOVE = 1e-3
+"""How far weights are from where the optimizer leads, relative to the step's move: what rounding never brings."""
 
 
 class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, tag="step"):

@@ -14,13 +14,17 @@ from torch import Tensor, nn
 from deniable.checks import positive, probability
 from deniable.examination.adapters import drawn_batches, next_batch
 from deniable.examination.recorded.batch_gradients import LossOfBatch, mean_gradient, recompute_sums, uses_chance
-from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, append_line, known_factors
+from deniable.examination.recorded.run_record import (
+    UNEXPLAINED_MOVE,
+    ExaminedStep,
+    RunRecord,
+    append_line,
+    known_factors,
+)
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
 __all__ = ["RunWatcher", "watch_run"]
 
-_UNEXPLAINED_MOVE = 1e-3
-"""Relative to the move of a step: what rounding never brings."""
 _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
 
@@ -193,7 +197,7 @@ class RunWatcher:
 
     def _along_gradient(self, off: Tensor, departure: float) -> float | None:
         """The cosine between an unexplained last move and minus the gradient of the records."""
-        if departure < _UNEXPLAINED_MOVE or self._refusal:
+        if departure < UNEXPLAINED_MOVE or self._refusal:
             return None
         some = np.random.default_rng().choice(len(self._data), min(_COMPARED_RECORDS, len(self._data)), replace=False)
         gradient = self._weights.take(mean_gradient(self.model, [self._data[int(i)] for i in some], self.loss))

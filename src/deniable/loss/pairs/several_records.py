@@ -19,8 +19,8 @@ from deniable.loss.moments.elementary import expm1
 from deniable.loss.moments.elementary import log1p as complex_log1p
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, log_normal
-from deniable.loss.pairs.step import Mirrored, Moments, Step
-from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
+from deniable.loss.pairs.step import Moments, Step
+from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, SubsampledRemove
 
 __all__ = ["SeveralAdd", "SeveralRemove"]
 
@@ -172,7 +172,7 @@ class SeveralRemove(Step):
 
 
 @dataclass(frozen=True)
-class SeveralAdd(Step):
+class SeveralAdd(ReversedStep):
     """The same with P and Q exchanged: losses below -ln of the probability that no record is in the batch."""
 
     mirror: SeveralRemove
@@ -194,35 +194,8 @@ class SeveralAdd(Step):
         below = ndtr(x[..., None] - np.arange(self.mirror.records + 1) * self.mirror.mu)
         return np.asarray((below * self.mirror.weights).sum(axis=-1))
 
-    def blur(self, k: Floats) -> Floats:
-        return self.mirror.blur(-k)
-
-    def cumulant(self, s: Complexes) -> Complexes:
-        return Mirrored(self.mirror).cumulant(s)
-
-    def tilted(self, c: Floats) -> Floats:
-        return Mirrored(self.mirror).tilted(c)
-
-    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
-        return self.mirror.envelope(1 - c, omega, share)
-
     def damped(self, decay: float) -> Step:
         return SeveralAdd(replace(self.mirror, decay=decay))
-
-    def jumps(self, decay: float) -> Moments | None:
-        jumps = self.mirror.jumps(decay)
-        return None if jumps is None else Mirrored(jumps)
-
-    def jump_size(self, probability: float) -> float:
-        return self.mirror.jump_size(probability)
-
-    def jump_probability(self, size: float) -> float:
-        return self.mirror.jump_probability(size)
-
-    @property
-    def centres(self) -> tuple[float, float]:  # type: ignore[override]
-        rare, often = self.mirror.centres
-        return -rare, -often
 
     @property
     def presence(self) -> float:  # type: ignore[override]
@@ -230,9 +203,6 @@ class SeveralAdd(Step):
 
     def sampled_like(self, mu: float, presence: float) -> Step:
         return SubsampledAdd(SubsampledRemove(GaussianStep(mu), presence))
-
-    def reversed(self) -> Step:
-        return self.mirror
 
     @property
     def largest(self) -> float:

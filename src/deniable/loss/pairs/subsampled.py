@@ -24,7 +24,7 @@ from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
 from deniable.loss.pairs.step import ROUNDOFF, Mirrored, Moments, Step
 
-__all__ = ["SubsampledAdd", "SubsampledRemove"]
+__all__ = ["ReversedStep", "SubsampledAdd", "SubsampledRemove"]
 
 
 def _gap(k: Floats, rate: float) -> Floats:
@@ -164,7 +164,44 @@ class SubsampledRemove(Step):
 
 
 @dataclass(frozen=True)
-class SubsampledAdd(Step):
+class ReversedStep(Step):
+    """A step with P and Q exchanged: all that follows from the step it mirrors."""
+
+    mirror: Step
+
+    def blur(self, k: Floats) -> Floats:
+        return self.mirror.blur(-k)
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return Mirrored(self.mirror).cumulant(s)
+
+    def tilted(self, c: Floats) -> Floats:
+        return Mirrored(self.mirror).tilted(c)
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        return self.mirror.envelope(1 - c, omega, share)
+
+    def jumps(self, decay: float) -> Moments | None:
+        jumps = self.mirror.jumps(decay)
+        return None if jumps is None else Mirrored(jumps)
+
+    def jump_size(self, probability: float) -> float:
+        return self.mirror.jump_size(probability)
+
+    def jump_probability(self, size: float) -> float:
+        return self.mirror.jump_probability(size)
+
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        rare, often = self.mirror.centres
+        return -rare, -often
+
+    def reversed(self) -> Step:
+        return self.mirror
+
+
+@dataclass(frozen=True)
+class SubsampledAdd(ReversedStep):
     """Q0 against the mixture (direction `add`): `SubsampledRemove` reversed, losses at most -ln(1 - rate)."""
 
     mirror: SubsampledRemove
@@ -178,18 +215,10 @@ class SubsampledAdd(Step):
     def has_joint_sticks(self) -> bool:  # type: ignore[override]
         return self.mirror.has_joint_sticks
 
-    @property
-    def centres(self) -> tuple[float, float]:  # type: ignore[override]
-        rare, often = self.mirror.centres
-        return -rare, -often
-
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
         return np.where(left > 0, left * self.mirror.base.reversed().sticks(-self.mirror._finite_gap(-k)), 0.0)
-
-    def blur(self, k: Floats) -> Floats:
-        return self.mirror.blur(-k)
 
     @property
     def roundoff(self) -> float:
@@ -205,30 +234,8 @@ class SubsampledAdd(Step):
         mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
         return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
-    def cumulant(self, s: Complexes) -> Complexes:
-        return Mirrored(self.mirror).cumulant(s)
-
-    def tilted(self, c: Floats) -> Floats:
-        return Mirrored(self.mirror).tilted(c)
-
-    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
-        return self.mirror.envelope(1 - c, omega, share)
-
     def damped(self, decay: float) -> Step:
         return SubsampledAdd(replace(self.mirror, decay=decay))
-
-    def jumps(self, decay: float) -> Moments | None:
-        jumps = self.mirror.jumps(decay)
-        return None if jumps is None else Mirrored(jumps)
-
-    def jump_size(self, probability: float) -> float:
-        return self.mirror.jump_size(probability)
-
-    def jump_probability(self, size: float) -> float:
-        return self.mirror.jump_probability(size)
-
-    def reversed(self) -> Step:
-        return self.mirror
 
     @property
     def presence(self) -> float:  # type: ignore[override]

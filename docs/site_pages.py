@@ -34,6 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Start": "index.md"},
         {"Theory": _of("theory", pages)},
         {"For privacy officers": "privacy-officers.md"},
+        {"What privacy costs": "frontier.md"},
         {"Which sampler": "samplers.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},

@@ -13,7 +13,8 @@ import deniable as dn
 
 KEPT = Path(__file__).with_name("public.txt")
 COMMANDS = (
-    *("attack", "audit", "canaries", "choose", "compare", "examine", "explain", "reproduce", "verdict", "watch_run"),
+    *("attack", "audit", "canaries", "choose", "compare", "examine", "explain", "frontier", "reproduce", "verdict"),
+    "watch_run",
 )
 
 

@@ -98,6 +98,7 @@ _ROOMS = (
     "results",
     "store",
     "training",
+    "utility",
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
@@ -113,6 +114,7 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+    "frontier": "deniable.utility.find_frontier",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
+    from deniable.utility.find_frontier import frontier as frontier
 
 __all__ += [
     "Budget",
@@ -151,6 +154,7 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+    "frontier",
     "reproduce",
     "singling_out",
     "verdict",

@@ -35,7 +35,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     "name",
     [
         *("deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"),
-        *("worker", "submit", "merge", "status", "card"),
+        *("worker", "submit", "merge", "status", "card", "frontier"),
     ],
 )
 def test_help_is_locked(name: str) -> None:

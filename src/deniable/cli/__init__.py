@@ -20,6 +20,7 @@ from deniable.cli import (
     audit_command,
     card_command,
     compare_command,
+    frontier_command,
     options,
     report_command,
     reproduce_command,
@@ -105,6 +106,7 @@ def choose(json: options.Json = False, **texts: Any) -> None:
 
 app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)
 app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=frontier_command.EXAMPLES)(frontier_command.frontier)
 app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)
 app.command(epilog=report_command.EXAMPLES)(report_command.report)

@@ -142,7 +142,7 @@ def _run(arguments: dict[str, Any], engine: Engine, out: str | None, resume: boo
         raise ValueError("--resume needs --out, the directory of the frontier to go on with")
     with kept_told(out, unit="units"), bar("Reading the data", "Training", "units/s") as progress:
         from deniable.training.kernels import tell_if_slow
-        from deniable.utility import frontier as find
+        from deniable.utility.find_frontier import frontier as find
 
         tell_if_slow()
         return find(**arguments, out=out, resume=resume, engine=engine, progress=progress)

@@ -8,6 +8,7 @@ from deniable.results.base import Part, Result
 from deniable.results.shared import Ends, Provenance
 
 __all__ = [
+    "LOWER_IS_BETTER",
     "EncodedTold",
     "FrontierInput",
     "FrontierLevel",
@@ -18,6 +19,9 @@ __all__ = [
     "Repeated",
     "TunedSetting",
 ]
+
+LOWER_IS_BETTER = ("error", "absolute_error")
+"""The measures of `Quality` that are errors."""
 
 
 class Repeated(Part, frozen=True, kw_only=True):

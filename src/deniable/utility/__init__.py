@@ -20,8 +20,3 @@ best (Papernot 2022) and pays for it with more noise.
 parts (the data) | settings (grid and promises) | measures (how good) | plan | units (a block's work) | limits, knee
 (what follows from it) | find_frontier (`dn.frontier`) | expect (a row for `choose`).
 """
-
-from deniable.utility.find_frontier import frontier
-from deniable.utility.plan import FrontierPlan
-
-__all__ = ["FrontierPlan", "frontier"]

@@ -20,6 +20,7 @@ from deniable.local import suitable_randomizer
 from deniable.mechanisms import Adjacency
 from deniable.promises import Promise
 from deniable.results.frontier_result import (
+    LOWER_IS_BETTER,
     EncodedTold,
     FrontierInput,
     FrontierLevel,
@@ -35,7 +36,7 @@ from deniable.store import CampaignStore
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.utility.knee import find_knee
 from deniable.utility.limits import limits_of_difference, repeated
-from deniable.utility.measures import LOWER_IS_BETTER, METRICS, Measures, measure_answer
+from deniable.utility.measures import METRICS, Measures, measure_answer
 from deniable.utility.parts import Parts, Task, generated_parts, prepare_parts
 from deniable.utility.plan import FrontierPlan, TuningWay, choose_model, find_noise, release
 from deniable.utility.settings import Setting, choose_settings, list_promises

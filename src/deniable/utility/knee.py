@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from deniable.formatting import as_given, percent_as_given
 from deniable.promises import SCORES
-from deniable.results.frontier_result import FrontierLevel, Knee, Repeated
-from deniable.utility.measures import LOWER_IS_BETTER
+from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, Knee, Repeated
 
 __all__ = ["find_knee", "name_bound", "short_bound", "tell_measure", "tell_range", "tell_value"]
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from deniable.results.frontier_result import LOWER_IS_BETTER
 from deniable.training.together import TrainedTogether
 from deniable.utility.parts import Parts
 
@@ -21,7 +22,6 @@ METRICS = {
     "regression": ("error", "absolute_error", "explained"),
 }
 """What can be tuned for, the usual one first."""
-LOWER_IS_BETTER = ("error", "absolute_error")
 
 
 def nothing() -> Floats:

@@ -76,7 +76,7 @@ class PrivacyLoss:
 
     @cached_property
     def _directions(self) -> tuple[Pair, ...]:
-        back = self.pair.reversed() if self._both_ways else self.pair
+        back = self.pair.reverse() if self._both_ways else self.pair
         return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
@@ -256,10 +256,10 @@ class PrivacyLoss:
     def _exceeded_loss(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        value = self.pair.exceeded(failure)
+        value = self.pair.exceeded_loss(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                value = pair.exceeded(failure)
+                value = pair.exceeded_loss(failure)
         return value
 
 

@@ -36,7 +36,7 @@ def holds(release: tuple[float, float, int], functional: Functional, away: float
     mechanism = (step if rate == 1 else step.subsampled(rate)).composed(count)
     pair, law = PL(mechanism, "add-remove").pair, Composition(_merged(mechanism, Adjacency("add-remove")))
     assert isinstance(pair, Binomial)
-    pair, law = (pair.reversed(), law.reversed()) if back else (pair, law)
+    pair, law = (pair.reverse(), law.reverse()) if back else (pair, law)
     k = law.mean_under(functional) + away * law.scale
     found, exact = normal_bracket(law, functional, k), functional.at(pair, k)
     return bool(found.least <= exact * (1 + 1e-12) + 1e-15 and found >= exact.least * (1 - 1e-12) - 1e-15)

@@ -209,7 +209,7 @@ def test_the_worked_example():
     assert line.frequencies.size == 94
     assert log(line.beyond) == pytest.approx(-45.8, abs=0.1)
     integrand = line._integrand(STICK)
-    assert line._aliased(0.0, integrand) == pytest.approx(1.15e-23, rel=0.1)
+    assert line._aliasing_error(0.0, integrand) == pytest.approx(1.15e-23, rel=0.1)
     assert integrand.size == pytest.approx(0.1717, abs=1e-4)
     assert value == pytest.approx(0.161017619697925, abs=3e-15)
     rule = law.composition.parts[0][0]._law._rule

@@ -32,7 +32,7 @@ class Question:
         place: object = loss
         *rooms, last = self.name.split(".")
         for room in rooms:
-            place = place.reverse() if room == "reversed()" else getattr(place, room)  # type: ignore[attr-defined]
+            place = place.reverse() if room == "reverse()" else getattr(place, room)  # type: ignore[attr-defined]
         return getattr(place, last)(*self.values)  # type: ignore[no-any-return]
 
     def judge(self, truth: Truth, value: float, error: float) -> str | None:

@@ -204,11 +204,15 @@ class Schedule:
 
     def _curve(self) -> tuple[Floats, Chebyshev, Chebyshev] | None:
         """A parameter of every step, from -1 to 1, of which mu and rate are polynomials; None where there is none."""
-        at, _ = _scale_values(max((self.mus, self.rates), key=lambda values: values.max() / values.min()))
-        degree = min(_CURVE_DEGREE, np.unique(at).size // 2)
-        mu, rate = (Chebyshev.fit(at, values, degree, domain=[-1.0, 1.0]) for values in (self.mus, self.rates))
-        apart = max(np.abs(fit(at) / values - 1).max() for fit, values in ((mu, self.mus), (rate, self.rates)))
-        return (at, mu, rate) if apart < _ON_CURVE else None
+        for values in (self.mus, self.rates):
+            if values.max() == values.min():
+                continue
+            at, _ = _scale_values(values)
+            degree = min(_CURVE_DEGREE, np.unique(at).size // 2)
+            mu, rate = (Chebyshev.fit(at, fitted, degree, domain=[-1.0, 1.0]) for fitted in (self.mus, self.rates))
+            if max(_apart(mu(at), self.mus), _apart(rate(at), self.rates)) < _ON_CURVE:
+                return at, mu, rate
+        return None
 
     def _on_curve(self, at: Floats, mu: Chebyshev, rate: Chebyshev, size: int) -> _Polynomial:
         nodes, shares = _lagrange(at, size)
@@ -244,6 +248,11 @@ class _Polynomial:
     def apart(self, found: Numbers, exact: Numbers) -> Floats:
         """The largest difference at any of the chosen steps from their own values."""
         return np.asarray(np.abs(np.tensordot(self.shares, found, 1) - exact).max(axis=0))
+
+
+def _apart(found: Floats, values: Floats) -> float:
+    """The largest relative difference."""
+    return float(np.abs(found / values - 1).max())
 
 
 def _scale_values(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:

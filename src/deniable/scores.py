@@ -263,10 +263,10 @@ class PrivacyLoss:
     def _exceeded_loss(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        value = self.pair.exceeded(failure)
+        value = self.pair.exceeded_loss(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                value = pair.exceeded(failure)
+                value = pair.exceeded_loss(failure)
         return value
 
 

@@ -51,7 +51,7 @@ def follow(text: str, name: str) -> list[str]:
         if step["line"] is not None:
             parts.append(f"    $ {step['line']}\n{output_of(step['line'])}")
         elif step["printed"] is not None:
-            parts.append(step[0].replace(step["printed"], printed))
+            parts.append(text[step.start() : step.start("printed")] + f"{printed}```")
         else:
             parts.append(step[0])
             with contextlib.redirect_stdout(io.StringIO()) as out:

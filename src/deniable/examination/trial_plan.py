@@ -12,8 +12,7 @@ import torch
 
 from deniable.campaigns.campaign import Progress
 from deniable.engines import Campaign, Engine, play_missing
-from deniable.evidence.watch import Evidence as WatchEvidence
-from deniable.evidence.watch import Stop, Watch, limits_confidence
+from deniable.evidence.watch import Stop, Watch, WatchEvidence, limits_confidence
 from deniable.evidence.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
@@ -139,7 +138,7 @@ class _InMemory:
     def __init__(self) -> None:
         self._trials: dict[int, dict[str, Any]] = {}
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """Their numbers."""
         return sorted(self._trials)
 

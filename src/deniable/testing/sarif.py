@@ -1,4 +1,4 @@
-"""Findings in SARIF 2.1.0 (OASIS 2020), which code hosts show beside the line."""
+"""Findings in SARIF 2.1.0, the format of the OASIS standard, which code hosts show beside the line."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,10 +24,12 @@ from deniable.examination.recorded.run_record import (
 )
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
-__all__ = ["RunWatcher", "watch_run"]
+__all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
 
 _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
+NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
+"""Where a test of somebody's training learns of the watchers that the training makes."""
 
 
 def watch_run(
@@ -89,6 +92,8 @@ class RunWatcher:
         self._started, self._own, self._longest = perf_counter(), 0.0, 0.0
         self._refusal = ""
         self._hook = moved.register_step_pre_hook(lambda *_: self._watch_step())
+        if (begun := NEW_WATCHERS.get()) is not None:
+            begun.append(self)
 
     def _watch_step(self) -> None:
         started = perf_counter()

@@ -32,18 +32,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = [file.src_uri for file in files.documentation_pages()]
     config.nav = [
         {"Start": "index.md"},
-        {"Theory": _of("theory", pages)},
-        {"For privacy officers": "privacy-officers.md"},
+        {"Limitations": "limitations.md"},
+        {"Which promise": "which-promise.md"},
         {"Which sampler": "samplers.md"},
+        {"For privacy officers": "privacy-officers.md"},
+        {"Read a verdict": "read-a-verdict.md"},
+        {"Pitfalls": "pitfalls.md"},
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},
         {"Canaries in one run": "canaries.md"},
+        {"Privacy tests in CI": "privacy_tests.md"},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},
+        {"Theory": _of("theory", pages)},
+        {"Validation": "validation.md"},
+        {"Compared with": "compared-with.md"},
         {"Results": "results/RESULTS.md"},
         {"Decisions": _of("decisions", pages)},
         {"How to add": "contributing.md"},
+        {"How to cite": "cite.md"},
         {"Changes": "changelog.md"},
     ]
     config.nav = [entry for entry in config.nav if all(entry.values())]

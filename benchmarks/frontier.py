@@ -5,8 +5,8 @@
 The sweep is 8 promises x 20 settings x 5 seeds x 10 epochs of 32,561 records with 104 features in a net with 64 hidden
 units, 800 trainings. Both are timed by the CPU on one thread, on a share of the steps: `deniable` 9 promises and 5
 settings together (a unit of the frontier), Opacus one training after the other, as its tutorial writes it, with Poisson
-batches and its fastest gradient mode. The ratio is that of the seconds of one step of one training. It ends with an error
-where the ratio is below 20 or the sweep would take more than 15 minutes of two cores.
+batches and its fastest gradient mode. The ratio is that of the seconds of one step of one training. It ends with an
+error where the ratio is below 20 or the sweep would take more than 15 minutes of two cores.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sklearn", reason="encoding needs the extra 'train'")
 
 from deniable.data.encoding import TableEncoder
-from deniable.data.mixed_table import MixedTable, read_mixed_table
+from deniable.data.typed_columns import MixedTable, read_mixed_table
 
 TEXT = """age,job,smokes,since,note,income
 30,clerk,yes,2001-02-03,,12.5

@@ -20,10 +20,10 @@ from deniable.results.base import plain
 from deniable.results.frontier_result import FrontierLevel, Quality
 from deniable.store import StoreError
 from deniable.utility.knee import find_knee
-from deniable.utility.limits import limits_of_difference, repeated
 from deniable.utility.measures import _judge_classes, _judge_numbers, measure_answer
 from deniable.utility.parts import Parts, generated_parts, prepare_parts
-from deniable.utility.settings import USUAL_BOUNDS, choose_settings, list_promises
+from deniable.utility.repeat_limits import limits_of_difference, repeated
+from deniable.utility.tried_settings import USUAL_BOUNDS, choose_settings, list_promises
 
 SMALL = {"bounds": [0.6, 0.99], "epochs": [6], "batch": [64], "repeats": 3, "processes": 1, "model": "logistic"}
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.files import extra
-from deniable.data.mixed_table import MixedColumn, MixedTable
+from deniable.data.typed_columns import MixedColumn, MixedTable
 
 __all__ = ["MOST_FEATURES", "EncodedColumn", "TableEncoder"]
 

@@ -17,6 +17,6 @@ block of a campaign, kept on disk as it finishes.
 promise does not cover the choice; `public` searches on other data; `accounted` runs a random number of times, keeps the
 best (Papernot 2022) and pays for it with more noise.
 
-parts (the data) | settings (grid and promises) | measures (how good) | plan | units (a block's work) | limits, knee
-(what follows from it) | find_frontier (`dn.frontier`) | expect (a row for `choose`).
+parts (the data) | tried_settings (grid and promises) | measures (how good) | frontier_plan | units | repeat_limits,
+knee (what follows from it) | find_frontier (`dn.frontier`) | expect (a row for `choose`).
 """

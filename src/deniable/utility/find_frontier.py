@@ -34,12 +34,12 @@ from deniable.results.shared import Provenance
 from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.training.settings import ModelFactory, Optimizer
+from deniable.utility.frontier_plan import FrontierPlan, TuningWay, choose_model, find_noise, release
 from deniable.utility.knee import find_knee
-from deniable.utility.limits import limits_of_difference, repeated
 from deniable.utility.measures import METRICS, Measures, measure_answer
 from deniable.utility.parts import Parts, Task, generated_parts, prepare_parts
-from deniable.utility.plan import FrontierPlan, TuningWay, choose_model, find_noise, release
-from deniable.utility.settings import Setting, choose_settings, list_promises
+from deniable.utility.repeat_limits import limits_of_difference, repeated
+from deniable.utility.tried_settings import Setting, choose_settings, list_promises
 from deniable.utility.units import Choice, play
 
 __all__ = ["frontier", "make_plan", "run"]

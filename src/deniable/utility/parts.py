@@ -15,8 +15,8 @@ from torch import Tensor
 
 from deniable.data import Dataset, load
 from deniable.data.encoding import EncodedColumn, TableEncoder
-from deniable.data.mixed_table import MixedColumn, MixedTable, read_mixed_table
 from deniable.data.table_reader import is_table
+from deniable.data.typed_columns import MixedColumn, MixedTable, read_mixed_table
 
 __all__ = ["Parts", "Task", "generated_parts", "prepare_parts"]
 

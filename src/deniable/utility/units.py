@@ -15,14 +15,14 @@ from torch import Tensor
 
 from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, play_missing
-from deniable.engines.campaign import Keeper, arrays_of
+from deniable.engines.blocks import Keeper, arrays_of
 from deniable.local import perturb_dataset, suitable_randomizer
 from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import model_factory
 from deniable.training.together import Together, train_together
+from deniable.utility.frontier_plan import FrontierPlan
 from deniable.utility.measures import Measures, join_measures, measure, nothing, score
 from deniable.utility.parts import Parts
-from deniable.utility.plan import FrontierPlan
 
 __all__ = ["Choice", "Played", "play"]
 
@@ -58,7 +58,7 @@ class _Memory:
     def __init__(self) -> None:
         self._kept: dict[int, dict[str, NDArray[Any]]] = {}
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """Their numbers."""
         return sorted(self._kept)
 

@@ -15,7 +15,7 @@ from deniable.promises import Promise
 from deniable.training.networks.usual_models import check_fit, model_factory, sized_model
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.utility.parts import Parts
-from deniable.utility.settings import Setting, training_mechanism
+from deniable.utility.tried_settings import Setting, training_mechanism
 
 __all__ = ["FrontierPlan", "TuningWay", "choose_model", "find_noise", "release"]
 

@@ -1,6 +1,6 @@
 """A share of the frontier's sweep on Adult, and the same share written with Opacus, in one run:
 
-    python -m benchmarks.frontier
+    python benchmarks/frontier.py
 
 The sweep is 8 promises x 20 settings x 5 seeds x 10 epochs of 32,561 records with 104 features in a net with 64 hidden
 units, 800 trainings. Both are timed by the CPU on one thread, on a share of the steps: `deniable` 9 promises and 5

@@ -39,7 +39,9 @@ def main() -> None:
     refused = run("audit", "digits", "--belief", ".9", "--trials", "2")
     if "torch" in missing:
         assert "pip install 'deniable[train]'" in refused.stderr, refused.stderr
-    print(f"deniable {dn.__version__} works with Python {sys.version.split()[0]}; missing: {sorted(missing) or 'nothing'}")
+    print(
+        f"deniable {dn.__version__} works with Python {sys.version.split()[0]}; missing: {sorted(missing) or 'nothing'}"
+    )
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},
         {"Canaries in one run": "canaries.md"},
+        {"Privacy tests in CI": "privacy_tests.md"},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},
         {"Results": "results/RESULTS.md"},

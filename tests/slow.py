@@ -9,6 +9,7 @@ from __future__ import annotations
 
 SLOW = (
     "recorded/",
+    "testing/",
     "canary/",
     "adversaries/",
     "audit/test_campaign.py",

@@ -76,8 +76,13 @@ class PrivacyLoss:
 
     @cached_property
     def _directions(self) -> tuple[Pair, ...]:
-        back = self.pair.reversed() if self._both_ways else self.pair
-        return (self.pair,) if back is self.pair or back == self.pair else (self.pair, back)
+        return (self.pair, self.pair.reverse()) if self._both_ways and self._is_lopsided else (self.pair,)
+
+    @cached_property
+    def _is_lopsided(self) -> bool:
+        """Whether the pair with its sides exchanged is another one."""
+        back = self.pair.reverse()
+        return not (back is self.pair or back == self.pair)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
         """The larger of both directions; the second is left out where a quick bound shows that it is the smaller."""
@@ -191,6 +196,8 @@ class PrivacyLoss:
         level = [_Test(pair, Upper(0.0, _SMALLEST)) for pair in self._directions]
         if self._is_apart(fpr):
             return [level[0], *(_Test(self.pair, Upper(k)) for k in (self.pair.least,) if isfinite(k))]
+        if self._is_lopsided and self.pair.null_tail(0.0) <= fpr <= 1 - self.pair.tail(0.0):
+            return level  # the hull is straight between the attacks of slope 1 in both directions
         steep = self.pair.null_exceeded(fpr, self._hints.get(fpr))
         if isfinite(steep):
             self._hints[fpr] = float(steep)
@@ -256,10 +263,10 @@ class PrivacyLoss:
     def _exceeded_loss(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        value = self.pair.exceeded(failure)
+        value = self.pair.exceeded_loss(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                value = pair.exceeded(failure)
+                value = pair.exceeded_loss(failure)
         return value
 
 

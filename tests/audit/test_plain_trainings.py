@@ -303,6 +303,25 @@ class Centred(Plain):
         return [centred[0], -total[1], *centred[2:3], noise[3]]
 
 
+class Bounded(Plain):
+    """Weights are kept within limits: no optimizer's rule, and one of the noisy gradients alone."""
+
+    def move(self) -> None:
+        super().move()
+        with torch.no_grad():
+            for weights in self.model.parameters():
+                weights.clamp_(-0.3, 0.3)
+
+
+class Masked(Plain):
+    """Numbers of the noisy gradient are left out at random, others in every step."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        noise = super().noise(total)
+        kept = [torch.rand(n.shape, generator=self.generator) < 0.6 for n in noise]
+        return [torch.where(k, n, -c) for k, n, c in zip(kept, noise, total, strict=True)]
+
+
 class InParts(Plain):
     """Gradient accumulation: each step is yielded in two parts, the noise in the second."""
 
@@ -412,6 +431,16 @@ def test_what_is_done_after_the_noise_is_no_leak() -> None:
     document = audited(Centred(), trials=10)
     assert document.verdict == "other recipe", document.verdict_text
     assert "0.weight has rows of mean zero, 0.bias is zero, 2.weight has rows" in document.diagnostics.cause
+
+
+def test_a_rule_of_the_noisy_gradients_alone_is_safe_whatever_it_is() -> None:
+    assert audited(Bounded(), trials=10).verdict == "consistent"
+
+
+def test_a_mask_that_does_not_follow_the_records_is_another_recipe() -> None:
+    document = audited(Masked(), trials=10)
+    assert document.verdict == "other recipe", document.verdict_text
+    assert "the same ones whatever the records" in document.diagnostics.cause
 
 
 @pytest.mark.parametrize(("training", "word"), [(InParts, "consistent"), (InPartsTooLittle, "violated")])

@@ -34,7 +34,19 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 @pytest.mark.parametrize(
     "name",
     [
-        *("deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"),
+        *(
+            "deniable",
+            "explain",
+            "choose",
+            "audit",
+            "compare",
+            "attack",
+            "examine",
+            "verdict",
+            "report",
+            "reproduce",
+            "serve",
+        ),
         *("worker", "submit", "merge", "status", "card"),
     ],
 )

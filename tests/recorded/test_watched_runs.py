@@ -182,7 +182,7 @@ def test_wrong_use_is_refused() -> None:
     model.weight.grad = torch.zeros_like(model.weight)
     with pytest.raises(ValueError, match=r"without a batch .* called before the loop"):
         optimizer.step()
-    with pytest.raises(ValueError, match='such as .1 or "10%"'):
+    with pytest.raises(ValueError, match=r'such as \.1 or "10%"'):
         watch_run(model, optimizer, loader, clip=1.0, divisor=5, budget="ten %")
     with pytest.raises(ValueError, match="come from its loader"):
         run.use([1])

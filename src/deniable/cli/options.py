@@ -18,7 +18,7 @@ from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.answers.written import WRITTEN
 from deniable.checks import RefusedError
 from deniable.fields import Field
-from deniable.formats.documents import read_document
+from deniable.formats.bounded_json import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
 __all__ = [

@@ -9,8 +9,8 @@ in place of the claim (explanations), by twin trainings that show one record's s
 by the noise's scale relative to that share.
 
 p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
-diagnostics) | candidates, explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown
-gradient does to privacy) | single_records (the noise under it).
+diagnostics) | own_rules (unknown ones that are safe) | candidates, explanations, moving_norms (which other gradient
+fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
+from deniable.examination.diagnostics.own_rules import settle_own_rule
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, shown_by_twins, unknown_sum
@@ -67,7 +68,7 @@ class Report:
 def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     """Run every diagnostic on the trials and name the causes; `false_alarms` are those of all looks together."""
     angles, ratio = dependence.Angles.of(evidence), noise_spread.noise_ratio(evidence)
-    tests = (
+    every = (
         around_the_steps.public(evidence),
         around_the_steps.steps(evidence),
         around_the_steps.norms(evidence),
@@ -89,6 +90,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         around_the_steps.undrawn_records(evidence),
         around_the_steps.later_records(evidence),
     )
+    tests = tuple(settle_own_rule(test, evidence) for test in every)
     failed = [test for test in tests if test.p_value < evidence.level]
     causes = [
         dependence.correlated_noise(cause, evidence) if cause.sentence == dependence.DEPENDS else cause

@@ -13,6 +13,7 @@ from deniable.examination.update_rules import Rule, rank_correlation
 
 __all__ = [
     "FOLLOWS",
+    "MOVED_OTHERWISE",
     "SHARE",
     "clipping",
     "compressed_gradient",
@@ -40,6 +41,7 @@ _WRONG = {
     Rule.CLEAN: "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient",
     Rule.OTHER: "the weights do not move by the yielded gradient: yield the very gradient that is applied",
 }
+MOVED_OTHERWISE = tuple(_WRONG.values())
 _UNKNOWN_RULE = (
     "the weights follow the yielded gradients, but by no rule that is known here (SGD with momentum and decay, Adam, "
     "RMSprop, Adagrad, signs, largest numbers), so that it was not seen whether anything else moves them: audit with a "

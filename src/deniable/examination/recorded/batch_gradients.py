@@ -126,9 +126,9 @@ def recompute_sums(
 
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
     """For each parameter (rows) and record (columns)."""
-    if isinstance(clip, Sequence):
-        return (torch.tensor(clip, device=norms.device)[:, None] / norms.clamp(min=1e-12)).clamp(max=1.0)
-    return (clip / norms.norm(dim=0).clamp(min=1e-12)).clamp(max=1.0).expand_as(norms)
+    own = isinstance(clip, Sequence)
+    lengths = norms if own else norms.norm(dim=0).expand_as(norms)
+    return (torch.as_tensor(clip, device=norms.device).reshape(-1, 1) / lengths.clamp(min=1e-12)).clamp(max=1.0)
 
 
 def _at(values: Tensor, places: Tensor | None) -> Tensor:

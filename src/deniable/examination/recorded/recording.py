@@ -130,7 +130,8 @@ def read_recording(path: Path | str) -> RunRecord:
 
 def _decode(path: Path | str, number: int, line: bytes) -> RunStart | StepTaken | RunEnd:
     try:
-        return _LINES.decode(line)
+        found: RunStart | StepTaken | RunEnd = _LINES.decode(line)
+        return found
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnreadableError(f"{path} is no recording of a run: line {number}: {error}") from error
 

@@ -47,8 +47,8 @@ def length_check(record: RunRecord, claimed: Training, level: float) -> RunCheck
         count = int((p_values * len(p_values) < level).sum())
         seen = (
             f"the applied gradient is too short for the claimed noise in {count:,} of {len(lengths):,} steps that were "
-            f"not recomputed: in step {others[least] + 1:,} even gradient and noise together have {shares[least]:.3g} x "
-            "its standard deviation"
+            f"not recomputed: in step {others[least] + 1:,} even gradient and noise together have {shares[least]:.3g} "
+            "x its standard deviation"
         )
     return RunCheck(
         name="noise of other steps",

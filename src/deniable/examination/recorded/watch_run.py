@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextvars import ContextVar
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -29,10 +30,12 @@ from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
-__all__ = ["RunWatcher", "watch_run"]
+__all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
 
 _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
+NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
+"""Where a test of somebody's training learns of the watchers that the training makes."""
 _EXAMINED_WEIGHTS = 2**20
 """Of a larger model about so many are looked at: the noise's size is known to .1 % after one step."""
 _LEAST_EXAMINED = 64
@@ -113,6 +116,8 @@ class RunWatcher:
         self._recording = Recording(start, path)
         self._closed = False
         self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
+        if (begun := NEW_WATCHERS.get()) is not None:
+            begun.append(self)
 
     def use(self, indices: Sequence[int] | Tensor) -> None:
         """Tell which records the next step uses, for a loop that draws them without a `DataLoader`."""
@@ -257,15 +262,16 @@ class RunWatcher:
 
 def _share(budget: float | str) -> float:
     """.1, or "10%"."""
-    if isinstance(budget, str):
-        number, sign, rest = budget.strip().partition("%")
-        try:
-            budget = float(number) / (100 if sign else 1)
-        except ValueError:
-            rest = budget
-        if rest:
-            raise ValueError(f'budget must be a share of the run\'s time such as .1 or "10%", got {budget!r}')
-    return probability("budget", float(budget))
+    if not isinstance(budget, str):
+        return probability("budget", budget)
+    number, percent, rest = budget.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        rest = budget
+    if rest:
+        raise ValueError(f'budget must be a share of the run\'s time such as .1 or "10%", got {budget!r}')
+    return probability("budget", share)
 
 
 def _sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
@@ -277,7 +283,7 @@ def _sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
     random.seed()
     counts = [max(min(p.numel(), _LEAST_EXAMINED), p.numel() * _EXAMINED_WEIGHTS // total) for p in parameters]
     return [
-        None if count == p.numel() else torch.randint(p.numel(), (count,), generator=random).unique()
+        None if count == p.numel() else torch.randint(p.numel(), (count,), generator=random).unique()  # type: ignore[no-untyped-call]
         for p, count in zip(parameters, counts, strict=True)
     ]
 

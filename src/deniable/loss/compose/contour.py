@@ -166,7 +166,7 @@ class Contour(ComposedPair):
             return self.composition.parts[0][0].sampled_like(exp(log_mu), present)
 
         def overlaps(log_mu: float) -> float:
-            return exp(float(rare(log_mu).tilted(np.array([0.5]))[0, 0]))
+            return exp(float(rare(log_mu).tilted_moments(np.array([0.5]))[0, 0]))
 
         start = log(mu / present), 0.5
         log_mu = falls_to(overlaps, exp(overlap), start, within=_LOG_MUS, close=_SLIGHT * abs(overlap))
@@ -222,12 +222,12 @@ class Contour(ComposedPair):
         value = self.escape if k >= self.largest_finite else below
         return upper(value, 2 * EPS * value, high=1.0)
 
-    def reversed(self) -> Contour:
+    def reverse(self) -> Contour:
         return self.mirror
 
     @cached_property
     def mirror(self) -> Contour:
-        mirrored = Contour(self.composition.reversed())
+        mirrored = Contour(self.composition.reverse())
         mirrored.__dict__["mirror"] = self
         return mirrored
 

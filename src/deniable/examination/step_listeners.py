@@ -1,0 +1,46 @@
+"""Listeners to a training's steps: each hears a step once it has been yielded, before the training goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from deniable.examination.trainer import AppliedStep, Records, Trainer, as_step
+
+__all__ = ["LISTENER", "Listener", "train_and_listen"]
+
+
+class Listener(Protocol):
+    """Hears every step of a training."""
+
+    def hear(self, step: AppliedStep) -> None:
+        """One more step was yielded."""
+
+
+LISTENER: ContextVar[Listener | None] = ContextVar("LISTENER", default=None)
+"""Of a loop that runs to its end before its steps are returned (`adapters`)."""
+
+
+def train_and_listen(trainer: Trainer, given: Records, seed: int, listener: Listener | None) -> Iterable[Any]:
+    """Train on `given`; `listener` hears every step."""
+    if listener is None:
+        return trainer(given, seed)
+    outer = LISTENER.set(listener)
+    try:
+        steps = trainer(given, seed)
+    finally:
+        LISTENER.reset(outer)
+    return _listen(steps, listener) if isinstance(steps, Generator) else steps
+
+
+def _listen(steps: Generator[Any, None, Any], listener: Listener) -> Generator[Any, None, Any]:
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            return end.value
+        shown = as_step(step)
+        yield shown
+        if isinstance(shown, AppliedStep):
+            listener.hear(shown)

@@ -20,6 +20,7 @@ from deniable.cli import (
     audit_command,
     card_command,
     compare_command,
+    doctor_command,
     examine_command,
     options,
     report_command,
@@ -70,14 +71,14 @@ def deniable(
 
 
 def _version() -> str:
-    """The version, and whether trainings have their compiled kernels where that is not as it should be."""
+    """The version, and the state of the compiled kernels where there are trainings."""
     from deniable import __version__
 
     try:
-        from deniable.training.kernels import KERNELS, STATE
+        from deniable.training.kernels import STATE
     except ModuleNotFoundError:  # without the extra there are no trainings
         return f"deniable {__version__}"
-    return f"deniable {__version__}" + ("" if KERNELS is not None else f"\ncompiled kernels: {STATE}")
+    return f"deniable {__version__}\ncompiled kernels: {STATE}"
 
 
 @app.command(epilog=_EXPLAIN_EXAMPLES)
@@ -113,6 +114,7 @@ app.command(epilog=report_command.EXAMPLES)(report_command.report)
 app.command(epilog=card_command.EXAMPLES)(card_command.card)
 app.command(epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
 app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
+app.command(epilog=doctor_command.EXAMPLES)(doctor_command.doctor)
 for one in (workers.worker, workers.submit, workers.merge, workers.status):
     app.command()(one)
 

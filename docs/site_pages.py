@@ -45,6 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},
         {"Canaries in one run": "canaries.md"},
+        {"Attacks on a trained model": "attacks.md"},
         {"Privacy tests in CI": "privacy_tests.md"},
         {"Notebooks": _of("notebooks", pages)},
         {"Command line": "command-line.md"},

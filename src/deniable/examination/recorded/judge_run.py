@@ -311,7 +311,7 @@ def _own_size_check(p_value: float) -> RunCheck:
 
 def _scale_check(name: str, what: str, p_value: float, level: float, ratio: float) -> RunCheck:
     expected = "1 x the claimed standard deviation"
-    seen = f"{what} has {ratio:.3g} x the claimed standard deviation"
+    seen = f"{what} has {round(ratio, 5):.3g} x the claimed standard deviation"  # what is below is rounding
     outcome: Outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < _ROUNDING else LESS if ratio < 1 else OTHER
     return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 

@@ -99,6 +99,7 @@ _ROOMS = (
     "store",
     "testing",
     "training",
+    "utility",
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
@@ -115,7 +116,11 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+<<<<<<< HEAD
     "index_records": "deniable.examination.recorded.used_batches",
+=======
+    "frontier": "deniable.utility.find_frontier",
+>>>>>>> main
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -142,6 +147,7 @@ if TYPE_CHECKING:
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
     from deniable.testing.check_training import check_training as check_training
+    from deniable.utility.find_frontier import frontier as frontier
 
 __all__ += [
     "Budget",
@@ -157,7 +163,11 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+<<<<<<< HEAD
     "index_records",
+=======
+    "frontier",
+>>>>>>> main
     "reproduce",
     "singling_out",
     "verdict",

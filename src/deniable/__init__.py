@@ -116,11 +116,8 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
-<<<<<<< HEAD
-    "index_records": "deniable.examination.recorded.used_batches",
-=======
     "frontier": "deniable.utility.find_frontier",
->>>>>>> main
+    "index_records": "deniable.examination.recorded.used_batches",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -163,11 +160,8 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
-<<<<<<< HEAD
-    "index_records",
-=======
     "frontier",
->>>>>>> main
+    "index_records",
     "reproduce",
     "singling_out",
     "verdict",

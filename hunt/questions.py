@@ -35,7 +35,7 @@ class Question:
         place: object = loss
         *rooms, last = self.name.split(".")
         for room in rooms:
-            place = place.reversed() if room == "reversed()" else getattr(place, room)  # type: ignore[attr-defined]
+            place = place.reverse() if room == "reverse()" else getattr(place, room)  # type: ignore[attr-defined]
         return getattr(place, last)(*self.values)  # type: ignore[no-any-return]
 
     def judge(self, truth: Truth, value: float, error: float) -> str | None:
@@ -274,7 +274,7 @@ _JUDGES: dict[str, Judge] = {
     "pair.tail": _pair("tail", False),
     "pair.null_tail": _pair("null_tail", False),
     "pair.hockey_stick": _pair("stick", False),
-    "pair.reversed().tail": _pair("tail", True),
-    "pair.reversed().null_tail": _pair("null_tail", True),
-    "pair.reversed().hockey_stick": _pair("stick", True),
+    "pair.reverse().tail": _pair("tail", True),
+    "pair.reverse().null_tail": _pair("null_tail", True),
+    "pair.reverse().hockey_stick": _pair("stick", True),
 }

@@ -27,7 +27,7 @@ from deniable.evidence.intervals import (
     tpr_interval,
 )
 from deniable.evidence.likelihood import (
-    Moments,
+    ClassMoments,
     largest_likelihood_mu,
     largest_separation_mu,
     likelihood_mu,
@@ -36,7 +36,7 @@ from deniable.evidence.likelihood import (
 from deniable.evidence.limits import interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.quantile import quantile_interval
-from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split, ThresholdRule
 from deniable.evidence.verdict import Rows, judge_bound
 from deniable.evidence.watched_rows import claimed_loss, watch_rows
 from deniable.promises import Epsilon
@@ -64,7 +64,7 @@ KINDS = (
     "watch",
     "credible",
 )
-RULES: tuple[Rule, ...] = (Fixed(0.25), Bonferroni(), Split(), MultiSplit(3))
+RULES: tuple[ThresholdRule, ...] = (Fixed(0.25), Bonferroni(), Split(), MultiSplit(3))
 
 
 Ends = tuple[float, float]
@@ -194,7 +194,7 @@ def _of_scores(members: int, others: int, confidence: float, generator: np.rando
     least, most = (separation_mu, largest_separation_mu) if separate else (likelihood_mu, largest_likelihood_mu)
 
     def ends(scores: Scores) -> Ends:
-        found = Moments.of(scores)
+        found = ClassMoments.of(scores)
         return least(found, confidence), most(found, confidence)
 
     def draw(generator: np.random.Generator) -> Scores:

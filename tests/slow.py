@@ -9,6 +9,7 @@ from __future__ import annotations
 
 SLOW = (
     "recorded/",
+    "testing/",
     "canary/",
     "adversaries/",
     "audit/test_campaign.py",
@@ -52,6 +53,7 @@ SLOW = (
     "test_foundation.py::test_contracts_refuse",
     "test_foundation.py::test_rooms_are_imported_when_asked_for",
     "test_readme.py",
+    "test_notebooks.py",
     "training/",
     "web/",
     "audit/test_choices.py::test_steps_that_are_released_at_random_are_not_called_the_best",

@@ -13,7 +13,19 @@ import deniable as dn
 
 KEPT = Path(__file__).with_name("public.txt")
 COMMANDS = (
-    *("attack", "audit", "canaries", "choose", "compare", "examine", "explain", "reproduce", "verdict", "watch_run"),
+    *(
+        "attack",
+        "audit",
+        "canaries",
+        "check_training",
+        "choose",
+        "compare",
+        "examine",
+        "explain",
+        "reproduce",
+        "verdict",
+    ),
+    "watch_run",
 )
 
 

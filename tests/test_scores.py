@@ -191,7 +191,7 @@ def test_both_directions_are_covered(adjacency):
     """A score is at least that of either direction, so the curve is symmetric although the pair is not."""
     loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.1).composed(30), adjacency)
     for k in (-0.3, 0.0, 0.7):
-        one, other = loss.pair.hockey_stick(k), loss.pair.reversed().hockey_stick(k)
+        one, other = loss.pair.hockey_stick(k), loss.pair.reverse().hockey_stick(k)
         assert loss.delta(k) == pytest.approx(max(one, other), rel=1e-12)
     for fpr in (0.05, 0.3):
         assert loss.tpr(1 - loss.tpr(fpr)) == pytest.approx(1 - fpr, abs=1e-9)

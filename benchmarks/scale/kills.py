@@ -42,7 +42,7 @@ def lose(what: str, nodes: TwoNodes, times: int, draw: random.Random) -> int:
 
         with TemporaryDirectory() as place, Store(place, campaign.settings) as store:
             found = play_missing(campaign, Ray(nodes.address), store, tell=tell)
-            assert store.finished() == list(range(BLOCKS))
+            assert store.finished_blocks() == list(range(BLOCKS))
         assert same(found, campaign)
         print(f"{what}: lost {lost} times, identical", flush=True)
     return lost
@@ -67,7 +67,7 @@ def kill_drivers(nodes: TwoNodes, times: int, draw: random.Random) -> int:
                     break
             with Store(place, campaign.settings, resume=True) as store:
                 found = play_missing(campaign, Local(8), store)
-                assert store.finished() == list(range(campaign.blocks))
+                assert store.finished_blocks() == list(range(campaign.blocks))
             assert same(found, campaign)
             print(f"driver: killed {killed} times, identical", flush=True)
     return killed
@@ -86,7 +86,7 @@ def kill_workers(times: int, draw: random.Random) -> int:
         begin = partial(subprocess.Popen, [sys.executable, __file__, "work", place, str(times)])
         workers = [begin() for _ in range(8)]
         shared, killed = SharedBlocks(place, b""), 0
-        while killed < times and len(shared.finished()) < campaign.blocks:
+        while killed < times and len(shared.finished_blocks()) < campaign.blocks:
             time.sleep(draw.uniform(0.2, 2.0))
             victim = workers.pop(draw.randrange(len(workers)))
             killed += victim.poll() is None
@@ -96,7 +96,7 @@ def kill_workers(times: int, draw: random.Random) -> int:
             workers.append(begin())
         assert not any(worker.wait() for worker in workers)
         with Store(place, campaign.settings, resume=True) as store:
-            assert store.finished() == list(range(campaign.blocks))
+            assert store.finished_blocks() == list(range(campaign.blocks))
             found = play_missing(campaign, Local(1), store)
         assert same(found, campaign)
     print(f"workers: killed {killed} of eight at a time, identical", flush=True)

@@ -97,6 +97,7 @@ _ROOMS = (
     "report",
     "results",
     "store",
+    "testing",
     "training",
 )
 """Modules that are imported when they are first asked for; some need torch."""
@@ -105,6 +106,7 @@ _FUNCTIONS = {
     "attack": "deniable.comparison.own_model",
     "audit": "deniable.campaigns.audit",
     "canaries": "deniable.canary.plan",
+    "check_training": "deniable.testing.check_training",
     "choose": "deniable.answers.choose",
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
@@ -137,12 +139,14 @@ if TYPE_CHECKING:
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
+    from deniable.testing.check_training import check_training as check_training
 
 __all__ += [
     "Budget",
     "attack",
     "audit",
     "canaries",
+    "check_training",
     "choose",
     "compare",
     "examine",

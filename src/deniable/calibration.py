@@ -137,7 +137,7 @@ class _QuickLoss(_HintedLoss):
 
 
 def _quick_loss(loss: _HintedLoss, negligible: float, back: bool) -> PrivacyLoss:
-    return _QuickLoss(loss.pair.reversed(), {}, negligible) if back else _QuickLoss(loss.pair, loss.hints, negligible)
+    return _QuickLoss(loss.pair.reverse(), {}, negligible) if back else _QuickLoss(loss.pair, loss.hints, negligible)
 
 
 def rough_loss(loss: PrivacyLoss) -> PrivacyLoss | None:

@@ -76,12 +76,12 @@ class PrivacyLoss:
 
     @cached_property
     def _directions(self) -> tuple[Pair, ...]:
-        return (self.pair, self.pair.reversed()) if self._both_ways and self._is_lopsided else (self.pair,)
+        return (self.pair, self.pair.reverse()) if self._both_ways and self._is_lopsided else (self.pair,)
 
     @cached_property
     def _is_lopsided(self) -> bool:
         """Whether the pair with its sides exchanged is another one."""
-        back = self.pair.reversed()
+        back = self.pair.reverse()
         return not (back is self.pair or back == self.pair)
 
     def _worst(self, functional: Callable[[Pair], Upper], k: float) -> Upper:
@@ -263,10 +263,10 @@ class PrivacyLoss:
     def _exceeded_loss(self, failure: float) -> Upper:
         if failure == 0:
             return Upper(max(pair.largest for pair in self._directions))
-        value = self.pair.exceeded(failure)
+        value = self.pair.exceeded_loss(failure)
         for pair in self._directions[1:]:
             if value < inf and pair.ceiling(value) > failure and pair.tail(value) > failure:
-                value = pair.exceeded(failure)
+                value = pair.exceeded_loss(failure)
         return value
 
 

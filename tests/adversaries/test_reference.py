@@ -14,7 +14,7 @@ from deniable.adversaries import LossThreshold, WhiteBox
 from deniable.comparison.repeat_measures import lower_bound
 from deniable.data import Dataset, purchases
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.estimators import Advantage, GaussianCurve, Region, estimate
+from deniable.evidence.estimators import AdvantageBound, GaussianCurve, Region, estimate
 from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split
 
@@ -59,7 +59,7 @@ def test_the_white_box_attack_raises_no_false_alarm(trained: tuple[nn.Module, Da
     assert np.mean(alarms) <= 0.05
 
 
-ESTIMATORS = (Region(0.0), Region(DELTA), Advantage(DELTA), GaussianCurve(DELTA))
+ESTIMATORS = (Region(0.0), Region(DELTA), AdvantageBound(DELTA), GaussianCurve(DELTA))
 
 
 @pytest.mark.parametrize("rule", [Fixed(-2.0), Bonferroni(), Split(), MultiSplit()], ids=lambda rule: rule.name)

@@ -154,7 +154,7 @@ def test_an_interrupted_campaign_ends_the_same(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), Store(tmp_path, plan.settings) as store:
         play(plan, store, engine=Local(1), progress=interrupt)
     with Store(tmp_path, plan.settings, resume=True) as store:
-        assert store.finished() == [0, 1]
+        assert store.finished_blocks() == [0, 1]
         assert same(play(plan, store, engine=Local(1)), uninterrupted)
 
 
@@ -190,7 +190,7 @@ def test_kill_9_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL, "the campaign ended before it could be killed"
     with Store(place, plan.settings, resume=True) as store:
-        before = len(store.finished())
+        before = len(store.finished_blocks())
     assert 0 < before < plan.blocks
     settings: dict[str, Any] = {"noise": 5, "trials": 600, "steps": 20, "records": 50, "processes": 1}
     resumed = dn.audit("digits", out=place, resume=True, **settings)

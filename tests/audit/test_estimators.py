@@ -17,7 +17,7 @@ from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.credible import credible_bound, epsilon_at_most
 from deniable.evidence.estimators import (
-    Advantage,
+    AdvantageBound,
     Estimator,
     GaussianCurve,
     MechanismCurve,
@@ -26,19 +26,19 @@ from deniable.evidence.estimators import (
     read_bound,
 )
 from deniable.evidence.limits import joint_tails, upper_limit
-from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
+from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Split, ThresholdRule, shift
 
 DELTA = 1e-5
-RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
+RULES: list[ThresholdRule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
 READINGS: list[Estimator] = [
     Region(DELTA),
     GaussianCurve(DELTA),
-    Advantage(DELTA),
+    AdvantageBound(DELTA),
     MechanismCurve(1.0, 4, DELTA, adjacency="add-remove"),
 ]
 
 
-def named(thing: Rule | Estimator) -> str:
+def named(thing: ThresholdRule | Estimator) -> str:
     return thing.name
 
 
@@ -69,7 +69,7 @@ def test_readings_equal_the_scalar_theorems(fpr: float, fnr: float, delta: float
         least_epsilon_from_rates(fpr, fnr, delta), abs=1e-9
     )
     weak = least_epsilon_erlingsson(max(-1.0, 1 - fpr - fnr), delta)
-    assert max(0.0, Advantage(delta).strength(*rates).item()) == pytest.approx(weak, abs=1e-9)
+    assert max(0.0, AdvantageBound(delta).strength(*rates).item()) == pytest.approx(weak, abs=1e-9)
     assert weak <= least_epsilon_from_rates(fpr, fnr, delta) + 1e-9
 
 
@@ -87,13 +87,13 @@ def test_fixed_threshold_by_hand() -> None:
     assert privacy_loss(GaussianDP(mu)).delta(found.value) == pytest.approx(DELTA, rel=1e-6)
     assert found.value < found.upper
     assert found.result().confidence == 0.95
-    assert estimate(Advantage(DELTA), scores, Fixed()).value < estimate(Region(DELTA), scores, Fixed()).value
+    assert estimate(AdvantageBound(DELTA), scores, Fixed()).value < estimate(Region(DELTA), scores, Fixed()).value
 
 
 # Erlingsson 2019, Table 2 and erratum 15: the rate form is much tighter on the same counts
 def test_the_seeds_own_attack() -> None:
     errors = Errors(500, 10000, 9400, 10000)
-    weak, strong = (read_bound(reading(1e-5), Limits.of(errors, 0.95)).value for reading in (Advantage, Region))
+    weak, strong = (read_bound(reading(1e-5), Limits.of(errors, 0.95)).value for reading in (AdvantageBound, Region))
     assert 0 < weak < log(1 / 0.99)
     assert strong > 3 * weak
 
@@ -193,12 +193,12 @@ def test_power_of_the_thresholded_gaussian_bound(mu: float, least: float) -> Non
 
 
 @pytest.mark.parametrize(("rule", "least"), [(Bonferroni(), 0.86), (Split(), 0.82), (MultiSplit(5), 0.80)])
-def test_power_of_the_other_rules(rule: Rule, least: float) -> None:
+def test_power_of_the_other_rules(rule: ThresholdRule, least: float) -> None:
     assert mean_share(lambda scores: rule.limits(scores, shift, 0.95).lower(shift), 2.0, 40) >= least
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
-def test_a_broken_mechanism_is_caught(rule: Rule) -> None:
+def test_a_broken_mechanism_is_caught(rule: ThresholdRule) -> None:
     """Half the noise that mu = 1 needs, 1000 trials: epsilon is shown to be above the claimed one."""
     claimed = epsilon_of_mu(1.0, DELTA)
     caught = [estimate(GaussianCurve(DELTA), s, rule).value > claimed for s in gaussian(2.0, 20, 500, 500)]
@@ -227,14 +227,14 @@ def test_sampling_claimed_but_not_done_is_caught() -> None:
     ],
     ids=["one each", "one each, apart", "all equal", "all equal, few", "huge"],
 )
-def test_extremes_show_nothing(rule: Rule, estimator: Estimator, scores: Scores) -> None:
+def test_extremes_show_nothing(rule: ThresholdRule, estimator: Estimator, scores: Scores) -> None:
     found = estimate(estimator, scores, rule)
     assert found.value == 0
     assert found.upper >= 0
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
-def test_perfect_separation_is_finite_and_large(rule: Rule) -> None:
+def test_perfect_separation_is_finite_and_large(rule: ThresholdRule) -> None:
     scores = Scores(np.linspace(1, 2, 5000), np.linspace(-2, -1, 5000))
     for estimator in READINGS[:3]:
         assert 3 < estimate(estimator, scores, rule).value < inf

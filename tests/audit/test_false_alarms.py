@@ -9,22 +9,22 @@ import pytest
 
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.estimators import Advantage, Estimator, GaussianCurve, MechanismCurve, Region, estimate
-from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
+from deniable.evidence.estimators import AdvantageBound, Estimator, GaussianCurve, MechanismCurve, Region, estimate
+from deniable.evidence.likelihood import ClassMoments, likelihood, likelihood_mu, separation, separation_mu
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Rule, Split, shift
+from deniable.evidence.thresholds import Bonferroni, Fixed, Limits, MultiSplit, Split, ThresholdRule, shift
 
 AUDITS, CONFIDENCE, BAR, DELTA = 2000, 0.95, 0.065, 1e-5
-RULES: list[Rule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
+RULES: list[ThresholdRule] = [Fixed(), Bonferroni(), Split(), MultiSplit(3)]
 READINGS: list[Estimator] = [
     Region(DELTA),
-    Advantage(DELTA),
+    AdvantageBound(DELTA),
     GaussianCurve(DELTA),
     MechanismCurve(1.0, 4, DELTA, adjacency="add-remove"),
 ]
 
 
-def named(thing: Rule | Estimator) -> str:
+def named(thing: ThresholdRule | Estimator) -> str:
     return thing.name
 
 
@@ -39,14 +39,14 @@ def too_large(estimator: Estimator, limits: Limits, mu: float, epsilon: float) -
 
     Every bound rises with what is read off the limits, so that it is only computed where that comes near the truth.
     """
-    known = epsilon if isinstance(estimator, Region | Advantage) else mu
+    known = epsilon if isinstance(estimator, Region | AdvantageBound) else mu
     return limits.lower(estimator.strength) > known - 0.01 and estimator.bound(limits).value > epsilon
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
 @pytest.mark.parametrize("mu", [0.0, 1.5])
 @pytest.mark.parametrize(("members", "others"), [(25, 20), (150, 200)])
-def test_thresholds(rule: Rule, mu: float, members: int, others: int) -> None:
+def test_thresholds(rule: ThresholdRule, mu: float, members: int, others: int) -> None:
     """True epsilon 0 and above, with few trials and with many, of unequal numbers."""
     epsilon, wrong = epsilon_of_mu(mu, DELTA), np.zeros(len(READINGS))
     for scores in gaussian(mu, members, others):
@@ -66,7 +66,7 @@ def test_the_short_cut_leaves_nothing_out() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_the_region_where_it_is_met_exactly(rule: Rule, epsilon: float) -> None:
+def test_the_region_where_it_is_met_exactly(rule: ThresholdRule, epsilon: float) -> None:
     """Randomized response: all scores are ties."""
     generator, right, region, wrong = np.random.default_rng(3), 1 / (1 + np.exp(-epsilon)), Region(0.0), 0
     for said in generator.random((AUDITS, 2, 60)) < right:
@@ -100,7 +100,7 @@ def true_curve() -> Callable[[float], float]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
-def test_the_curve_of_a_sampled_training(rule: Rule, true_curve: Callable[[float], float]) -> None:
+def test_the_curve_of_a_sampled_training(rule: ThresholdRule, true_curve: Callable[[float], float]) -> None:
     """Epsilon above the truth is a refuted noise below it, which is the true curve refuted: more noise lowers it."""
     wrong = [rule.limits(scores, shift, CONFIDENCE).refutes(true_curve) for scores in sampled()]
     assert np.mean(wrong) <= BAR
@@ -144,7 +144,7 @@ def ratios(mu: float, trials: int, seed: int = 1) -> Iterator[Scores]:
 @pytest.mark.parametrize("mu", [0.02, 1.0, 2.0])
 @pytest.mark.parametrize("trials", [30, 1000])
 def test_without_a_threshold(mu: float, trials: int) -> None:
-    found = [Moments.of(scores) for scores in ratios(mu, trials)]
+    found = [ClassMoments.of(scores) for scores in ratios(mu, trials)]
     for estimator in (separation_mu, likelihood_mu):
         assert np.mean([estimator(moments, CONFIDENCE) > mu for moments in found]) <= BAR
 
@@ -154,7 +154,7 @@ def test_without_a_threshold_scores_that_say_nothing(spread: float) -> None:
     """True epsilon 0, though the scores vary as if there were something to see."""
     generator, wrong = np.random.default_rng(7), np.zeros(2)
     for _ in range(AUDITS):
-        found = Moments.of(Scores(generator.normal(0, spread, 200), generator.normal(0, spread, 300)))
+        found = ClassMoments.of(Scores(generator.normal(0, spread, 200), generator.normal(0, spread, 300)))
         wrong += [separation_mu(found, CONFIDENCE) > 0, likelihood_mu(found, CONFIDENCE) > 0]
     assert (wrong / AUDITS).max() <= BAR
 
@@ -163,7 +163,7 @@ def test_the_bounds_without_a_threshold_as_they_are_reported() -> None:
     """Assumptions tested, epsilon computed: flagged bounds claim nothing, so this can only be rarer."""
     epsilon, wrong = epsilon_of_mu(1.0, DELTA), np.zeros(2)
     for scores in ratios(1.0, 100):
-        moments = Moments.of(scores)
+        moments = ClassMoments.of(scores)
         near = separation_mu(moments, CONFIDENCE) > 0.99, likelihood_mu(moments, CONFIDENCE) > 0.99
         wrong += [
             close and make(scores, DELTA, CONFIDENCE).value > epsilon

@@ -14,7 +14,10 @@ import deniable as dn
 from deniable.examination import AppliedStep, Records, Released
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination, twins_of
-from deniable.examination.later_records import train_with_later_records
+from deniable.examination.handed_gradients import HandedGradients
+from deniable.examination.later_records import LaterRecords
+from deniable.examination.step_listeners import train_and_listen
+from deniable.examination.twins.handed_twins import follows_gradients_alone
 from deniable.examination.twins.idle_records import later_difference
 from deniable.examination.twins.probes import probe_later_steps
 from deniable.examination.twins.twin_differences import different_values
@@ -98,6 +101,15 @@ class NeverReached(Loop):
         return self.loss() < 0.05
 
 
+class WithinLimits(Loop):
+    """Weights are kept within limits that the records set."""
+
+    def move(self, noisy: list[Tensor], weights: Weights) -> None:
+        super().move(noisy, weights)
+        for weight in weights:
+            weight.clamp_(max=float(self.records.features.abs().mean()) / 10)
+
+
 class Plateau(Loop):
     def move(self, noisy: list[Tensor], weights: Weights) -> None:
         self.lr = 0.1 if self.loss() > self.least else self.lr
@@ -160,8 +172,33 @@ def test_records_are_overwritten_after_so_many_steps() -> None:
             yield AppliedStep([records.features], [torch.zeros(1, 1)])
         yield Released([records.features])
 
-    steps = list(train_with_later_records(train, given, 0, later, 2))
+    steps = list(train_and_listen(train, given, 0, [LaterRecords(given, later, 2)]))
     assert [float(step.weights[0]) for step in steps] == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_gradients_are_handed_to_a_training_in_its_own_memory() -> None:
+    def train(records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        weights = torch.zeros(2)
+        for _ in range(2):
+            gradient = records.features.sum() * torch.ones(2)
+            yield AppliedStep([weights], [gradient])
+            weights = weights - gradient
+        yield Released([weights])
+
+    handed, labels = HandedGradients(), torch.zeros(1, dtype=torch.int64)
+    one, two = (Records(torch.full((1, 1), value), labels) for value in (1.0, 5.0))
+    *_, first = train_and_listen(train, one, 0, [handed])
+    *_, second = train_and_listen(train, two, 0, [handed.hand_over()])
+    assert torch.equal(first.weights[0], second.weights[0])
+    assert float(first.weights[0][0]) == -2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "alone"),
+    [(Loop, True), (NoisyLayerNorms, True), (Calibrated, False), (CleanLayerNorms, False), (WithinLimits, False)],
+)
+def test_twins_with_the_same_gradients_take_the_same_way(kind: type[Loop], alone: bool) -> None:
+    assert follows_gradients_alone(twins(kind())) == alone
 
 
 def test_a_share_is_measured_in_later_steps_of_full_batches() -> None:

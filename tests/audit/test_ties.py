@@ -14,11 +14,11 @@ from deniable.evidence.attack_scores import Scores
 from deniable.evidence.estimators import MechanismCurve, Region, estimate
 from deniable.evidence.examined_claim import METHODS, OF_TRAINING, ONE_RUN, Asked
 from deniable.evidence.intervals import auc_interval, average_precision_interval, best_advantage_interval, tpr_interval
-from deniable.evidence.likelihood import Moments, largest_likelihood_mu, largest_separation_mu
+from deniable.evidence.likelihood import ClassMoments, largest_likelihood_mu, largest_separation_mu
 from deniable.evidence.limits import Interval
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
 from deniable.evidence.score_audit import judge_scores
-from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Rule, Split, break_ties, shift
+from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split, ThresholdRule, break_ties, shift
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from hunt import statistics
@@ -26,7 +26,7 @@ from hunt.attacks import Attack, draw_attack
 from hunt.statistics import Statement, simulate
 
 DELTA = 1e-5
-RULES: list[Rule] = [Fixed(0.5), Bonferroni(), Split(), MultiSplit(3)]
+RULES: list[ThresholdRule] = [Fixed(0.5), Bonferroni(), Split(), MultiSplit(3)]
 RIGHT = 1 / (1 + np.exp(-1.0))
 
 
@@ -72,7 +72,7 @@ def test_hard_labels_show_four_fifths_of_epsilon_by_the_default_rule() -> None:
     ],
     ids=["few trials", "unequal", "many", "rare", "few values", "nothing"],
 )
-def test_both_ends_of_epsilon(rule: Rule, attack: Attack, sizes: tuple[int, int]) -> None:
+def test_both_ends_of_epsilon(rule: ThresholdRule, attack: Attack, sizes: tuple[int, int]) -> None:
     strength = Region(DELTA).strength
 
     def ends(scores: Scores) -> tuple[float, float]:
@@ -106,14 +106,14 @@ def test_no_upper_end_is_stated_where_another_threshold_may_show_more() -> None:
 
 
 @pytest.mark.parametrize("largest", [largest_separation_mu, largest_likelihood_mu])
-def test_upper_ends_where_the_classes_look_reversed(largest: Callable[[Moments, float], float]) -> None:
+def test_upper_ends_where_the_classes_look_reversed(largest: Callable[[ClassMoments, float], float]) -> None:
     """mu 0.1, few trials: the mean of members is often below the others'. It missed in 28 %, found by the hunt."""
     generator, missed = np.random.default_rng(4), 0
     for _ in range(1000):
         scores = Scores(generator.normal(0.005, 0.1, 60), generator.normal(-0.005, 0.1, 60))
-        missed += largest(Moments.of(scores), 0.95) < 0.1
+        missed += largest(ClassMoments.of(scores), 0.95) < 0.1
     assert missed <= 75
-    assert largest_separation_mu(Moments.of(Scores(np.zeros(9), np.zeros(9))), 0.95) == inf
+    assert largest_separation_mu(ClassMoments.of(Scores(np.zeros(9), np.zeros(9))), 0.95) == inf
 
 
 def test_untied_keeps_the_order_and_leaves_no_tie() -> None:

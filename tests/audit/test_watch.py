@@ -23,7 +23,7 @@ from deniable.evidence.sequential import (
     largest_refuted,
     log_wealth,
 )
-from deniable.evidence.watch import Evidence, Watch, expected_trials, looks, observer_tally
+from deniable.evidence.watch import Watch, WatchEvidence, expected_trials, looks, observer_tally
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -75,7 +75,7 @@ def tallies_of(log_odds, on_d, every=1):
 
 def evidence_of(looked, loss):
     deltas = hockey_sticks(loss)
-    return Evidence(looked, log_wealth(looked, deltas), deltas, 0.05)
+    return WatchEvidence(looked, log_wealth(looked, deltas), deltas, 0.05)
 
 
 def block(log_odds, on_d):
@@ -125,7 +125,7 @@ def test_no_bet_gains_on_average_under_the_claim(mechanism):
         right, wrong = (float(tail(threshold)) / 2 for tail in (loss.pair.tail, loss.pair.null_tail))
         mean = right * gain + wrong * lose + (1 - right - wrong) * keep
         assert mean.max() <= 1 + 1e-12
-        if threshold in SLOPES and loss.pair.reversed() == loss.pair:  # fair at its own slope
+        if threshold in SLOPES and loss.pair.reverse() == loss.pair:  # fair at its own slope
             assert mean[SLOPES.index(threshold)] == pytest.approx(1, abs=1e-12)
 
 

@@ -23,7 +23,7 @@ from deniable.report.report_tables import scores
 from deniable.report.stored_runs import ReportedRun
 from deniable.results import read_result
 from deniable.scores import privacy_loss
-from deniable.store import opened
+from deniable.store import open_local_store
 
 SMALL: dict[str, Any] = {"steps": 3, "records": 20, "trials_per_block": 5}
 
@@ -48,9 +48,9 @@ def test_a_campaign_ends_once_the_answer_is_certain(tmp_path):
     assert ended.verdict == "violated"
     assert len(trials) == ended.watched.refuted_after == ended.measured.trials < 100
     assert len(trials) % 5 == 0
-    with opened(tmp_path, False) as store:
+    with open_local_store(tmp_path, False) as store:
         full, _ = run(plan, store, engine=Local(1), stop="never")
-    with opened(tmp_path, True) as store:
+    with open_local_store(tmp_path, True) as store:
         again, same = run(plan, store, engine=Local(1), stop="certain")
     assert full.watched is None
     assert full.measured.trials == 100

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.intervals import auc_interval, average_precision_interval, tpr_interval
-from deniable.evidence.likelihood import Moments, likelihood, likelihood_mu, separation, separation_mu
+from deniable.evidence.likelihood import ClassMoments, likelihood, likelihood_mu, separation, separation_mu
 from deniable.evidence.one_run import (
     epsilon_from_guesses,
     mu_from_guesses,
@@ -40,7 +40,7 @@ def tolerated(nominal: float, audits: int) -> float:
 @pytest.mark.parametrize(("mu", "least"), [(0.65, 0.91), (1.0, 0.94), (2.0, 0.965)])
 def test_power_without_a_threshold(mu: float, least: float) -> None:
     generator = np.random.default_rng(2)
-    found = [Moments.of(ratios(mu, 1000, generator)) for _ in range(300)]
+    found = [ClassMoments.of(ratios(mu, 1000, generator)) for _ in range(300)]
     assert np.mean([likelihood_mu(m, 0.95) for m in found]) >= least * mu
     assert np.mean([separation_mu(m, 0.95) for m in found]) >= (least - 0.1) * mu
 

@@ -19,7 +19,7 @@ from deniable.bounds import (
     naive_epsilon,
 )
 from deniable.bounds.composition import jumps
-from deniable.bounds.gaussian import classic_epsilon, least_classic_delta, proved_epsilon
+from deniable.bounds.gaussian_bounds import classic_epsilon, least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import valley
 from deniable.bounds.runs import amplify_epsilon
 from deniable.bounds.sampled import sampled_gaussian_renyi

@@ -169,7 +169,7 @@ def test_ctrl_c_ends_a_campaign_at_once_and_keeps_its_blocks(tmp_path: Path) -> 
     assert second.stderr.startswith("deniable: another process is working in")
     assert second.stderr.count("\n") == 1
     with Store(place, resume=True) as store:
-        assert sum(len(store.load(number)["trained_on_d"]) for number in store.finished()) == int(line[1])
+        assert sum(len(store.load(number)["trained_on_d"]) for number in store.finished_blocks()) == int(line[1])
 
 
 def test_a_directory_in_use_is_refused_before_torch_and_the_data_are_loaded(tmp_path: Path) -> None:

@@ -34,8 +34,20 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 @pytest.mark.parametrize(
     "name",
     [
-        *("deniable", "explain", "choose", "audit", "compare", "attack", "verdict", "report", "reproduce", "serve"),
-        *("worker", "submit", "merge", "status", "card"),
+        *(
+            "deniable",
+            "explain",
+            "choose",
+            "audit",
+            "compare",
+            "attack",
+            "examine",
+            "verdict",
+            "report",
+            "reproduce",
+            "serve",
+        ),
+        *("worker", "submit", "merge", "status", "card", "doctor"),
     ],
 )
 def test_help_is_locked(name: str) -> None:
@@ -45,7 +57,9 @@ def test_help_is_locked(name: str) -> None:
 
 
 def test_version(run: Run) -> None:
-    assert run("--version").out == f"deniable {deniable.__version__}\n"
+    first, kernels = run("--version").out.splitlines()
+    assert first == f"deniable {deniable.__version__}"
+    assert kernels.startswith("compiled kernels: ")
 
 
 def test_without_a_command_help_is_shown(run: Run) -> None:

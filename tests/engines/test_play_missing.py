@@ -59,7 +59,7 @@ def test_without_a_question_all_blocks_are_played_once(tmp_path: Path) -> None:
     told: list[int] = []
     with Store(tmp_path, squares(9).settings) as store:
         found = play_missing(squares(9), Shuffled(1), store, tell=told.append)
-        assert store.finished() == list(range(9))
+        assert store.finished_blocks() == list(range(9))
     assert numbers(found) == list(range(9))
     assert sorted(set(told)) == list(range(10))
 

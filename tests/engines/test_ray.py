@@ -131,7 +131,7 @@ def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: 
 
     with Store(tmp_path, campaign.settings) as store:
         found = play_missing(campaign, engine, store, tell=tell)
-        assert store.finished() == list(range(30))
+        assert store.finished_blocks() == list(range(30))
     assert any(lost)
     assert [result.square.tolist() for result in found] == [[n, n**2] for n in range(30)]
 

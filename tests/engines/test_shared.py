@@ -96,7 +96,7 @@ def test_what_is_there_is_not_played_and_all_is_told(tmp_path: Path) -> None:
     assert told == list(range(2, 10))
     assert play(tmp_path, 9, pytest.fail, certain=lambda block: block.square[0] == 3) == [0, 1, 2, 3]
     with Store(tmp_path, squares(9).settings, resume=True) as store:
-        assert store.finished() == list(range(9))
+        assert store.finished_blocks() == list(range(9))
 
 
 def test_a_block_that_is_seen_in_another_way_is_not_waited_for(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_block_that_is_seen_in_another_way_is_not_waited_for(tmp_path: Path) -
         assert result is not None
         mine.save(number, {"square": result.square})
         other.save(rest := max({0, 1, 2} - {number}), {"square": square(rest).square})
-        assert rest in mine.finished()  # it looked
+        assert rest in mine.finished_blocks()  # it looked
         found = []
         for one, result in running:
             found.append(one)

@@ -105,8 +105,8 @@ def test_killed_workers_and_jumping_dates_change_nothing(tmp_path: Path) -> None
     workers = [begin() for _ in range(3)]
     for _ in range(2):
         end = time.monotonic() + 30
-        wanted = len(SharedBlocks(tmp_path, b"").finished()) + 3
-        while len(SharedBlocks(tmp_path, b"").finished()) < wanted and time.monotonic() < end:
+        wanted = len(SharedBlocks(tmp_path, b"").finished_blocks()) + 3
+        while len(SharedBlocks(tmp_path, b"").finished_blocks()) < wanted and time.monotonic() < end:
             time.sleep(draw.uniform(0, 0.1))
         killed = workers.pop(draw.randrange(len(workers)))
         killed.kill()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.bounds import belief_to_epsilon
-from deniable.bounds.gaussian import epsilon_to_advantage, noise_for_belief
+from deniable.bounds.gaussian_bounds import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.dbsec import figure_panels
 from deniable.experiments.dbsec.figure_panels import Source

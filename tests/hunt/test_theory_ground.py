@@ -30,7 +30,7 @@ QUESTIONS = [
     Question("quantile", (0.99,)),
     Question("pair.tail", (0.2,)),
     Question("pair.null_tail", (0.2,)),
-    Question("pair.reversed().hockey_stick", (0.2,)),
+    Question("pair.reverse().hockey_stick", (0.2,)),
 ]
 
 

@@ -19,7 +19,7 @@ from deniable.local import (
     perturb_dataset,
     suitable_randomizer,
 )
-from deniable.local.table import OneHotResponse
+from deniable.local.mixed_table import OneHotResponse
 
 
 def table(records: int = 4, one_hot: tuple[tuple[int, int], ...] = ((1, 4), (5, 7))) -> Dataset:

@@ -54,7 +54,7 @@ def test_two_and_three_steps_by_quadrature(noise, steps, k):
     truth = naive_stick(1 / noise, steps, exp(k))
     assert pair.hockey_stick(k) == pytest.approx(truth, rel=1e-11, abs=1e-14)
     # H(Q || P) at -k is e^-k (H(P || Q) at k) + 1 - e^-k
-    assert pair.reversed().hockey_stick(-k) == pytest.approx(1 - exp(-k) * (1 - truth), rel=1e-10, abs=1e-13)
+    assert pair.reverse().hockey_stick(-k) == pytest.approx(1 - exp(-k) * (1 - truth), rel=1e-10, abs=1e-13)
 
 
 @pytest.mark.parametrize(("noise", "steps"), [(1.0, 1000), (0.35, 100), (4.0, 12_345), (0.3, 100_000)])
@@ -69,7 +69,7 @@ def test_negative_moments_by_the_laplace_transform(noise, steps, power):
     lost = np.array([masses @ np.expm1(-s / steps * y) for s in z])
     found = float((np.exp(power * u + steps * np.log1p(np.maximum(lost, -1 + 1e-16)))).sum() * 0.04 / gamma(power))
     law = law_of_mean(mu, steps)
-    assert exp(law.tilted(np.array([-power]))[0, 0]) == pytest.approx(found, rel=1e-10)
+    assert exp(law.tilted_moments(np.array([-power]))[0, 0]) == pytest.approx(found, rel=1e-10)
 
 
 def test_complex_moments_by_the_laplace_transform():
@@ -118,7 +118,7 @@ def test_published_values(row):
     loss = allocation(noise, steps, epochs)
     assert loss.advantage() == pytest.approx(0.1, abs=2e-7)
     assert loss.pair.enough(1e-5) == pytest.approx(remove, rel=4e-6)
-    assert loss.pair.reversed().enough(1e-5) == pytest.approx(add, rel=4e-6)
+    assert loss.pair.reverse().enough(1e-5) == pytest.approx(add, rel=4e-6)
     assert loss.epsilon(1e-5) == pytest.approx(remove, rel=4e-6)
     assert loss.tpr(1e-2) == pytest.approx(often, rel=4e-6)
     assert loss.tpr(1e-3) == pytest.approx(rarely, rel=4e-6)
@@ -149,7 +149,7 @@ def test_one_step_is_no_sampling():
 )
 def test_it_protects_more_than_no_sampling_and_both_ways_agree(noise, steps, epochs):
     loss, whole = allocation(noise, steps, epochs), dn.privacy_loss(dn.Gaussian(noise).composed(epochs))
-    there, back = loss.pair.hockey_stick(0.0), loss.pair.reversed().hockey_stick(0.0)
+    there, back = loss.pair.hockey_stick(0.0), loss.pair.reverse().hockey_stick(0.0)
     assert there <= whole.advantage()
     assert there == pytest.approx(float(back), rel=1e-7, abs=1e-9)
     assert there.error < 1e-8

@@ -91,4 +91,4 @@ def test_the_largest_loss_of_a_sample_is_known_up_to_round_off_only():
     loss = dn.privacy_loss(
         dn.ApproximateDP(1.0, 1.0).subsampled(0.0003).subsampled(0.4963167264914161), adjacency="add-remove"
     )
-    assert loss.pair.reversed().hockey_stick(0.00014890610391105308) > 1.0795253322403275e-20
+    assert loss.pair.reverse().hockey_stick(0.00014890610391105308) > 1.0795253322403275e-20

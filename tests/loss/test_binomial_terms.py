@@ -50,7 +50,7 @@ def test_the_rule_gives_the_same_as_every_term(monkeypatch, epsilon, steps, ques
 @pytest.mark.parametrize("failure", [0.9, 0.5, 1e-3, 1e-12])
 def test_quantiles_are_those_of_every_term(monkeypatch, failure):
     mechanism = dn.RandomizedResponse(1e-3, 2).composed(10**6)
-    quick = dn.privacy_loss(mechanism, adjacency="add-remove").pair.exceeded(failure)
+    quick = dn.privacy_loss(mechanism, adjacency="add-remove").pair.exceeded_loss(failure)
     monkeypatch.setattr(binomial_terms, "_MANY_TERMS", 10**9)
-    naive = dn.privacy_loss(mechanism, adjacency="add-remove").pair.exceeded(failure)
+    naive = dn.privacy_loss(mechanism, adjacency="add-remove").pair.exceeded_loss(failure)
     assert (float(quick), quick.error) == (float(naive), naive.error)

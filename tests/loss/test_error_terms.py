@@ -18,7 +18,7 @@ from deniable.loss.functionals import STICK, TAIL, Functional
 from deniable.loss.moments import trapezoid
 from deniable.loss.moments.elementary import log1p
 from deniable.loss.moments.nodes import log_fall
-from deniable.loss.moments.trapezoid import Rule
+from deniable.loss.moments.trapezoid import NodeRule
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.step import Step
@@ -53,7 +53,7 @@ def drawn_step(generator: np.random.Generator) -> tuple[SubsampledRemove | Subsa
     mu, rate = float(np.exp(generator.uniform(-2, 1.2))), float(10 ** generator.uniform(-4, -0.05))
     step = SubsampledReplaceSum(mu, rate) if generator.random() < 0.3 else SubsampledRemove(GaussianStep(mu), rate)
     c = float(generator.choice([-8, -2, -0.5, 0.5, 1.5, 4, 12]) * generator.uniform(0.5, 1.5)) / max(1, mu)
-    spread = float(np.sqrt(step.tilted(np.array([c]))[2, 0]))
+    spread = float(np.sqrt(step.tilted_moments(np.array([c]))[2, 0]))
     return step, c, float(np.exp(generator.uniform(-3, 1.5))) / spread
 
 
@@ -62,7 +62,7 @@ def test_moments_have_the_stated_roundoff(seed):
     """Lemma C7's rho_1 against 30 digits. In 600 draws the error was at most .55 of it."""
     step, c, omega = drawn_step(np.random.default_rng(seed))
     found = step.cumulant(c + 1j * np.linspace(0, omega, 130))[[0, -1]]  # of a line, by products of few exponentials
-    value, mean, variance = step.tilted(np.array([c]))[:, 0].tolist()
+    value, mean, variance = step.tilted_moments(np.array([c]))[:, 0].tolist()
     loss = (variance + mean * mean) ** 0.5
     truths = [exact_moment(step, complex(c, frequency)) for frequency in (0.0, omega)]
     for frequency, k, truth in zip((0.0, omega), found.tolist(), truths, strict=True):
@@ -96,12 +96,12 @@ def test_the_strip_bound_holds_and_is_needed(step, c, omega, monkeypatch):
     for asked in (nats, 60.0):
         monkeypatch.setattr(trapezoid, "_STRIP_NATS", asked)
         law = step._law
-        sums.append(_sum(Rule(law.loss, law.log_density, law.reach, law.lift), s))
+        sums.append(_sum(NodeRule(law.loss, law.log_density, law.reach, law.lift), s))
     error = np.abs(sums[0] - sums[1]).max() / abs(sums[1][0])
     assert exp(-3 * nats) < error <= exp(-nats)
 
 
-def _sum(rule: Rule, s: np.ndarray) -> np.ndarray:
+def _sum(rule: NodeRule, s: np.ndarray) -> np.ndarray:
     nodes = rule.nodes(s)
     return np.exp(nodes.log_weights + s[:, None] * nodes.losses).sum(axis=1)
 
@@ -115,7 +115,7 @@ def test_nothing_is_above_the_envelope_farther_out(seed):
     for share in (0.0, 1e-3, 0.5):
         bound = float(step.envelope(c, np.array([omega]), share)[0])
         assert (seen + share * np.log(farther / omega) <= bound + 1e-12).all()
-    assert step.envelope(c, np.array([40 * omega]), 1e-3)[0] < step.tilted(np.array([c]))[0, 0]
+    assert step.envelope(c, np.array([40 * omega]), 1e-3)[0] < step.tilted_moments(np.array([c]))[0, 0]
 
 
 def test_the_fall_of_a_power():
@@ -209,7 +209,7 @@ def test_the_worked_example():
     assert line.frequencies.size == 94
     assert log(line.beyond) == pytest.approx(-45.8, abs=0.1)
     integrand = line._integrand(STICK)
-    assert line._aliased(0.0, integrand) == pytest.approx(1.15e-23, rel=0.1)
+    assert line._aliasing_error(0.0, integrand) == pytest.approx(1.15e-23, rel=0.1)
     assert integrand.size == pytest.approx(0.1717, abs=1e-4)
     assert value == pytest.approx(0.161017619697925, abs=3e-15)
     rule = law.composition.parts[0][0]._law._rule

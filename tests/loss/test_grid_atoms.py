@@ -25,7 +25,7 @@ def test_an_atom_on_an_edge_is_in_exactly_one_cell(rate: float, epsilon: float, 
         dn.privacy_loss(mechanism, adjacency="add-remove").pair for mechanism in (step, step.composed(steps))
     )
     if backwards:
-        single, whole = single.reversed(), whole.reversed()
+        single, whole = single.reverse(), whole.reverse()
     t = 0.95 * single.largest_finite
     p, q = single.tail(t).least ** steps, single.null_tail(t).least ** steps
     assert whole.tail(steps * t) >= p * (1 - 1e-9)

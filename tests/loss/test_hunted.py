@@ -110,7 +110,7 @@ def test_a_divergence_at_an_atom_is_known():
 
 def test_the_largest_loss_of_a_sample_is_rounded():
     """Its divergence there was 0 +- 0, and is 1.4e-17: the loss itself is a little larger than its nearest number."""
-    pair = PL(dn.ApproximateDP(0.06440197726307091, 0.1).subsampled(0.8895283661634382), "add-remove").pair.reversed()
+    pair = PL(dn.ApproximateDP(0.06440197726307091, 0.1).subsampled(0.8895283661634382), "add-remove").pair.reverse()
     assert pair.hockey_stick(pair.largest_finite) >= 1.3916644125494223e-17
 
 

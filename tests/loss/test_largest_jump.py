@@ -52,7 +52,7 @@ def test_where_nothing_is_sampled_there_are_no_bands():
 @pytest.mark.parametrize(("k", "functional"), [(0.0, STICK), (0.02, STICK), (0.2, STICK), (0.2, TAIL)])
 def test_one_line_and_many_bands_agree(k, functional):
     """Where both serve, neither leaves what the other allows."""
-    both = pair(0.5722, 2.094e-4, 6560, "add-remove").reversed() if k == 0 else pair(0.7, 0.002, 3000, "add-remove")
+    both = pair(0.5722, 2.094e-4, 6560, "add-remove").reverse() if k == 0 else pair(0.7, 0.002, 3000, "add-remove")
     one, one_error = both._at_once(functional, k)
     many, many_error = both._by_bands(functional, k)
     assert abs(one - many) <= one_error + many_error + 1e-15 * one
@@ -63,7 +63,7 @@ steps_of = st.builds(
     lambda mu, rate, kind: kind(10**mu, 10**rate),
     st.floats(-0.3, 0.7),
     st.floats(-5.0, -1.5),
-    st.sampled_from([SubsampledReplaceSum, removed, lambda mu, rate: removed(mu, rate).reversed()]),
+    st.sampled_from([SubsampledReplaceSum, removed, lambda mu, rate: removed(mu, rate).reverse()]),
 )
 
 

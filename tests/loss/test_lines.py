@@ -23,7 +23,7 @@ COMPOSITIONS = {
     "narrow": [(SubsampledRemove(GaussianStep(0.5), 0.002), 500)],
     "middling": [(SubsampledRemove(GaussianStep(1.0), 0.01), 3000)],
     "wide": [(SubsampledRemove(GaussianStep(1.2), 0.05), 4000)],
-    "added": [(SubsampledRemove(GaussianStep(1.0), 0.01).reversed(), 3000)],
+    "added": [(SubsampledRemove(GaussianStep(1.0), 0.01).reverse(), 3000)],
     "exchanged": [(SubsampledReplaceSum(1.0, 0.02), 1000)],
     "few steps": [(SubsampledReplaceSum(0.105, 0.00172), 7)],
     "two kinds": [(SubsampledRemove(GaussianStep(0.7), 0.02), 400), (GaussianStep(0.1), 30)],

@@ -72,7 +72,7 @@ def test_one_integer_on_a_sample(mechanism, weight, shift, rate):
         for adjacency in ("add-remove", "replace"):
             found = dn.privacy_loss(mechanism.subsampled(rate), adjacency).pair
             assert found.hockey_stick(k) == pytest.approx(truth, rel=1e-9, abs=1e-14)
-        assert found.reversed().hockey_stick(k) == pytest.approx(truth, rel=1e-9, abs=1e-14)
+        assert found.reverse().hockey_stick(k) == pytest.approx(truth, rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize(("sigma", "sensitivity", "runs"), [(1.0, 1, 30), (8.0, 5, 200)])
@@ -125,7 +125,7 @@ def test_any_masses_composed(own, seed, runs, k):
     p, q = np.array(own) / sum(own), drawn / drawn.sum()
     loss = dn.privacy_loss(dn.PmfPair(p, q).composed(runs))
     forth, back = naive_stick(many(p, runs), many(q, runs), k), naive_stick(many(q, runs), many(p, runs), k)
-    for pair, truth in ((loss.pair, forth), (loss.pair.reversed(), back)):
+    for pair, truth in ((loss.pair, forth), (loss.pair.reverse(), back)):
         found = pair.hockey_stick(k)
         assert found.least <= truth * (1 + 1e-9) + 1e-12
         assert truth <= found * (1 + 1e-9) + 1e-12

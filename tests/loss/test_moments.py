@@ -21,8 +21,8 @@ from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 STEPS = {
     "sampled": SubsampledRemove(GaussianStep(1.3), 0.02),
     "steep": SubsampledRemove(GaussianStep(4.0), 0.3),
-    "damped": SubsampledRemove(GaussianStep(0.9), 0.001).damped(8.0),
-    "added": SubsampledRemove(GaussianStep(1.3), 0.02).reversed(),
+    "damped": SubsampledRemove(GaussianStep(0.9), 0.001).damp(8.0),
+    "added": SubsampledRemove(GaussianStep(1.3), 0.02).reverse(),
     "exchanged": SubsampledReplaceSum(1.0, 0.05),
     "gaussian": GaussianStep(0.4),
     "laplace": LaplaceStep(0.7),
@@ -68,8 +68,8 @@ def test_moments_on_a_line(name: str, c: float, spread: float) -> None:
 def test_many_real_points_are_as_good_as_one(name: str) -> None:
     step: Step = STEPS[name]
     points = np.array([-3.0, 0.0, 0.2, 0.5, 1.0, 2.5, 11.0])
-    together = step.tilted(points)
-    alone = np.concatenate([step.tilted(np.array([c])) for c in points], axis=1)
+    together = step.tilted_moments(points)
+    alone = np.concatenate([step.tilted_moments(np.array([c])) for c in points], axis=1)
     np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-16)
 
 
@@ -78,7 +78,7 @@ def test_many_real_points_are_as_good_as_one(name: str) -> None:
 def test_derivatives_at_a_real_point(name: str, c: float) -> None:
     """By differences of K on the line through the point: K(c + i w) = K + i w K' - w^2 K'' / 2 - ..."""
     step: Step = STEPS[name]
-    value, slope, bend = step.tilted(np.array([c]))[:, 0]
+    value, slope, bend = step.tilted_moments(np.array([c]))[:, 0]
     width = 0.01 / (abs(slope) + np.sqrt(bend))
     at, near = step.cumulant(c + 1j * np.array([0.0, width]))
     assert value == pytest.approx(at.real, rel=1e-10, abs=1e-14)
@@ -93,7 +93,7 @@ def test_nodes_resolve_what_moments_are_compared_with(decay: float, c: float) ->
 
     At c = -895.6 half the nodes gave the moments themselves to the last digit, and the mass only to 1e-12.
     """
-    step = SubsampledRemove(GaussianStep(1.37263374), 0.0035364314).damped(decay)
+    step = SubsampledRemove(GaussianStep(1.37263374), 0.0035364314).damp(decay)
     for fastest in (10.0, 400.0, 1611.0, 4000.0):
         nodes = step._law._rule.nodes(c + 1j * np.linspace(0.0, fastest, 5))
         held = np.exp(nodes.log_weights).sum() + (nodes.missing or 0.0)
@@ -102,9 +102,9 @@ def test_nodes_resolve_what_moments_are_compared_with(decay: float, c: float) ->
 
 def test_what_cannot_be_had_is_infinite() -> None:
     """So far out the moment comes from noise beyond all nodes; the other points are not touched by that."""
-    found = STEPS["sampled"].tilted(np.array([2.0, 1e4]))
+    found = STEPS["sampled"].tilted_moments(np.array([2.0, 1e4]))
     assert found[0, 1] == np.inf
-    np.testing.assert_allclose(found[:, 0], STEPS["sampled"].tilted(np.array([2.0]))[:, 0], rtol=1e-14)
+    np.testing.assert_allclose(found[:, 0], STEPS["sampled"].tilted_moments(np.array([2.0]))[:, 0], rtol=1e-14)
 
 
 def test_moments_of_atoms_far_from_one() -> None:

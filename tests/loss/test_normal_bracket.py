@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.loss import _merged
+from deniable.loss import _merge_steps
 from deniable.loss.compose.binomial import Binomial
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.normal_bracket import normal_bracket
@@ -34,16 +34,16 @@ def holds(release: tuple[float, float, int], functional: Functional, away: float
     epsilon, rate, count = release
     step = dn.ApproximateDP(epsilon, 1e-3 / count if rate == 1 else 0.0)
     mechanism = (step if rate == 1 else step.subsampled(rate)).composed(count)
-    pair, law = PL(mechanism, "add-remove").pair, Composition(_merged(mechanism, Adjacency("add-remove")))
+    pair, law = PL(mechanism, "add-remove").pair, Composition(_merge_steps(mechanism, Adjacency("add-remove")))
     assert isinstance(pair, Binomial)
-    pair, law = (pair.reversed(), law.reversed()) if back else (pair, law)
+    pair, law = (pair.reverse(), law.reverse()) if back else (pair, law)
     k = law.mean_under(functional) + away * law.scale
     found, exact = normal_bracket(law, functional, k), functional.at(pair, k)
     return bool(found.least <= exact * (1 + 1e-12) + 1e-15 and found >= exact.least * (1 - 1e-12) - 1e-15)
 
 
 def test_it_knows_two_digits_of_small_divergences():
-    law = Composition(_merged(dn.RandomizedResponse(0.01).composed(10**8), Adjacency("add-remove")))
+    law = Composition(_merge_steps(dn.RandomizedResponse(0.01).composed(10**8), Adjacency("add-remove")))
     k = law.mean_under(STICK) + 4 * law.scale
     found = normal_bracket(law, STICK, k)
     assert 0 < found < 1e-4

@@ -202,7 +202,7 @@ def test_false_positive_rates_of_0_and_1(mechanism, certain):
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (0.5, 0.2), (3.0, 0.5)])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_two_steps_against_quadrature(noise, rate, direction):
-    pair = sgd(noise, rate, 2).pair if direction == "remove" else sgd(noise, rate, 2).pair.reversed()
+    pair = sgd(noise, rate, 2).pair if direction == "remove" else sgd(noise, rate, 2).pair.reverse()
     for k in (0.0, 0.01):
         truth = two_step_stick((noise, rate), (noise, rate), k, direction)
         assert pair.hockey_stick(k) == pytest.approx(float(truth), abs=1e-9)

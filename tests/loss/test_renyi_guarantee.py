@@ -10,7 +10,7 @@ from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 
 import deniable as dn
-from deniable.loss.pairs.selection import stopping_probability
+from deniable.loss.pairs.repeat_and_select import stopping_probability
 
 
 def converted(curve, delta):
@@ -29,7 +29,7 @@ def test_zcdp_is_above_a_gaussian_release_and_about_at_the_best_known_conversion
     assert release.advantage() < bound.advantage() < min(1.0, sqrt(rho / 2) * 1.001)  # Pinsker
     for fpr in (1e-6, 1e-3, 0.1, 0.7):
         assert release.tpr(fpr) < bound.tpr(fpr) <= 1
-    assert bound.pair.reversed() is bound.pair
+    assert bound.pair.reverse() is bound.pair
 
 
 def test_the_curve_is_where_two_coins_use_up_one_order():

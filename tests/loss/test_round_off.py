@@ -85,7 +85,7 @@ def test_errors_of_one_sampled_step_cover_the_truth(base, rates, way, share):
         for rate in rates:
             release, exact = release.subsampled(rate), exact * mpf(rate)
         pair = PL(release, "replace" if way == "replace" else "add-remove").pair
-        pair = pair.reversed() if way == "add" else pair
+        pair = pair.reverse() if way == "add" else pair
         size = (
             1 / base.noise**2
             if isinstance(base, dn.Gaussian)
@@ -143,7 +143,7 @@ def test_atoms_beside_a_faint_gaussian_band_by_band():
 
 def test_a_mass_of_1e_102_that_single_steps_know():
     """Seed 158229547364632: a grid said 7.6e-109."""
-    pair = PL(dn.TotalVariation(8e-103).subsampled(0.0005).composed(5), "add-remove").pair.reversed()
+    pair = PL(dn.TotalVariation(8e-103).subsampled(0.0005).composed(5), "add-remove").pair.reverse()
     assert pair.tail(5e-54) == pytest.approx(4e-102, rel=1e-9)
 
 

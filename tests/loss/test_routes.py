@@ -65,7 +65,7 @@ def test_full_sampling_is_no_sampling():
 
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_grid_and_contour_on_a_mixture(direction):
-    composition = Composition([(STEP if direction == "remove" else STEP.reversed(), 500)])
+    composition = Composition([(STEP if direction == "remove" else STEP.reverse(), 500)])
     contour, grid = Contour(composition), Grid(composition)
     for k in KS[1:-1]:
         agree(contour.hockey_stick(k), grid.hockey_stick(k), slack=1e-10)
@@ -78,7 +78,7 @@ def test_grid_and_contour_on_a_mixture(direction):
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("k", [0.0, 0.3])
 def test_contour_of_either_direction_against_the_twin(direction, k):
-    step = STEP if direction == "remove" else STEP.reversed()
+    step = STEP if direction == "remove" else STEP.reverse()
     truth = composed_stick([SampledTwin(1.0, 0.02, 500, direction)], k, 4.0, 0.05, 400)
     value = Contour(Composition([(step, 500)])).hockey_stick(k)
     assert truth * (1 - 1e-15) <= value

@@ -56,7 +56,7 @@ def test_one_batch_of_a_fixed_size(noise, batch, records, k):
     truth = rate * gaussian_stick(1 / noise, np.log1p(np.expm1(k) / rate))
     assert sampled(noise, dn.FixedSize(batch, records)).pair.hockey_stick(k) == pytest.approx(float(truth), rel=1e-10)
     pair = sampled(noise, dn.FixedSize(batch, records)).pair
-    assert pair.reversed().hockey_stick(k) == pair.hockey_stick(k)
+    assert pair.reverse().hockey_stick(k) == pair.hockey_stick(k)
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ def test_a_blend_is_a_mean():
         mean = sum(share * getattr(step, name)(k) for share, step in parts)
         assert getattr(blend, name)(k) == pytest.approx(mean)
     assert np.exp(blend.cumulant(s)) == pytest.approx(sum(share * np.exp(step.cumulant(s)) for share, step in parts))
-    around = blend.tilted(np.array([1.4 - 1e-4, 1.4, 1.4 + 1e-4]))
+    around = blend.tilted_moments(np.array([1.4 - 1e-4, 1.4, 1.4 + 1e-4]))
     assert around[1, 1] == pytest.approx((around[0, 2] - around[0, 0]) / 2e-4, rel=1e-6)
     assert around[2, 1] == pytest.approx((around[1, 2] - around[1, 0]) / 2e-4, rel=1e-6)
-    assert blend.reversed().hockey_stick(-0.3) == pytest.approx(1 - exp(-0.3) * (1 - blend.hockey_stick(0.3)))
+    assert blend.reverse().hockey_stick(-0.3) == pytest.approx(1 - exp(-0.3) * (1 - blend.hockey_stick(0.3)))
 
 
 @pytest.mark.parametrize(

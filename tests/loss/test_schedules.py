@@ -34,7 +34,7 @@ def _pair(name: str, adjacency: str) -> Contour:
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_cumulants_are_the_sum_of_the_steps_own(name: str, adjacency: str):
-    for pair in (_pair(name, adjacency), _pair(name, adjacency).reversed()):
+    for pair in (_pair(name, adjacency), _pair(name, adjacency).reverse()):
         composition = pair.composition
         ((schedule, once),) = together(composition.parts)
         assert isinstance(schedule, Schedule)
@@ -46,8 +46,8 @@ def test_cumulants_are_the_sum_of_the_steps_own(name: str, adjacency: str):
             matters = np.exp(exact.real - exact[0].real)
             allowed = schedule.error + 2e-15 * composition.steps
             assert (np.abs(schedule.cumulant(line) - exact) * matters <= allowed).all()
-            tilted = sum(count * step.tilted(line[:1].real) for step, count in composition.parts)
-            np.testing.assert_allclose(schedule.tilted(line[:1].real), tilted, rtol=1e-7, atol=1e-9)
+            tilted = sum(count * step.tilted_moments(line[:1].real) for step, count in composition.parts)
+            np.testing.assert_allclose(schedule.tilted_moments(line[:1].real), tilted, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "adjacency"), [("noise", "add-remove"), ("both", "replace"), ("cloud", "add-remove")])

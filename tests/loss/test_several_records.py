@@ -34,7 +34,7 @@ def test_one_poisson_batch(noise, rate, records, k):
     own, null = mixture(binom.pmf(np.arange(records + 1), records, rate), 1 / noise), norm.pdf
     pair, ends = loss_of(noise, dn.Poisson(rate, records_per_person=records)).pair, (-9.0, 9.0 + records / noise)
     assert pair.hockey_stick(k) == pytest.approx(stick_of(own, null, k, ends), rel=1e-7, abs=1e-8)
-    assert pair.reversed().hockey_stick(k) == pytest.approx(stick_of(null, own, k, ends), rel=1e-7, abs=1e-8)
+    assert pair.reverse().hockey_stick(k) == pytest.approx(stick_of(null, own, k, ends), rel=1e-7, abs=1e-8)
 
 
 @pytest.mark.parametrize(("noise", "rate", "records", "runs"), [(1.0, 0.05, 3, 10)])
@@ -87,7 +87,7 @@ def test_one_batch_by_the_number_of_records_in_it(sampling, numbers, k):
     terms = [numbers.pmf(m) * float(gaussian_stick(m / noise, inside)) for m in range(1, 61)]
     pair = loss_of(noise, sampling, adjacency="replace").pair
     assert pair.hockey_stick(k) == pytest.approx(sum(terms), rel=1e-9, abs=1e-13)
-    assert pair.reversed().hockey_stick(k) == pair.hockey_stick(k)
+    assert pair.reverse().hockey_stick(k) == pair.hockey_stick(k)
 
 
 @pytest.mark.parametrize(("sampling", "numbers"), FIXED)

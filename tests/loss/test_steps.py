@@ -35,7 +35,7 @@ REACH = (-14.0, -5.0, 0.0, 1.0, 5.0, 18.0)
 def test_sampled_gaussian(noise, rate, k):
     pair, densities = pair_of(dn.Gaussian(noise).subsampled(rate)), sampled_densities(noise, rate)
     assert pair.hockey_stick(k) == pytest.approx(float(stick_by_quadrature(densities, k, REACH)), rel=1e-11, abs=5e-15)
-    back = pair.reversed().hockey_stick(k)
+    back = pair.reverse().hockey_stick(k)
     assert back == pytest.approx(float(stick_by_quadrature(flipped(densities), k, REACH)), rel=1e-11, abs=5e-15)
 
 
@@ -49,7 +49,7 @@ def test_exchanged_gaussian(noise, rate, k):
     )
     truth = stick_by_quadrature(densities, k, REACH)
     assert pair.hockey_stick(k) == pytest.approx(float(truth), rel=1e-11, abs=1e-16)
-    assert pair.reversed() == pair
+    assert pair.reverse() == pair
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 10.0])
@@ -68,7 +68,7 @@ def test_sampled_laplace(scale, rate, k):
     pair, ends = pair_of(dn.Laplace(scale).subsampled(rate)), (-60 * scale, 0.0, 1.0, 1 + 60 * scale)
     assert pair.hockey_stick(k) == pytest.approx(float(stick_by_quadrature(densities, k, ends)), rel=1e-9)
     back = float(stick_by_quadrature(flipped(densities), k, ends))
-    assert pair.reversed().hockey_stick(k) == pytest.approx(back, rel=1e-9, abs=1e-16)
+    assert pair.reverse().hockey_stick(k) == pytest.approx(back, rel=1e-9, abs=1e-16)
 
 
 @pytest.mark.parametrize(("scale", "rate"), [(1.0, 0.1), (0.3, 0.5), (1.0, 0.99)])
@@ -132,7 +132,7 @@ def test_tpr_of_the_gaussian(mu, fpr):
 @pytest.mark.parametrize("direction", [1, -1])
 def test_tails_are_the_slope_of_the_divergence(mechanism, direction):
     """-dH/dk = e^k Q(L > k), and H(k) = P(L > k) - e^k Q(L > k)."""
-    pair = pair_of(mechanism) if direction == 1 else pair_of(mechanism).reversed()
+    pair = pair_of(mechanism) if direction == 1 else pair_of(mechanism).reverse()
     for k in (-0.31, -0.02, 0.013, 0.05, 0.4):
         width = 1e-5
         slope = (pair.hockey_stick(k - width) - pair.hockey_stick(k + width)) / (2 * width)
@@ -189,5 +189,5 @@ class SearchedAtoms(AtomStep):
 def test_quantiles_of_atoms_are_those_of_the_search(epsilon, delta, failure):
     step = AtomStep.of_guarantee(epsilon, delta)
     twin = SearchedAtoms(step.epsilon, step.up, step.still, step.down, step.hidden)
-    assert step.exceeded(failure) == pytest.approx(twin.exceeded(failure), rel=1e-11, abs=1e-14)
+    assert step.exceeded_loss(failure) == pytest.approx(twin.exceeded_loss(failure), rel=1e-11, abs=1e-14)
     assert step.null_exceeded(failure) == pytest.approx(twin.null_exceeded(failure), rel=1e-11, abs=1e-14)

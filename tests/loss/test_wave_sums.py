@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.loss.moments.panels import growing_panels
-from deniable.loss.moments.wave_sums import _as_panels, turned
+from deniable.loss.moments.wave_sums import _as_panels, sum_waves
 
 EPS = 2.2e-16
 HALF_OCTAVES = 0.3 * np.ldexp(np.where(np.arange(13) % 2, np.sqrt(2), 1.0), np.arange(13) // 2)
@@ -32,14 +32,14 @@ def test_products_equal_exponentials(name):
     (losses, weights), omega = line(), FREQUENCIES[name]
     naive = (weights * np.expm1(1j * omega[:, None] * losses)).sum(axis=1)
     roundoff = EPS * (weights * np.abs(omega[:, None] * losses)).sum(axis=1)
-    assert (np.abs(turned(losses, weights, omega) - naive) <= 32 * roundoff + 1e-300).all()
+    assert (np.abs(sum_waves(losses, weights, omega) - naive) <= 32 * roundoff + 1e-300).all()
 
 
 @pytest.mark.parametrize("name", FREQUENCIES)
 def test_rows_are_summed_side_by_side(name):
     losses, weights = line((3,))
-    together = turned(losses, weights, FREQUENCIES[name])
-    alone = [turned(*row, FREQUENCIES[name]) for row in zip(losses, weights, strict=True)]
+    together = sum_waves(losses, weights, FREQUENCIES[name])
+    alone = [sum_waves(*row, FREQUENCIES[name]) for row in zip(losses, weights, strict=True)]
     assert together == pytest.approx(np.array(alone), rel=1e-13, abs=1e-300)
 
 

@@ -32,7 +32,7 @@ def test_arrays_come_back_bit_by_bit(tmp_path: Path) -> None:
         store.save(3, BLOCK)
         store.save(0, BLOCK)
     with Store(tmp_path / "new" / "place", SETTINGS, resume=True) as store:
-        assert store.finished() == [0, 3]
+        assert store.finished_blocks() == [0, 3]
         loaded = store.load(3)
     assert loaded.keys() == BLOCK.keys()
     for name, array in BLOCK.items():
@@ -89,14 +89,14 @@ def test_a_block_is_saved_once(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             store.save(0, BLOCK)
         store.save(1, BLOCK)
-        assert store.finished() == [0, 1]
+        assert store.finished_blocks() == [0, 1]
 
 
 def test_pickles_are_never_written(tmp_path: Path) -> None:
     with Store(tmp_path, SETTINGS) as store:
         with pytest.raises(ValueError, match="pickle"):
             store.save(0, {"objects": np.array([{}], dtype=object)})
-        assert store.finished() == []
+        assert store.finished_blocks() == []
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             disk.setattr(os, "fsync", full)
             with pytest.raises(StoreError, match=r"no space is left .* free some and resume"):
                 store.save(1, {"large": np.zeros(10_000)})
-        assert store.finished() == [0]
+        assert store.finished_blocks() == [0]
         assert (tmp_path / FILE).read_bytes() == before
     with Store(tmp_path, SETTINGS, resume=True) as store:
         assert store.load(0)["ratio"].tobytes() == BLOCK["ratio"].tobytes()
@@ -162,7 +162,7 @@ def test_every_flipped_bit_is_noticed_and_costs_one_block(tmp_path: Path) -> Non
         with pytest.raises(StoreError, match=r"trials\.blocks is damaged in (block|the settings|a block whose number)"):
             kept(tmp_path)
         with Store(tmp_path, SETTINGS, resume=True) as store:
-            missing = [number for number in range(4) if number not in store.finished()]
+            missing = [number for number in range(4) if number not in store.finished_blocks()]
             assert len(missing) <= 1
             for number in missing:
                 store.save(number, {**BLOCK, "number": np.full(20, number)})
@@ -179,7 +179,7 @@ def test_the_damaged_block_is_named(
     with pytest.raises(StoreError, match=r"damaged in block 2 \(bytes [\d,]+ to [\d,]+\): go on with --resume"):
         kept(tmp_path)
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        assert store.finished() == [0, 1, 3]
+        assert store.finished_blocks() == [0, 1, 3]
     assert "damaged in block 2" in caplog.text
     assert "it is played again" in caplog.text
 
@@ -202,7 +202,7 @@ def test_a_file_cut_short_loses_only_its_end(tmp_path: Path, share: float) -> No
     content = campaign(tmp_path)
     (tmp_path / FILE).write_bytes(content[: int(share * len(content))])
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        done = store.finished()
+        done = store.finished_blocks()
         assert done == list(range(len(done)))
         assert len(done) < 4
         store.save(len(done), BLOCK)
@@ -216,7 +216,7 @@ def test_damaged_settings_do_not_let_others_in(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="begun with other settings: block 0"):
         Store(tmp_path, {**SETTINGS, "seed": 2}, resume=True)
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        assert store.finished() == [0, 1, 2, 3]
+        assert store.finished_blocks() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("text", ["{}", "", '{"result": ', "[1]", '{"result": NaN}', "\x00", "[" * 100_000])
@@ -279,7 +279,7 @@ for number in itertools.count():
         process.send_signal(signal.SIGKILL)
         said += [int(line) for line in process.stdout.read().split("\n")[:-1]]
     with Store(tmp_path, SETTINGS, resume=True) as store:
-        kept = store.finished()
+        kept = store.finished_blocks()
         assert kept == list(range(len(kept)))
         assert len(kept) >= len(said)
         for number in kept:

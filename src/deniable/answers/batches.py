@@ -55,7 +55,7 @@ class SamplingKind:
     build: Callable[[Values], tuple[Sampling, int]]
 
 
-def _fixed(values: Values) -> tuple[Sampling, int]:
+def _fixed_size(values: Values) -> tuple[Sampling, int]:
     records, batch = values["records"], values["batch"]
     if "steps" not in values and "epochs" not in values:
         raise RefusedError("{steps} is missing", "steps", hint="or give {epochs}")
@@ -76,7 +76,9 @@ SAMPLINGS: dict[str, SamplingKind] = {
         ("epochs", "records"),
         lambda values: (Shuffled(values["steps_per_epoch"]), values.get("epochs", 1)),
     ),
-    "fixed": SamplingKind("batches of a fixed size", ("records", "batch"), ("steps", "epochs", REPLACEMENT), _fixed),
+    "fixed": SamplingKind(
+        "batches of a fixed size", ("records", "batch"), ("steps", "epochs", REPLACEMENT), _fixed_size
+    ),
     "truncated": SamplingKind(
         "Poisson samples, cut to a largest batch",
         ("rate", "cap", "records", "steps"),

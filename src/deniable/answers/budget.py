@@ -83,13 +83,13 @@ class Budget:
         """Whether the promise is kept with this release, too."""
         if self.rule == "planned":
             return self._keeps(compose(*self._releases, release))
-        return self._counted + self._cost(release) <= self._limit
+        return self._total_cost + self._cost(release) <= self._limit
 
     @property
     def reading(self) -> BudgetReading:
         """What has been spent so far, and what that is proved for."""
         score = float(self.promise.score(privacy_loss(self._known, self.adjacency)))
-        counted, limit = (score, self.promise.bound) if self.rule == "planned" else (self._counted, self._limit)
+        counted, limit = (score, self.promise.bound) if self.rule == "planned" else (self._total_cost, self._limit)
         return BudgetReading(
             releases=len(self._releases),
             score=score,
@@ -107,13 +107,13 @@ class Budget:
         """A release with as much loss as is counted."""
         if self.rule == "planned":
             return compose(*self._releases)
-        return self._guarantee(self._counted)
+        return self._guarantee(self._total_cost)
 
     def _guarantee(self, counted: float) -> Mechanism:
         return GaussianDP(sqrt(counted)) if self.rule == "gaussian" else RenyiDP(self.order, counted)
 
     @property
-    def _counted(self) -> float:
+    def _total_cost(self) -> float:
         return sum(self._cost(release) for release in self._releases)
 
     def _cost(self, release: Mechanism) -> float:

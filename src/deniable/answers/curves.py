@@ -42,7 +42,7 @@ def _roc(pair: Pair, fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:
     """The concave hull of both directions' curves; the other direction's is the mirror image on the anti-diagonal."""
     rates = list(zip(fpr.tolist(), tpr.tolist(), strict=True))
     mirrored = [(1 - right, 1 - wrong) for wrong, right in rates]
-    corners = [(0.0, max(pair.escape, pair.reversed().escape)), (1.0, 1.0)]
+    corners = [(0.0, max(pair.escape, pair.reverse().escape)), (1.0, 1.0)]
     hull = _hull(sorted([*rates, *mirrored, *corners]))
     return np.array([fpr for fpr, _ in hull]), np.array([tpr for _, tpr in hull])
 

@@ -17,7 +17,7 @@ from deniable.answers.describe import describe_release
 from deniable.answers.gaussian_fit import fit_gaussian
 from deniable.answers.risks import singling_out
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
-from deniable.bounds.gaussian import classic_is_proved
+from deniable.bounds.gaussian_bounds import classic_is_proved
 from deniable.formatting import as_given, at_least
 from deniable.mechanisms import (
     Adjacency,

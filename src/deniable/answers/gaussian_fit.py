@@ -47,7 +47,7 @@ def fit_gaussian(loss: PrivacyLoss) -> GaussianFit:
         slopes, heights = slopes[order], heights[order]
     fpr, tpr = _corners(slopes, heights)
     mu = float(np.max(_shifts(fpr, tpr), initial=0.0))
-    reached = _reached(loss, slopes[[int(np.argmax(_shifts(fpr, tpr)[:-1])), -1]])
+    reached = _least_mu(loss, slopes[[int(np.argmax(_shifts(fpr, tpr)[:-1])), -1]])
     return GaussianFit(mu=mu, error=max(mu - reached, 0.0), regret=_regret(fpr, tpr, mu), least_rate=LEAST_RATE)
 
 
@@ -67,7 +67,7 @@ def _shifts(fpr: Floats, tpr: Floats) -> Floats:
     return np.where(np.isfinite(found) | (tpr >= 1), np.nan_to_num(found, nan=0.0, posinf=inf), 0.0)
 
 
-def _reached(loss: PrivacyLoss, thresholds: Floats) -> float:
+def _least_mu(loss: PrivacyLoss, thresholds: Floats) -> float:
     """The mu that tests at these thresholds, and the one with the least rate, have at least."""
     found = loss.tpr(LEAST_RATE).least
     best = float(-ndtri(LEAST_RATE) + ndtri(found)) if LEAST_RATE < found < 1 else 0.0

@@ -193,7 +193,7 @@ def _differ(given: AnswerInput) -> str:
     return one if records == 1 else f"{as_given(records)} records of one person, each as {one}"
 
 
-def _protected(given: AnswerInput) -> str:
+def _who_is_protected(given: AnswerInput) -> str:
     records = given.records_per_person or 1
     several = f" This holds for all {as_given(records)} records of one person together." if records > 1 else ""
     return _PROTECTED[given.adjacency] + several
@@ -302,7 +302,7 @@ def setting(result: ExplainResult) -> str:
             "Protects all answers of one person against everybody, also against those who collect them (local "
             f"differential privacy).{unit}"
         )
-    protected, sensitivity = _protected(given), _ADJACENCIES[given.adjacency][1]
+    protected, sensitivity = _who_is_protected(given), _ADJACENCIES[given.adjacency][1]
     unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
     if given.sampling is not None:
         return f"Assumes {tell_batches(given)}. {protected} {unit}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from math import exp, expm1, log, sqrt
 from sys import float_info
 
-from deniable.bounds.gaussian import least_classic_delta, proved_epsilon
+from deniable.bounds.gaussian_bounds import least_classic_delta, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.runs import amplify_epsilon, base, gaussian_noise, pure_epsilon, runs_between, sampling
 from deniable.bounds.tuning import Tuning

@@ -21,7 +21,7 @@ from math import exp, log, log1p, sqrt
 from deniable.bounds.composition import advanced_epsilon, jumps, naive_epsilon
 from deniable.bounds.concentrated import rho, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.divergence import kl_tvd
-from deniable.bounds.gaussian import classic_epsilon, classic_is_proved
+from deniable.bounds.gaussian_bounds import classic_epsilon, classic_is_proved
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.renyi import classic_conversion, rdp_epsilon
 from deniable.bounds.runs import gaussian_noise, runs, sampling

@@ -13,14 +13,14 @@ from msgspec import convert
 from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Plan, Progress, Trials, play
 from deniable.campaigns.plot_data import course
-from deniable.campaigns.progress import watched
+from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import audit_command, now, versions
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict, with_watch
-from deniable.evidence.watch import STOPS, Evidence, Stop, Watch, limits_confidence, looks
+from deniable.evidence.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
@@ -143,7 +143,7 @@ def audit(
             trials_per_block=trials_per_block,
         )
         plan = Plan.on(ground, trials, measure)
-        with watched(progress, "Playing the first block", "Trials", "trials/s") as told:
+        with show_progress(progress, "Playing the first block", "Trials", "trials/s") as told:
             return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
 
 
@@ -161,7 +161,7 @@ def run(
     watch = None if one_of("stop", stop, STOPS) == "never" else watch_over(plan, confidence)
     if store is not None:
         store.begin(plan.settings)
-        played = len(store.finished()) * plan.training.trials_per_block
+        played = len(store.finished_blocks()) * plan.training.trials_per_block
     certain = None if watch is None else watch.add
     trials = play(plan, store, engine=engine, progress=progress, certain=certain)
     seconds = perf_counter() - started
@@ -176,7 +176,7 @@ def watch_over(plan: Plan, confidence: float) -> Watch:
     return Watch.beside_limits(privacy_loss(training.mechanism, training.adjacency), plan.trials, confidence)
 
 
-def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: Evidence | None = None) -> AuditResult:
+def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: WatchEvidence | None = None) -> AuditResult:
     """What is claimed, what is exact for the claimed noise, what the trials show, and the verdict.
 
     With the `evidence` of a watch, either may find a violation; together they err with at most 1 - `confidence`.
@@ -200,7 +200,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: Eviden
         verdict=found.name,
         closeness=found.closeness,
         verdict_text=found.text,
-        notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched), *_ended(len(trials), plan.trials)),
+        notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched), *_say_early_end(len(trials), plan.trials)),
         watched=watched,
         course=course(trials),
         provenance=Provenance(
@@ -219,7 +219,7 @@ def watch_notes(watched: Watched | None) -> Iterator[str]:
         yield f"Of the risk of a wrong verdict, {watched.risk:.3g} is the watch's; limits have the rest."
 
 
-def _ended(played: int, planned: int) -> Iterator[str]:
+def _say_early_end(played: int, planned: int) -> Iterator[str]:
     if played < planned:
         yield f"The campaign ended after {played:,} of {planned:,} trials, when the answer was certain."
 

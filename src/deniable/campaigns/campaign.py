@@ -15,7 +15,7 @@ from deniable.data import Dataset, most_dissimilar
 from deniable.data.neighbours import USUAL_MEASURE, Neighbour
 from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
 from deniable.engines import Campaign, Engine, Local, play_missing
-from deniable.engines.campaign import Certain, arrays_of
+from deniable.engines.blocks import Certain, arrays_of
 from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
@@ -24,7 +24,7 @@ from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.blocks import usual_block
 from deniable.training.networks.usual_models import model_factory
 
-__all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchanged", "named_by", "play"]
+__all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchange_records", "named_by", "play"]
 
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
@@ -149,10 +149,10 @@ def choose_neighbours(
     else:
         found = most_dissimilar(inside, outside, adjacency, measure=compared, progress=progress)[0]
     chosen = {"record": found.record, "replacement": found.replacement, "dissimilarity": found.dissimilarity}
-    return exchanged(inside, outside, found), {**origin, **chosen}
+    return exchange_records(inside, outside, found), {**origin, **chosen}
 
 
-def exchanged(inside: Dataset, outside: Dataset, found: Neighbour) -> Neighbours:
+def exchange_records(inside: Dataset, outside: Dataset, found: Neighbour) -> Neighbours:
     """D and the neighbour that was found, as a training takes them."""
     other = None
     if found.replacement is not None:

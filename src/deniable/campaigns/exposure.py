@@ -106,7 +106,7 @@ def exposure(
     with one_thread(), torch.no_grad():
         rows = list(_course(settings, data, others, seed, progress or (lambda done, total: None)))
     norms, changes = (np.stack([row[i] for row in rows]) for i in (0, 1))
-    return _scored(settings, norms, changes, delta, others)
+    return _score_exposure(settings, norms, changes, delta, others)
 
 
 def _course(
@@ -187,7 +187,7 @@ def _farthest(products: Tensor, lengths: Tensor, others: Tensor) -> Tensor:
     return distances.amax(1).clamp(min=0).sqrt()
 
 
-def _scored(
+def _score_exposure(
     settings: TrainingSettings, norms: Array, changes: Array, delta: float, candidates: Dataset | None
 ) -> Exposure:
     sigma = settings.noise * settings.global_sensitivity
@@ -201,13 +201,13 @@ def _scored(
         method = f"against {worst}"
     if settings.rate < 1:
         method += "; upper bound for sampling: every step at the largest norm"
-        sampled = _sampled(settings, changes.max(0), delta)
+        sampled = _score_sampling(settings, changes.max(0), delta)
         advantage, belief = np.minimum(advantage, sampled[0]), np.minimum(belief, sampled[1])
     clipped = np.minimum(norms, settings.clip)
     return Exposure(clipped.mean(0), clipped.max(0), norms.mean(0), change, advantage, belief, method)
 
 
-def _sampled(settings: TrainingSettings, largest: Array, delta: float) -> tuple[Array, Array]:
+def _score_sampling(settings: TrainingSettings, largest: Array, delta: float) -> tuple[Array, Array]:
     """Advantage and belief of a training that is sampled, if every step changes by the record's largest change.
 
     Replace: the sampled pair of a smaller distance is not known to be dominated, so only the claim itself is used.

@@ -19,7 +19,7 @@ from deniable.results.status_result import EvidenceSoFar, StatusResult
 from deniable.scores import privacy_loss
 from deniable.store import FILE, StoreError, look_at_blocks, look_at_settings
 from deniable.store.records import Arrays
-from deniable.store.shared import PLACE as BLOCKS
+from deniable.store.shared_blocks import PLACE as BLOCKS
 
 __all__ = ["look"]
 
@@ -36,7 +36,7 @@ def look(directory: Path | str, largest_bytes: int = LARGEST_BYTES) -> StatusRes
     place, state = Path(directory), read_status(directory)
     files = [place / FILE, *(place / BLOCKS).glob("*.block")]
     small = sum(file.stat().st_size for file in files if file.is_file()) <= largest_bytes
-    audit = _audited(place)
+    audit = _find_audit(place)
     blocks = audit.trials if audit is not None and audit.trainer is not None else state.blocks
     return StatusResult(
         blocks=blocks,
@@ -51,7 +51,7 @@ def look(directory: Path | str, largest_bytes: int = LARGEST_BYTES) -> StatusRes
     )
 
 
-def _audited(place: Path) -> AuditInput | None:
+def _find_audit(place: Path) -> AuditInput | None:
     """What is audited, by our own training or somebody else's, each trial of which is a block; None: something else."""
     settings = Planned.read(place).settings if (place / PLAN).is_file() else look_at_settings(place) or {}
     try:

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["bar", "watched"]
+__all__ = ["bar", "show_progress"]
 
 
 @contextmanager
-def watched(
+def show_progress(
     progress: Callable[[int, int], None] | None, before: str, during: str | Callable[[], str], unit: str = ""
 ) -> Iterator[Callable[[int, int], None] | None]:
     """The caller's own `progress`; where there is none and a person is watching, a bar."""

@@ -75,15 +75,19 @@ def audit_command(
     given: Mapping[str, Any], source: Mapping[str, Any], confidence: float, stop: str = "never"
 ) -> str | None:
     """The campaign's one command; None where its data or model has no name that another process could find."""
-    asked = _asked(given, source) | {name: given[name] for name in ("measure", "trials")} | {"confidence": confidence}
+    asked = (
+        _name_options(given, source)
+        | {name: given[name] for name in ("measure", "trials")}
+        | {"confidence": confidence}
+    )
     asked |= {} if stop == "never" else {"stop": stop}
-    if source["data"] is None or not _named(given["model"]):
+    if source["data"] is None or not _is_importable(given["model"]):
         return None
     if given["loss"] == USUAL_LOSS and source["usual_block"]:
         return shlex.join(
             ["deniable", "audit", *_data(source["data"]), *_options({**asked, "learning-rate": given["learning_rate"]})]
         )
-    if not _named(given["loss"]):
+    if not _is_importable(given["loss"]):
         return None
     more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
     return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
@@ -91,13 +95,13 @@ def audit_command(
 
 def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
     """The command that tells who is exposed, without a campaign; None as for `audit_command`."""
-    if source["data"] is None or not _named(given["model"]) or given["loss"] != USUAL_LOSS:
+    if source["data"] is None or not _is_importable(given["model"]) or given["loss"] != USUAL_LOSS:
         return None
-    asked = _asked(given, source) | {"learning-rate": given["learning_rate"], "trials": 0}
+    asked = _name_options(given, source) | {"learning-rate": given["learning_rate"], "trials": 0}
     return shlex.join(["deniable", "audit", *_data(source["data"]), *_options(asked), "--exposure"])
 
 
-def _asked(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+def _name_options(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
     """The promise, the data and the training, by the command's options."""
     promise = next(name for name in AUDITED if name in given)  # noise comes last: a calibrated campaign has it, too
     words = ("records", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
@@ -106,7 +110,7 @@ def _asked(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any
     return asked if source["label"] is None else {**asked, "label": source["label"]}
 
 
-def _named(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     """A reference model's or loss's name, or that of a function which can be imported."""
     return ":" not in name or _IMPORTABLE.fullmatch(name) is not None or _SIZED.fullmatch(name) is not None
 
@@ -128,7 +132,9 @@ def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confide
 
 def attack_command(model: str, files: Sequence[str], asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """The command that attacks the same model again; `asked` are the options that name files and columns."""
-    settings = {name: given[name] for name in ("attack", "repeats", "seed", "delta", "confidence")}
+    shadows = ("shadows", "queries", "epochs", "batch", "learning_rate", "optimizer", "noise", "clip")
+    names = ("attack", "repeats", "seed", "delta", "confidence", *shadows)
+    settings = {name.replace("_", "-"): given.get(name) or None for name in names} | {"seed": given["seed"]}
     return shlex.join(["deniable", "attack", model, *files, *_options({**asked, **settings})])
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from deniable.bounds import epsilon_to_belief
-from deniable.bounds.gaussian import noise_for_belief
+from deniable.bounds.gaussian_bounds import noise_for_belief
 from deniable.calibration import calibrate
 from deniable.campaigns.provenance import data_source
 from deniable.checks import RefusedError, one_of, refuse, whole

@@ -318,5 +318,5 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, sh
 
 
 def _trials_in(store: CampaignStore | None) -> int:
-    finished = [] if store is None else store.finished()
+    finished = [] if store is None else store.finished_blocks()
     return sum(len(store.load(number)["trained_on_d"]) for number in finished if store is not None)

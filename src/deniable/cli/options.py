@@ -18,7 +18,7 @@ from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
 from deniable.answers.written import WRITTEN
 from deniable.checks import RefusedError
 from deniable.fields import Field
-from deniable.formats.documents import read_document
+from deniable.formats.bounded_json import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
 __all__ = [
@@ -161,6 +161,8 @@ _OTHERS = (
     Field("memory", "GB", "", "positive", (1e-3, 1e6)),
     Field("hours", "H", "", "positive", (1e-2, 1e5)),
     Field("repeats", "R", "", "whole", (1, 10_000)),
+    Field("shadows", "N", "", "whole", (4, 4096)),
+    Field("queries", "Q", "", "whole", (1, 10)),
     Field("classes", "C", "", "whole", (2, 1e6)),
     Field("patience", "E", "", "whole", (0, 1e6)),
     Field("claimed_epsilon", "E", "", "from zero", (0, 1e6)),

@@ -15,7 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from deniable.engines import Campaign
-    from deniable.engines.campaign import Certain
+    from deniable.engines.blocks import Certain
     from deniable.engines.planned import Planned
 
 __all__ = ["Replanned", "keep_plan", "place_of_plan", "plan_again", "play_planned"]

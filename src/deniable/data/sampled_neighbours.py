@@ -109,10 +109,10 @@ class _Search:
         """Each left record's largest dissimilarity (`np.maximum`) or sum of them (`np.add`) over the right ones."""
         found = np.full(len(left), 0.0 if join is np.add else -np.inf)
 
-        def reduced(block: Array, row: int, _: int) -> tuple[int, NDArray[np.float64]]:
+        def reduce_rows(block: Array, row: int, _: int) -> tuple[int, NDArray[np.float64]]:
             return row, join.reduce(block, axis=1, dtype=np.float64)
 
-        for row, part in self._sweep(left, right).blocks(reduced):
+        for row, part in self._sweep(left, right).blocks(reduce_rows):
             rows = slice(row, row + len(part))
             found[rows] = join(found[rows], part)
         return found

@@ -8,7 +8,7 @@ plays, and how far it is).
 """
 
 from deniable.engines.beside import Shared, open_store, resume_store
-from deniable.engines.campaign import Campaign, play_missing
+from deniable.engines.blocks import Campaign, play_missing
 from deniable.engines.choice import choose_engine
 from deniable.engines.cluster import Ray
 from deniable.engines.local import Local

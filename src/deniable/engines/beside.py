@@ -18,7 +18,7 @@ from typing import TypeVar
 from deniable.checks import positive
 from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.protocol import Engine, Finished, Work
-from deniable.store import CampaignStore, SharedStore, Store, opened
+from deniable.store import CampaignStore, SharedStore, Store, open_local_store
 
 __all__ = ["Shared", "open_store", "resume_store"]
 
@@ -122,7 +122,7 @@ def open_store(
 ) -> AbstractContextManager[CampaignStore | None]:
     """What keeps a campaign's blocks: the store of a driver, or of one of many processes; None without a directory."""
     if not isinstance(engine, Shared):
-        return opened(directory, resume)
+        return open_local_store(directory, resume)
     if directory is None:
         raise ValueError(_NOTHING_TO_SHARE)
     return SharedStore(directory)

@@ -18,14 +18,14 @@ def choose_engine(engine: Engine | str = "local", processes: int | None = None) 
     if isinstance(engine, str):
         one_of("engine", engine, ENGINES)
         if engine == "shared":
-            return _shared(processes)
+            return _share_work(processes)
         return Local(processes) if engine == "local" else Ray(processes=processes)
     if processes is not None:
         raise ValueError("processes is about an engine that is named: leave it out, or give engine=Local(processes)")
     return engine
 
 
-def _shared(processes: int | None) -> Shared:
+def _share_work(processes: int | None) -> Shared:
     if processes not in (None, 1):
         raise ValueError("with engine shared, each process that is started is one worker: leave processes out")
     return Shared()

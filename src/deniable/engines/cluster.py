@@ -66,7 +66,7 @@ class Ray:
         if self.address is None:  # on loopback alone; Ray asks this when it is imported
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         packed, ray = pack(work), _import_ray()
-        with _connected(ray, self):
+        with _connection(ray, self):
             _check_resources(ray, self)
             handed = [ray.put((packed, _versions()))]  # in a list, or Ray would hand over all of it with every task
             yield from _play(ray, _task(ray, self), handed, iter(blocks), self)
@@ -195,7 +195,7 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _connected(ray: Any, asked: Ray) -> Iterator[None]:
+def _connection(ray: Any, asked: Ray) -> Iterator[None]:
     """The caller's own session, if there is one; else one that ends with the campaign."""
     if ray.is_initialized():
         yield

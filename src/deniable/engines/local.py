@@ -48,13 +48,13 @@ class Local:
         rest, most = iter(blocks), self.processes or os.cpu_count() or 1
         first = list(islice(rest, most))
         if len(first) > 1:
-            yield from _spawned(work, first, rest)
+            yield from _play_in_processes(work, first, rest)
             return
         for number in (*first, *rest):
             yield number, work(number)
 
 
-def _spawned(work: Work[T], first: list[int], rest: Iterator[int]) -> Finished[T]:
+def _play_in_processes(work: Work[T], first: list[int], rest: Iterator[int]) -> Finished[T]:
     context, most = Workers(), _BLOCKS_A_WORKER * len(first)
     pool = ProcessPoolExecutor(len(first), context, initializer=_prepare, initargs=(pack(work),))
     try:

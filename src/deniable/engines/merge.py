@@ -51,7 +51,7 @@ def merge_stores(places: Sequence[Path]) -> Merged:
             raise StoreError(f"{place} holds another campaign than {places[0]}: {unlike}")
     with Store(places[0], settings[0], resume=True) as store:
         twice = sum(_add(store, place, settings[0]) for place in places[1:])
-        finished = len(store.finished())
+        finished = len(store.finished_blocks())
     blocks = Planned.read(places[0]).blocks if (places[0] / PLAN).is_file() else None
     return Merged(finished, blocks, twice)
 
@@ -95,5 +95,5 @@ def _blocks(place: Path, settings: Mapping[str, Any]) -> Iterator[tuple[int, Arr
             held.add(number)
             yield number, arrays
     shared = SharedBlocks(place, settings_digest(settings))
-    for number in sorted(shared.finished() - held):
+    for number in sorted(shared.finished_blocks() - held):
         yield number, shared.load(number)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.engines.campaign import Campaign
+from deniable.engines.blocks import Campaign
 from deniable.store import StoreError, canonical, differences, read_document, write_document
 
 __all__ = ["PARTS", "PLAN", "Planned"]

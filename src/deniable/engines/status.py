@@ -65,7 +65,7 @@ def read_status(directory: Path | str) -> CampaignStatus:
 
 
 def _status(place: Path, plan: Planned | None) -> CampaignStatus:
-    finished = numbers_in(place / FILE) | SharedBlocks(place, b"").finished()
+    finished = numbers_in(place / FILE) | SharedBlocks(place, b"").finished_blocks()
     players = read_players(place)
     known = [player.blocks for player in players] if plan is None or plan.blocks is None else [plan.blocks]
     total = max(known, default=None)
@@ -74,7 +74,7 @@ def _status(place: Path, plan: Planned | None) -> CampaignStatus:
     return CampaignStatus(
         blocks=total,
         finished=len(finished),
-        under_way=len(_claimed(place) - finished),
+        under_way=len(_find_claims(place) - finished),
         blocks_a_second=sum(player.blocks_a_second for player in playing),
         players=tuple(playing),
         is_certain=(place / CERTAIN).exists(),
@@ -95,6 +95,6 @@ def _add_up(parts: list[CampaignStatus], plan: Planned) -> CampaignStatus:
     )
 
 
-def _claimed(place: Path) -> set[int]:
+def _find_claims(place: Path) -> set[int]:
     names = (path.name.partition(".")[0] for path in (place / CLAIMS).glob("*.*"))
     return {int(name) for name in names if name.isdecimal() and int(name) < 10**12}

@@ -13,7 +13,7 @@ event, so reading several costs no confidence (Lemma E3).
 | `Region` | nothing | the (epsilon, delta) region of tests, both directions (erratum 11) |
 | `GaussianCurve` | the release is Gaussian, no sampling | mu, then epsilon at delta |
 | `MechanismCurve` | sampling rate and steps are as claimed | the noise, then epsilon at delta |
-| `Advantage` | nothing | Erlingsson 2019, Proposition 3 on FPR + FNR; never more than `Region` |
+| `AdvantageBound` | nothing | Erlingsson 2019, Proposition 3 on FPR + FNR; never more than `Region` |
 
 `credible` is Bayesian and stands apart. deniable.evidence.likelihood holds the estimators for log-likelihood ratios,
 deniable.evidence.one_run those for one run with many canaries.
@@ -31,12 +31,12 @@ import numpy as np
 from deniable.checks import positive, probability, refuse, whole
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
-from deniable.evidence.thresholds import Limits, Rule, beats, shift
+from deniable.evidence.thresholds import Limits, ThresholdRule, beats, shift
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.search import crossing
 
-__all__ = ["Advantage", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read_bound"]
+__all__ = ["AdvantageBound", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read_bound"]
 
 
 class Estimator(Protocol):
@@ -53,7 +53,7 @@ class Estimator(Protocol):
     def bound(self, limits: Limits) -> Bound: ...
 
 
-def estimate(estimator: Estimator, scores: Scores, rule: Rule, confidence: float = 0.95) -> Bound:
+def estimate(estimator: Estimator, scores: Scores, rule: ThresholdRule, confidence: float = 0.95) -> Bound:
     """The bound on epsilon that `estimator` finds with the thresholds of `rule`."""
     limits = rule.limits(scores, estimator.strength, confidence)
     return read_bound(estimator, limits, rule.name)
@@ -86,7 +86,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Advantage:
+class AdvantageBound:
     """ln((1 - delta) / (1 - advantage)), Erlingsson 2019, Proposition 3: the weaker form, of which Erlingsson 2019,
     Table 2 is made."""
 
@@ -241,20 +241,20 @@ class MechanismCurve:
         """The noise whose curve passes through this point: more noise is refuted by it."""
         tpr, mu = 1 - fnr, float(shift(np.array(fpr), np.array(fnr)))
 
-        def reached(log_noise: float) -> float:
+        def reach_rate(log_noise: float) -> float:
             return self.loss(exp(log_noise)).tpr(fpr)
 
         # the central limit of many sampled steps (Dong, Roth, Su 2022, Corollary 5.4) is near
         per_step = max(min(mu, _MOST_NOISE) / (self.rate * sqrt(self.steps)), 1 / _MOST_NOISE)
         low = high = log(max(self.least, 1 / sqrt(log1p(per_step**2))))
-        while low > log(self.least) and reached(low) < tpr:
+        while low > log(self.least) and reach_rate(low) < tpr:
             low, high = max(log(self.least), low - _LOG_NOISE_STRIDE), low
-        while high < log(_MOST_NOISE) and reached(high) >= tpr:
+        while high < log(_MOST_NOISE) and reach_rate(high) >= tpr:
             low, high = high, high + _LOG_NOISE_STRIDE
-        if reached(high) >= tpr:
+        if reach_rate(high) >= tpr:
             return inf
-        between = reached(low) >= tpr
-        return exp(crossing(reached, tpr, low, high, precision=_NOISE_PRECISION)) if between else exp(low)
+        between = reach_rate(low) >= tpr
+        return exp(crossing(reach_rate, tpr, low, high, precision=_NOISE_PRECISION)) if between else exp(low)
 
 
 @lru_cache(maxsize=32)

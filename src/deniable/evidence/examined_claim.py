@@ -10,7 +10,7 @@ from deniable.checks import one_of, probability
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import INDEPENDENT, Assumption, Bound
 from deniable.evidence.estimators import (
-    Advantage,
+    AdvantageBound,
     Estimator,
     GaussianCurve,
     MechanismCurve,
@@ -20,8 +20,8 @@ from deniable.evidence.estimators import (
 from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.one_run import one_run, one_run_gaussian, withdraw_if_refuted
 from deniable.evidence.one_run_curves import one_run_mechanism, order_statistics
-from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, Rule
-from deniable.evidence.watch import Evidence
+from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, ThresholdRule
+from deniable.evidence.watch import WatchEvidence
 from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.mechanisms import Training
 from deniable.promises import Epsilon
@@ -52,7 +52,7 @@ class Asked:
     training: Training | None = None
     """The training that is claimed, if its noise is known."""
     method: str | None = None
-    rule: Rule | None = None
+    rule: ThresholdRule | None = None
     confidence: float = 0.95
     rows_from: str | None = None
     """trainings or one-run; where it is not stated, one-run methods imply the latter and others assume the former."""
@@ -90,7 +90,7 @@ class Asked:
         return self.primary in ONE_RUN
 
     @property
-    def thresholds(self) -> Rule:
+    def thresholds(self) -> ThresholdRule:
         return self.rule or Bonferroni()
 
     @property
@@ -119,11 +119,11 @@ class Asked:
     def _with_shown(self, bound: Bound) -> Bound:
         return withdraw_if_refuted(replace(bound, assumptions=(*bound.assumptions, *self.shown)))
 
-    def watch(self, scores: Scores) -> Evidence:
+    def watch(self, scores: Scores) -> WatchEvidence:
         """What a watch over the rows, in their order, shows against the claim."""
         return watch_rows(scores, claimed_loss(self.claim, self.training), 1 - self.confidence)
 
-    def watched_bound(self, scores: Scores, evidence: Evidence) -> Bound:
+    def watched_bound(self, scores: Scores, evidence: WatchEvidence) -> Bound:
         """The bound on epsilon that holds after every row, with all that it assumes."""
         training = self.training
         found = evidence.bare_bound(self.delta) if training is None else evidence.mechanism_bound(training, self.delta)
@@ -142,7 +142,7 @@ class Asked:
         readings: dict[str, Callable[[float], Estimator]] = {
             "region": Region,
             "gaussian": GaussianCurve,
-            "advantage": Advantage,
+            "advantage": AdvantageBound,
         }
         return readings[name](self.delta)
 
@@ -166,7 +166,7 @@ def with_assumption(assumption: Assumption, bound: Bound) -> Bound:
     return replace(bound, assumptions=(assumption, *bound.assumptions))
 
 
-def rule_named(name: str | None, threshold: float | None) -> Rule | None:
+def rule_named(name: str | None, threshold: float | None) -> ThresholdRule | None:
     """The rule of this name; a threshold names the fixed one."""
     if name is not None:
         one_of("rule", name, tuple(RULES))

@@ -23,7 +23,7 @@ from deniable.checks import probability
 from deniable.evidence.attack_scores import Errors, Floats, Places, Scores
 from deniable.evidence.limits import Interval, lower_limit, upper_limit
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
-from deniable.evidence.thresholds import Rule
+from deniable.evidence.thresholds import ThresholdRule
 
 __all__ = [
     "advantage_interval",
@@ -83,7 +83,7 @@ def _first(holds: Callable[[int], bool], most: int) -> int:
     return bisect_left(range(most), True, key=holds)
 
 
-def best_advantage_interval(scores: Scores, rule: Rule, confidence: float) -> Interval:
+def best_advantage_interval(scores: Scores, rule: ThresholdRule, confidence: float) -> Interval:
     """TPR - FPR at the best of all thresholds: the one reached on these scores, with limits of the true one.
 
     What is reached is somewhat high, since its threshold was found on the same scores. The lower limit is that of

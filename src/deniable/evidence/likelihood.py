@@ -48,7 +48,7 @@ FEWEST_OF_A_CLASS = 20
 
 
 @dataclass(frozen=True)
-class Moments:
+class ClassMoments:
     """Means and pooled variance of the two classes."""
 
     members: int
@@ -58,7 +58,7 @@ class Moments:
     variance: float
 
     @classmethod
-    def of(cls, scores: Scores) -> Moments:
+    def of(cls, scores: Scores) -> ClassMoments:
         one, zero = scores.members, scores.others
         mean, other, freedom = float(one.mean()), float(zero.mean()), max(len(scores) - 2, 1)
         squares = float(np.square(one - mean).sum() + np.square(zero - other).sum())
@@ -84,7 +84,7 @@ class Moments:
 def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From d', valid for Gaussian scores of equal variance whatever noise was added."""
     scores = _of_moderate_size(scores)
-    found = Moments.of(scores)
+    found = ClassMoments.of(scores)
     limits = separation_mu(found, confidence), largest_separation_mu(found, confidence)
     return _bound(
         "separation", limits, delta, confidence, _test_assumptions(scores, [_normal(scores), _equal_spread(scores)])
@@ -94,7 +94,7 @@ def separation(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
 def likelihood(scores: Scores, delta: float, confidence: float = 0.95) -> Bound:
     """From the mean log-likelihood ratio, valid where the scores are computed with the noise that was added."""
     scores = _of_moderate_size(scores)
-    found = Moments.of(scores)
+    found = ClassMoments.of(scores)
     limits = likelihood_mu(found, confidence), largest_likelihood_mu(found, confidence)
     tests = [_normal(scores), _equal_spread(scores), _opposite_means(found), _mean_is_half_the_variance(found)]
     return _bound("likelihood", limits, delta, confidence, _test_assumptions(scores, tests))
@@ -108,12 +108,12 @@ def _of_moderate_size(scores: Scores) -> Scores:
     return Scores(scores.members / largest * _LARGEST_SCORE, scores.others / largest * _LARGEST_SCORE)
 
 
-def separation_mu(found: Moments, confidence: float) -> float:
+def separation_mu(found: ClassMoments, confidence: float) -> float:
     """Guarantee: above mu with probability at most 1 - confidence. 0 where the scores do not vary within a class."""
     return _shift_reaching(found, confidence) if _apart(found, confidence) else 0.0
 
 
-def largest_separation_mu(found: Moments, confidence: float) -> float:
+def largest_separation_mu(found: ClassMoments, confidence: float) -> float:
     """Guarantee: below mu with probability at most 1 - confidence; infinite where the scores do not vary."""
     risk = 1 - probability("confidence", confidence, open_ends=True)
     if found.freedom < 1 or found.variance <= 0:
@@ -121,24 +121,24 @@ def largest_separation_mu(found: Moments, confidence: float) -> float:
     return _shift_reaching(found, risk) if float(stdtr(found.freedom, found.t)) > risk else 0.0
 
 
-def _shift_reaching(found: Moments, share: float) -> float:
+def _shift_reaching(found: ClassMoments, share: float) -> float:
     """The mu at which Student's statistic stays below what was found with this probability."""
     t = found.t
 
-    def reached(shift: float) -> float:
+    def probability_below(shift: float) -> float:
         """P(T <= t): falls in the shift. SciPy gives NaN where it is beyond tiny."""
         below = float(nctdtr(found.freedom, shift, t))
         return below if isfinite(below) else float(shift < t)
 
-    return falls_to(reached, share, (max(t, 0.0), 1.0), floor=0.0, precision=1e-10) * found.weight
+    return falls_to(probability_below, share, (max(t, 0.0), 1.0), floor=0.0, precision=1e-10) * found.weight
 
 
-def _apart(found: Moments, confidence: float) -> bool:
+def _apart(found: ClassMoments, confidence: float) -> bool:
     """Whether equal classes would have this difference, or less, with more than this probability; never below 0."""
     return found.t > 0 and float(stdtr(found.freedom, found.t)) > probability("confidence", confidence, open_ends=True)
 
 
-def likelihood_mu(found: Moments, confidence: float) -> float:
+def likelihood_mu(found: ClassMoments, confidence: float) -> float:
     """Guarantee: above mu with probability at most 1 - confidence: solves mean = mu^2 / 2 + z mu / sqrt(trials).
 
     0 where the classes cannot be told apart (Student's test): so scores that say nothing, whatever their variance,
@@ -147,12 +147,12 @@ def likelihood_mu(found: Moments, confidence: float) -> float:
     return _mu_of_mean(found, one_sided_z(confidence)) if _apart(found, confidence) else 0.0
 
 
-def largest_likelihood_mu(found: Moments, confidence: float) -> float:
+def largest_likelihood_mu(found: ClassMoments, confidence: float) -> float:
     """Guarantee: below mu with probability at most 1 - confidence."""
     return _mu_of_mean(found, -one_sided_z(probability("confidence", confidence, open_ends=True)))
 
 
-def _mu_of_mean(found: Moments, z: float) -> float:
+def _mu_of_mean(found: ClassMoments, z: float) -> float:
     trials = found.members + found.others
     mean = (found.members * found.mean - found.others * found.other_mean) / trials
     step = z / sqrt(trials)
@@ -224,7 +224,7 @@ def _equal_spread(scores: Scores) -> Test:
     return text, min(1.0, 2 * min(below, 1 - below))
 
 
-def _opposite_means(found: Moments) -> Test:
+def _opposite_means(found: ClassMoments) -> Test:
     text = "the two means are opposite, as for any log-likelihood ratio of a Gaussian shift (t test)"
     if found.freedom < 1 or found.variance <= 0:
         return text, 0.0
@@ -232,7 +232,7 @@ def _opposite_means(found: Moments) -> Test:
     return text, 2 * float(stdtr(found.freedom, -abs(t)))
 
 
-def _mean_is_half_the_variance(found: Moments) -> Test:
+def _mean_is_half_the_variance(found: ClassMoments) -> Test:
     text = "the means lie apart by the variance: the noise is as claimed"
     if found.freedom < 1 or found.variance <= 0:
         return text, 0.0

@@ -76,13 +76,13 @@ def joint_tails(risk: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     exponents = np.arange(CORNERS)
 
-    def missed(factor: float) -> float:
+    def excess_risk(factor: float) -> float:
         u = EDGE_RISK_SHARE * risk * factor**exponents
         return float(u[0] + np.sum(u[::-1] * np.diff(u, append=1.0))) - risk
 
     most = (1 / (EDGE_RISK_SHARE * risk)) ** (1 / (CORNERS - 1))
     # where even the whole edge misses less than a large risk allows, it is taken
-    factor = most if missed(most) <= 0 else brentq(missed, 1.0, most, xtol=1e-14) * (1 - 1e-12)
+    factor = most if excess_risk(most) <= 0 else brentq(excess_risk, 1.0, most, xtol=1e-14) * (1 - 1e-12)
     u = np.minimum(EDGE_RISK_SHARE * risk * factor**exponents, 1.0)
     return u, u[::-1].copy()
 

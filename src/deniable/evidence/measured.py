@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from deniable.bounds.gaussian import advantage_to_epsilon
+from deniable.bounds.gaussian_bounds import advantage_to_epsilon
 from deniable.checks import probability
 from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import Assumption, Bound
 from deniable.evidence.credible import credible_bound
-from deniable.evidence.estimators import Advantage, GaussianCurve, MechanismCurve, Region, read_bound
+from deniable.evidence.estimators import AdvantageBound, GaussianCurve, MechanismCurve, Region, read_bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.limits import Interval, interval
@@ -133,7 +133,7 @@ def _estimators(
     errors = Errors.of(trials)
     limits = Limits.of(errors, confidence)
     yield read_bound(Region(delta), limits)
-    yield read_bound(Advantage(delta), limits)
+    yield read_bound(AdvantageBound(delta), limits)
     sampled = training.rate < 1
     if not scheduled:
         yield read_bound(MechanismCurve.of(training, delta), limits)

@@ -96,7 +96,7 @@ class OrderTest:
     def confidences(self) -> tuple[Floats, Floats, Floats]:
         """Ascending |L| from 0 on; the share of canaries beyond each, at most; the rate of errors there, at least."""
         pair = self.loss.pair
-        back = pair.reversed()
+        back = pair.reverse()
         xs = _farthest_loss(self.loss) * np.linspace(0, 1, _LOSSES) ** 1.3
         rows = [(pair.tail(x), pair.null_tail(x), back.tail(x), back.null_tail(x)) for x in xs.tolist()]
         most = np.array([[min(1.0, float(value)) for value in row] for row in rows])

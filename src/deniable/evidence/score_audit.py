@@ -30,7 +30,7 @@ from deniable.evidence.limits import Interval
 from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import Fixed
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
-from deniable.evidence.watch import Evidence, expected_trials, observer_tally, shift_of
+from deniable.evidence.watch import WatchEvidence, expected_trials, observer_tally, shift_of
 from deniable.formatting import as_given, at_most
 from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched
@@ -85,7 +85,7 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     )
 
 
-def _bounds(scores: Scores, asked: Asked, evidence: Evidence | None) -> Iterator[Bound]:
+def _bounds(scores: Scores, asked: Asked, evidence: WatchEvidence | None) -> Iterator[Bound]:
     """The primary estimator's first, then those that go with rows of this kind."""
     yield asked.estimator(asked.primary)(scores) if evidence is None else asked.watched_bound(scores, evidence)
     if asked.of_one_run:

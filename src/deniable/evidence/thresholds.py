@@ -28,7 +28,18 @@ from deniable.evidence.attack_scores import Errors, Floats, Scores
 from deniable.evidence.limits import joint_tails, lower_limits, upper_limits
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
 
-__all__ = ["RULES", "Bonferroni", "Fixed", "Limits", "MultiSplit", "Rule", "Split", "Strength", "beats", "shift"]
+__all__ = [
+    "RULES",
+    "Bonferroni",
+    "Fixed",
+    "Limits",
+    "MultiSplit",
+    "Split",
+    "Strength",
+    "ThresholdRule",
+    "beats",
+    "shift",
+]
 
 Strength = Callable[[Floats, Floats], Floats]
 """What an estimator reads off false positive and false negative rates; falls in both, < 0 if worse than guessing."""
@@ -99,7 +110,7 @@ def beats(fpr: Floats, fnr: Floats, tpr: Callable[[float], float]) -> bool:
     return bool(np.all(1 - fnr > fpr)) and all(1 - fnr[i] > tpr(float(fpr[i])) for i in weakest)
 
 
-class Rule(Protocol):
+class ThresholdRule(Protocol):
     """How the threshold is found."""
 
     @property
@@ -238,7 +249,7 @@ class MultiSplit:
         return Limits.at_many(rows, risk, scores, confidence)
 
 
-RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Fixed, Bonferroni, Split, MultiSplit)}
+RULES: dict[str, type[ThresholdRule]] = {rule.name: rule for rule in (Fixed, Bonferroni, Split, MultiSplit)}
 """Every rule by its name."""
 
 _CANDIDATES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, *np.linspace(0.1, 0.5, 13)])

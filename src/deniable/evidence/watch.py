@@ -29,9 +29,9 @@ from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = [
     "STOPS",
-    "Evidence",
     "Stop",
     "Watch",
+    "WatchEvidence",
     "expected_trials",
     "half_noise_text",
     "limits_confidence",
@@ -104,13 +104,13 @@ class Watch:
             self._log_wealth.append(float(log_wealth([self._seen], self._deltas)[0]))
         return max(self._log_wealth) >= log(1 / self._risk)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> WatchEvidence:
         """What the blocks so far show."""
-        return Evidence(tuple(self._looked), np.array(self._log_wealth), self._deltas, self._risk)
+        return WatchEvidence(tuple(self._looked), np.array(self._log_wealth), self._deltas, self._risk)
 
 
 @dataclass(frozen=True)
-class Evidence:
+class WatchEvidence:
     """What a watch saw against a claim; all of it holds together, and whenever the watch ends."""
 
     looked: tuple[Tally, ...]

@@ -23,7 +23,7 @@ from deniable.calibration import calibrate
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import Assumption
 from deniable.evidence.sequential import Tally, hockey_sticks, log_wealth
-from deniable.evidence.watch import Evidence, looks
+from deniable.evidence.watch import WatchEvidence, looks
 from deniable.mechanisms import ApproximateDP, Mechanism, Training
 from deniable.promises import Epsilon
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -97,10 +97,10 @@ def claimed_loss(claim: Epsilon, training: Training | None) -> PrivacyLoss:
     return calibrate(with_noise, claim, training.adjacency).loss
 
 
-def watch_rows(scores: Scores, claim: PrivacyLoss, risk: float) -> Evidence:
+def watch_rows(scores: Scores, claim: PrivacyLoss, risk: float) -> WatchEvidence:
     """What a watch from the first row on shows against a claim."""
     score, member = take_trials(scores)
     odds, deltas = log_odds_from_earlier(score, member), hockey_sticks(claim)
     ends = looks(score.size, 1, _NEXT_LOOK)
     looked = list(accumulate(Tally.of(odds[a:b], member[a:b]) for a, b in pairwise([0, *ends])))
-    return Evidence(tuple(looked), log_wealth(looked, deltas), deltas, risk)
+    return WatchEvidence(tuple(looked), log_wealth(looked, deltas), deltas, risk)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.examination.later_records import WATCHED_STEP
+from deniable.examination.step_listeners import LISTENERS
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
 __all__ = ["drawn_batches", "next_batch", "watch_opacus"]
@@ -57,8 +57,8 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
         steps.append(AppliedStep(weights, gradients, scale, batch, _clip(stepping), public))
-        if (counter := WATCHED_STEP.get()) is not None:
-            counter.count()
+        for listener in LISTENERS.get():
+            listener.hear(steps[-1])
         if earlier is not None:
             earlier(stepping)
 

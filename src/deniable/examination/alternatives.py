@@ -188,12 +188,12 @@ def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str
     layers = [g.flatten(1) for g in gradients]
     whole, together = include, _factors(torch.cat(layers, 1).norm(dim=1), clip)
 
-    def summed(norm: float) -> Tensor:
+    def add_layers(norm: float) -> Tensor:
         return torch.cat([(include * _factors(g.norm(dim=1), norm)) @ g for g in layers])
 
     return {
-        "per layer": summed(clip),
-        "per layer, equal part": summed(clip / len(layers) ** 0.5),
+        "per layer": add_layers(clip),
+        "per layer, equal part": add_layers(clip / len(layers) ** 0.5),
         **{f"by value {v:g}": torch.cat([include @ g.clamp(-v * clip, v * clip) for g in layers]) for v in VALUES},
         "biases whole": torch.cat([(whole if g.dim() < 3 else include * together) @ g.flatten(1) for g in gradients]),
         "first layer whole": torch.cat([(whole if i < 2 else include * together) @ g for i, g in enumerate(layers)]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
-from deniable.examination.later_records import train_with_later_records
+from deniable.examination.handed_gradients import HandedGradients
+from deniable.examination.later_records import LaterRecords
 from deniable.examination.post_processing import PostProcessing, undo
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
+from deniable.examination.step_listeners import Listener, train_and_listen
 from deniable.examination.trainer import Records, Trainer, WatchedTraining, accumulate, check_batches, watch_steps
 from deniable.examination.twins.twin_run import Run, StandIn
 from deniable.examination.twins.twins import FAILS, SEEDS, Twins
@@ -106,15 +108,12 @@ class Examination:
         members: NDArray[np.int64],
         *,
         at_most: int | None = None,
-        later: tuple[Records, int] | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> WatchedTraining:
-        """Train, and undo what is known to be done to the noisy sums; with `later` records after some steps."""
+        """Train, and undo what is known to be done to the noisy sums; `listeners` hear every step."""
         parts = self.claim.recipe.accumulated
         most = None if at_most is None else at_most * parts
-        if later is None:
-            steps = self.trainer(given, seed)
-        else:
-            steps = train_with_later_records(self.trainer, given, seed, later[0], later[1] * parts)
+        steps = train_and_listen(self.trainer, given, seed, listeners)
         done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
         check_batches(done, len(members))
         if self.post is None:
@@ -137,6 +136,7 @@ def train_twin(
     at_most: int | None = None,
     *,
     after: int = 0,
+    handed: HandedGradients | None = None,
 ) -> Run:
     """Train on D or D', with the records at some places exchanged: at once, or `after` so many steps."""
     records, labels, differing = game.columns
@@ -145,12 +145,16 @@ def train_twin(
     for place, (record, label) in exchanged.items():
         records[members[place]], labels[members[place]] = record, label
     given = Records(records[members].clone(), labels[members].clone())
-    columns, later = Columns(records, labels, differing), None
+    columns = Columns(records, labels, differing)
+    listeners: list[Listener] = [] if handed is None else [handed]
     if after:
-        columns, given, later = game.columns, before, (given, after)
+        listeners.append(LaterRecords(before, given, after * game.claim.recipe.accumulated))
+        columns, given = game.columns, before
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
-        return Run(game.watch(recomputer, given, seed, members, at_most=at_most, later=later), recomputer, members)
+        return Run(
+            game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners), recomputer, members
+        )
 
 
 def twins_of(game: Examination) -> Twins:

@@ -13,7 +13,7 @@ import torch
 from msgspec import convert
 
 from deniable.campaigns.campaign import Progress, choose_neighbours, named_by
-from deniable.campaigns.progress import watched
+from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import data_source, now, python_call, versions
 from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import one_of, probability, whole
@@ -161,12 +161,12 @@ def _play_and_judge(
     progress: Progress | None,
 ) -> AuditResult:
     """Play the trials that `store` lacks, and judge all, or those up to a certain answer."""
-    started, before = perf_counter(), 0 if store is None else len(store.finished())
+    started, before = perf_counter(), 0 if store is None else len(store.finished_blocks())
     mixed = find_mixing(game.model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     new_watch = None if stop == "never" else _watches(game, claimed, confidence)
     forecast = Forecast(sum(engine.nodes().values()))
-    with watched(progress, "Training twins, then the first trial", forecast.words_of_bar, "trials/s") as told:
+    with show_progress(progress, "Training twins, then the first trial", forecast.words_of_bar, "trials/s") as told:
         examined, findings, evidence = (
             ([], refusal_report(mixed), None)
             if mixed

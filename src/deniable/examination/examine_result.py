@@ -10,7 +10,7 @@ from deniable.campaigns.plot_data import course
 from deniable.evidence.measured import measure
 from deniable.evidence.played_trials import Trials
 from deniable.evidence.verdict import Name, Verdict, verdict, with_watch
-from deniable.evidence.watch import Evidence
+from deniable.evidence.watch import WatchEvidence
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
 from deniable.mechanisms import Mechanism, Training
@@ -35,7 +35,7 @@ def judge_training(
     *,
     delta: float,
     confidence: float,
-    evidence: Evidence | None = None,
+    evidence: WatchEvidence | None = None,
 ) -> AuditResult:
     """What is claimed, what is exact for it, what the game shows at `confidence`, what the diagnostics found.
 
@@ -67,7 +67,7 @@ def judge_training(
     )
 
 
-def _shown_watch(evidence: Evidence, claim: RecipeTraining, delta: float) -> Watched:
+def _shown_watch(evidence: WatchEvidence, claim: RecipeTraining, delta: float) -> Watched:
     """Of a noise schedule, which noise is missing is not known: its bound assumes nothing."""
     if claim.schedule:
         return evidence.result(evidence.bare_bound(delta))

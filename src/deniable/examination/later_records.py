@@ -7,48 +7,20 @@ hides what it saw. A training that keeps copies of its records does not notice, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextvars import ContextVar
-from typing import Any
+from deniable.examination.trainer import AppliedStep, Records
 
-from deniable.examination.trainer import Records, Trainer
-
-__all__ = ["WATCHED_STEP", "train_with_later_records"]
+__all__ = ["LaterRecords"]
 
 
-class _Overwriting:
-    """Counts steps, and after some of them overwrites the records that the training was given."""
+class LaterRecords:
+    """Overwrites the records `given` to a training by `later` ones, when so many steps have been yielded."""
 
     def __init__(self, given: Records, later: Records, after: int) -> None:
         self._given, self._later, self._left = given, later, after
 
-    def count(self) -> None:
+    def hear(self, _: AppliedStep) -> None:
+        """Count a step."""
         self._left -= 1
         if self._left == 0:
             self._given.features.copy_(self._later.features)
             self._given.labels.copy_(self._later.labels)
-
-
-WATCHED_STEP: ContextVar[_Overwriting | None] = ContextVar("WATCHED_STEP", default=None)
-"""Counts the steps of a loop that runs to its end before its steps are returned (`adapters`)."""
-
-
-def train_with_later_records(trainer: Trainer, given: Records, seed: int, later: Records, after: int) -> Iterable[Any]:
-    """Train on `given`, which becomes `later` when so many steps have been yielded."""
-    counter = _Overwriting(given, later, after)
-    outer = WATCHED_STEP.set(counter)
-    try:
-        steps = trainer(given, seed)
-    finally:
-        WATCHED_STEP.reset(outer)
-    return _count_steps(steps, counter) if isinstance(steps, Generator) else steps
-
-
-def _count_steps(steps: Generator[Any, None, Any], counter: _Overwriting) -> Generator[Any, None, Any]:
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            return end.value
-        yield step
-        counter.count()

@@ -1,8 +1,8 @@
 """What a training does to its noisy sum before it yields it, where that can be undone.
 
-A part that is left out (layers that are not trained, the mean of every row) is completed by what a training as claimed
-would have there: the clean sum and fresh noise of the auditor. Layers that are scaled are scaled back. If the result is
-as claimed, what was yielded is a function of it, so that it is as private (post-processing).
+A part that is left out (layers that are not trained, the mean of every row, numbers under a mask) is completed by what
+a training as claimed would have there: the clean sum and fresh noise of the auditor. Layers that are scaled are scaled
+back. If the result is as claimed, what was yielded is a function of it, so that it is as private (post-processing).
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = ["PostProcessing", "find_post_processing", "undo"]
+__all__ = ["Pair", "PostProcessing", "find_post_processing", "undo"]
 
+Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
+"""Twins, each with its clean sums."""
+FEWEST_MASKED = 6
+"""Zeros of a layer from which on chance does not put them in the same places."""
 NOTHING, THERE = 1e-5, 1e-3
 """The share of a vector below which a part of it is left out, and above which it is there."""
 PARTS = ("layer", "rows", "columns", "mean")
@@ -35,9 +39,16 @@ class PostProcessing:
 
     left_out: tuple[str, ...]
     scales: tuple[float, ...]
+    masked: bool = False
+    """Whether numbers are zero in places that do not depend on the records."""
 
     def sentence(self, layers: tuple[str, ...]) -> str:
         """What was done, in words."""
+        if self.masked:
+            return (
+                "numbers of the noisy gradient are set to zero, the same ones whatever the records, which is safe "
+                "(post-processing): yield it before that"
+            )
         done = [
             f"{layer} {_WORDS[part] if part else f'is scaled by {scale:.3g}'}"
             for layer, part, scale in zip(layers, self.left_out, self.scales, strict=True)
@@ -47,12 +58,13 @@ class PostProcessing:
         return f"{about}, which is safe (post-processing): yield it before that"
 
 
-def find_post_processing(
-    pairs: list[tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]],
-) -> PostProcessing | None:
-    """What was done to the sums of some pairs of twins; None if nothing that is known."""
+def find_post_processing(pairs: list[Pair], others: list[Pair]) -> PostProcessing | None:
+    """What was done to the sums of some pairs of twins; `others` have no record in common; None: nothing known."""
     if not pairs:
         return None
+    if others and all(_is_masked(one, mine, two) for one, mine, two, _ in others):
+        layers_number = len(pairs[0][0].sums)
+        return PostProcessing(("",) * layers_number, (1.0,) * layers_number, masked=True)
     first, found = pairs[0][:2]
     clean = torch.split(found.clean, [s[0].numel() for s in first.sums], 1)
     layers = [(s.double(), c.view_as(s).double()) for s, c in zip(first.sums, clean, strict=True)]
@@ -63,6 +75,17 @@ def find_post_processing(
         return PostProcessing(left_out, (1.0,) * len(left_out))
     scales = _scales(pairs)
     return None if scales is None else PostProcessing(left_out, scales)
+
+
+def _is_masked(one: WatchedTraining, mine: RecomputedSteps, two: WatchedTraining) -> bool:
+    """Whether some numbers, but no layer alone, are zero in the same places whatever the records."""
+    steps = min(len(one), len(two))
+    zeros = [s[:steps].flatten(1) == 0 for s in one.sums]
+    clean = torch.split(mine.clean[:steps], [z.shape[1] for z in zeros], 1)
+    told = [int((z & (c != 0)).sum()) for z, c in zip(zeros, clean, strict=True) if not bool(z.all())]
+    return max(told, default=0) >= FEWEST_MASKED and all(
+        torch.equal(z, t[:steps].flatten(1) == 0) for z, t in zip(zeros, two.sums, strict=True)
+    )
 
 
 def _left_out(shown: Tensor, clean: Tensor, certain: set[str]) -> str:
@@ -89,9 +112,7 @@ def _component(values: Tensor, part: str) -> Tensor:
     return values.mean(axes, keepdim=True).expand_as(values)
 
 
-def _scales(
-    pairs: list[tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]],
-) -> tuple[float, ...] | None:
+def _scales(pairs: list[Pair]) -> tuple[float, ...] | None:
     """The factor of each layer, if twins differ in each by one multiple of the claimed difference, not alike in all."""
     sizes = [s[0].numel() for s in pairs[0][0].sums]
     rows: list[list[Tensor]] = [[], []]
@@ -112,6 +133,9 @@ def undo(post: PostProcessing, seen: WatchedTraining, found: RecomputedSteps, ow
     drawn = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])
     noise = drawn * found.sigma.unsqueeze(1)
     whole = torch.split((found.clean + noise).float(), sizes, 1)
+    if post.masked:
+        filled = [torch.where(s == 0, w.view_as(s), s) for s, w in zip(seen.sums, whole, strict=True)]
+        return replace(seen, sums=filled, shown=seen.sums)
     sums = [
         s / scale + (_component(w.view_as(s), part) if part else 0.0)
         for s, w, part, scale in zip(seen.sums, whole, post.left_out, post.scales, strict=True)

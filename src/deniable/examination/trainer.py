@@ -36,6 +36,7 @@ __all__ = [
     "Trainer",
     "WatchedTraining",
     "accumulate",
+    "as_step",
     "check_batches",
     "watch_steps",
 ]
@@ -78,6 +79,8 @@ class AppliedStep:
     public: Mapping[str, float] = field(default_factory=dict)
     _live: list[Tensor] | None = field(default=None, init=False, repr=False, compare=False)
     """The parameters themselves, where a model or its parameters were given."""
+    _given: list[Tensor] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The gradient in the training's own memory."""
 
     def __post_init__(self) -> None:
         positive("divisor", self.divisor)
@@ -85,10 +88,18 @@ class AppliedStep:
             positive("clip", self.clip)
         object.__setattr__(self, "_live", _parameters(self.weights))
         object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
+        object.__setattr__(self, "_given", _own_tensors(self.gradient))
         object.__setattr__(self, "weights", _copy_tensors(self.weights, gradients=False))
         object.__setattr__(self, "gradient", _copy_tensors(self.gradient, gradients=True))
         if self.batch is not None:
             object.__setattr__(self, "batch", _indices(self.batch))
+
+    def take_gradient(self, other: AppliedStep) -> None:
+        """Overwrite the gradient in the training's own memory by that of another step; nothing where it has none."""
+        values = other.gradient.values() if isinstance(other.gradient, dict) else other.gradient
+        with torch.no_grad():
+            for own, value in zip(self._given, [values] if isinstance(values, Tensor) else values, strict=False):  # type: ignore[arg-type]
+                own.copy_(value)
 
 
 @dataclass(frozen=True)
@@ -145,10 +156,10 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
     at_first = _random_state()
     released: Released | None = None
     for step in _until_returned(steps):
-        if isinstance(step, Released):
-            released = step
+        applied, number = as_step(step), len(found) + 1
+        if isinstance(applied, Released):
+            released = applied
             continue
-        applied, number = _step(step), len(found) + 1
         weights.append(_fit_shapes(f"weights of step {number}", applied.weights, parameters))
         gradient = _fit_shapes(f"gradient of step {number}", applied.gradient, parameters)
         sums.append([value * applied.divisor for value in gradient])
@@ -242,8 +253,9 @@ def _stack_steps(steps: list[list[Tensor]]) -> list[Tensor]:
     return [torch.stack(values) for values in zip(*steps, strict=True)]
 
 
-def _step(step: Any) -> AppliedStep:
-    if isinstance(step, AppliedStep):
+def as_step(step: Any) -> AppliedStep | Released:
+    """What a training yields, checked."""
+    if isinstance(step, AppliedStep | Released):
         return step
     if isinstance(step, tuple) and 2 <= len(step) <= 6:
         return AppliedStep(*step)
@@ -261,6 +273,15 @@ def _copy_tensors(values: Tensors, gradients: bool) -> dict[str, Tensor] | list[
     if isinstance(values, Tensor | np.ndarray):
         return _copy(values)
     return [_copy(value) for value in values]
+
+
+def _own_tensors(gradient: Any) -> list[Tensor]:
+    """The memory of a gradient; what is no tensor or array is left out."""
+    if isinstance(gradient, nn.Module):
+        return [p.grad for p in gradient.parameters() if p.requires_grad and p.grad is not None]
+    values = list(gradient.values()) if isinstance(gradient, Mapping) else gradient
+    each = [values] if isinstance(values, Tensor | np.ndarray) else list(values)
+    return [torch.as_tensor(v).detach() for v in each if isinstance(v, Tensor | np.ndarray)]
 
 
 def _copy(value: ArrayLike | Tensor) -> Tensor:

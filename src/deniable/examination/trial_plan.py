@@ -12,14 +12,15 @@ import torch
 
 from deniable.campaigns.campaign import Progress
 from deniable.engines import Campaign, Engine, play_missing
-from deniable.evidence.watch import Evidence as WatchEvidence
-from deniable.evidence.watch import Stop, Watch, limits_confidence
+from deniable.evidence.watch import Stop, Watch, WatchEvidence, limits_confidence
 from deniable.evidence.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
-from deniable.examination.post_processing import find_post_processing
+from deniable.examination.post_processing import Pair, find_post_processing
 from deniable.examination.residuals import TrialStatistics
-from deniable.examination.twins.twins import Twins
+from deniable.examination.twins.idle_records import other_contents
+from deniable.examination.twins.twin_run import Run
+from deniable.examination.twins.twins import FAILS, Twins
 from deniable.store import CampaignStore
 from deniable.training.gradients import trainable
 
@@ -106,18 +107,29 @@ def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
     if not twins.repeatable or twins.fits is not False or game.claim.recipe.augmentations > 1:
         return game, twins
     with torch.no_grad():
-        pairs = [
-            (
-                one.seen,
-                one.recomputer.recompute(one.seen, one.members),
-                two.seen,
-                two.recomputer.recompute(two.seen, two.members),
-            )
-            for one, two in twins.exchanged_pairs
-        ]
-        post = find_post_processing(pairs)
+        others = _pairs_on_other_records(twins) if _has_zeros(twins) else []
+        post = find_post_processing([_recompute_pair(*pair) for pair in twins.exchanged_pairs], others)
     undone = replace(game, post=post)
     return (game, twins) if post is None else (undone, twins_of(undone))
+
+
+def _has_zeros(twins: Twins) -> bool:
+    return bool((twins.original(twins.seeds[0]).sums == 0).any())
+
+
+def _pairs_on_other_records(twins: Twins) -> list[Pair]:
+    """The training on D beside those on other contents of all records; none where one of them fails."""
+    one = twins.original(twins.seeds[0])
+    try:
+        others = [twins.train(twins.seeds[0], True, contents, None) for contents in other_contents(twins, one)]
+    except FAILS:
+        return []
+    return [_recompute_pair(one, two) for two in others]
+
+
+def _recompute_pair(one: Run, two: Run) -> Pair:
+    clean = [run.recomputer.recompute(run.seen, run.members) for run in (one, two)]
+    return one.seen, clean[0], two.seen, clean[1]
 
 
 class _InMemory:
@@ -126,7 +138,7 @@ class _InMemory:
     def __init__(self) -> None:
         self._trials: dict[int, dict[str, Any]] = {}
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """Their numbers."""
         return sorted(self._trials)
 

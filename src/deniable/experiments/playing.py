@@ -20,8 +20,8 @@ from scipy.special import logit
 from deniable.adversaries import LossThreshold
 from deniable.bounds.belief import belief_to_epsilon
 from deniable.bounds.concentrated import rho_to_epsilon_classic
-from deniable.bounds.gaussian import advantage_to_epsilon
-from deniable.campaigns.campaign import Plan, Trials, exchanged
+from deniable.bounds.gaussian_bounds import advantage_to_epsilon
+from deniable.campaigns.campaign import Plan, Trials, exchange_records
 from deniable.campaigns.setup import least_noise, usual_model
 from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
@@ -202,7 +202,7 @@ def _neighbours(drawn: Drawn, adjacency: Adjacency, rank: int) -> tuple[Neighbou
     found = _extremes(drawn, adjacency, rank >= 0)[rank if rank >= 0 else -1 - rank]
     universe = drawn.universe
     origin = {"data": drawn.data, "data_sha256": universe.sha256, "records": drawn.records}
-    return exchanged(*drawn.parts, found), {**origin, "measure": USUAL_MEASURE[universe.kind], **asdict(found)}
+    return exchange_records(*drawn.parts, found), {**origin, "measure": USUAL_MEASURE[universe.kind], **asdict(found)}
 
 
 def summary(played: Played) -> GameSummary:

@@ -104,7 +104,7 @@ class _Fields:
 
     def step(self) -> Mechanism:
         """The event inside, as one release on one sample: several Gaussian ones are one with less noise."""
-        return _joined(self.inner(), self.name)
+        return _join_parts(self.inner(), self.name)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _poisson(fields: _Fields) -> Mechanism:
     return step if rate == 1 else step.subsampled(rate)
 
 
-def _fixed(fields: _Fields, replacement: bool) -> Mechanism:
+def _fixed_size(fields: _Fields, replacement: bool) -> Mechanism:
     batch, records = fields.count("sample_size", low=1), fields.count("source_dataset_size", low=1)
     step = fields.step()
     if step in (NOTHING_HIDDEN, compose()):
@@ -160,7 +160,7 @@ def _fixed(fields: _Fields, replacement: bool) -> Mechanism:
     return step.subsampled(FixedSize(batch, records, replacement))
 
 
-def _truncated(fields: _Fields) -> Mechanism:
+def _truncated_poisson(fields: _Fields) -> Mechanism:
     rate, cap, records = (
         fields.share("sampling_probability"),
         fields.count("truncated_batch_size"),
@@ -181,13 +181,13 @@ def _trees(fields: _Fields) -> Mechanism:
     return _gaussian(fields.noise("noise_multiplier")).composed(max(steps, default=0).bit_length())
 
 
-def _selected(fields: _Fields) -> Mechanism:
+def _repeat_and_select(fields: _Fields) -> Mechanism:
     shape = fields.values["shape"]
     shape = inf if isinstance(shape, float) and isinf(shape) and shape > 0 else fields.number("shape")
     return RepeatAndSelect(fields.inner(), fields.number("mean"), shape)
 
 
-def _concentrated(fields: _Fields) -> Mechanism:
+def _concentrated_dp(fields: _Fields) -> Mechanism:
     """(xi, rho)-zCDP: divergences of order a are at most xi + rho a."""
     rho, xi = fields.number("rho"), fields.number("xi")
     if xi == 0:
@@ -207,17 +207,17 @@ _KINDS: dict[str, _Kind] = {
     "ComposedDpEvent": _Kind(("events",), _several),
     "PoissonSampledDpEvent": _Kind(("sampling_probability", "event"), _poisson),
     "SampledWithoutReplacementDpEvent": _Kind(
-        ("source_dataset_size", "sample_size", "event"), lambda fields: _fixed(fields, replacement=False)
+        ("source_dataset_size", "sample_size", "event"), lambda fields: _fixed_size(fields, replacement=False)
     ),
     "SampledWithReplacementDpEvent": _Kind(
-        ("source_dataset_size", "sample_size", "event"), lambda fields: _fixed(fields, replacement=True)
+        ("source_dataset_size", "sample_size", "event"), lambda fields: _fixed_size(fields, replacement=True)
     ),
     "TruncatedSubsampledGaussianDpEvent": _Kind(
-        ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier"), _truncated
+        ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier"), _truncated_poisson
     ),
     "SingleEpochTreeAggregationDpEvent": _Kind(("noise_multiplier", "step_counts"), _trees),
-    "RepeatAndSelectDpEvent": _Kind(("event", "mean", "shape"), _selected),
-    "ZCDpEvent": _Kind(("rho", "xi"), _concentrated, {"xi": 0.0}),
+    "RepeatAndSelectDpEvent": _Kind(("event", "mean", "shape"), _repeat_and_select),
+    "ZCDpEvent": _Kind(("rho", "xi"), _concentrated_dp, {"xi": 0.0}),
 }
 _MARK = "dp_event: "  # of a refusal that tells already where
 
@@ -255,7 +255,7 @@ def _name_and_fields(event: Any) -> tuple[str, Any]:
     return type(event).__name__, event
 
 
-def _joined(mechanism: Mechanism, sampled_by: str) -> Mechanism:
+def _join_parts(mechanism: Mechanism, sampled_by: str) -> Mechanism:
     """A composition that is run on one sample, as a single release: known of Gaussian noise, and of nothing at all."""
     parts = mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
     parts = tuple((part, runs) for part, runs in parts if runs)

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from deniable.local.choose_randomizer import perturb_dataset, suitable_randomizer
 from deniable.local.laplace_noise import BoundedLaplace
+from deniable.local.mixed_table import TableRandomizer
 from deniable.local.pixels import ImagePixelization
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.local.response import BinaryResponse, CategoricalResponse
-from deniable.local.table import TableRandomizer
 
 __all__ = [
     "BinaryResponse",

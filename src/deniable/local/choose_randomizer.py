@@ -9,10 +9,10 @@ import numpy as np
 
 from deniable.data import Dataset
 from deniable.local.laplace_noise import BoundedLaplace
+from deniable.local.mixed_table import OneHotResponse, TableRandomizer
 from deniable.local.pixels import ImagePixelization
 from deniable.local.randomizer import Randomizer
 from deniable.local.response import BinaryResponse
-from deniable.local.table import OneHotResponse, TableRandomizer
 
 __all__ = ["perturb_dataset", "suitable_randomizer"]
 

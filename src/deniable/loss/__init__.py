@@ -36,8 +36,8 @@ from deniable.loss.pairs.renyi_guarantee import (
     divergences_at,
     step_of_renyi,
 )
-from deniable.loss.pairs.samplings import sampled_runs
-from deniable.loss.pairs.selection import selected_divergences
+from deniable.loss.pairs.repeat_and_select import selected_divergences
+from deniable.loss.pairs.sampled_steps import sampled_runs
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum, subsample_replace
@@ -75,7 +75,7 @@ LEAST_RATE = 1e-280  # smaller ones are taken for this one, which is on the safe
 
 def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
     """The pair (data with the person, data without) of the whole release; its `reversed()` is the other direction."""
-    parts = _merged(mechanism, adjacency)
+    parts = _merge_steps(mechanism, adjacency)
     if not parts:
         return NOTHING
     certain = next((step for step, _ in parts if step.escape == 1), None)
@@ -103,7 +103,7 @@ def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:
     return None
 
 
-def _merged(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:
+def _merge_steps(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:
     """The release as unlike steps with their numbers of runs, in an order of its own: composition commutes."""
     counts: Counter[Step] = Counter()
     curves: list[Curve] = []
@@ -151,7 +151,7 @@ def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> Curve:
     pair = dominating_pair(mechanism.mechanism, adjacency)
 
     def delta(epsilon: float) -> float:
-        return max(float(one.hockey_stick(epsilon)) for one in (pair, pair.reversed()))
+        return max(float(one.hockey_stick(epsilon)) for one in (pair, pair.reverse()))
 
     epsilons = renyi_divergences(mechanism.mechanism, adjacency)
     kept = np.isfinite(epsilons)
@@ -170,11 +170,11 @@ def renyi_divergences(mechanism: Mechanism, adjacency: Adjacency, orders: Floats
             total += steps * divergences_at(_renyi_curve(part, adjacency), orders)
         else:
             rest.append((part, steps))
-    for step, count in _merged(Composed(tuple(rest)), adjacency):
-        if max(step.escape, step.reversed().escape) > _NO_ESCAPE:
+    for step, count in _merge_steps(Composed(tuple(rest)), adjacency):
+        if max(step.escape, step.reverse().escape) > _NO_ESCAPE:
             return np.full(orders.size, inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            both = np.array([one.tilted(orders)[0] for one in (step, step.reversed())])
+            both = np.array([one.tilted_moments(orders)[0] for one in (step, step.reverse())])
         total += count * np.where(np.isfinite(both).all(axis=0), both.max(axis=0), inf) / (orders - 1)
     return np.asarray(total * (1 + _ROUNDING))
 
@@ -196,7 +196,7 @@ def _is_flat(step: Step) -> TypeGuard[AtomStep]:
 
 def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
     if isinstance(mechanism, Subsampled):
-        return _sampled(mechanism, adjacency)
+        return _sample_step(mechanism, adjacency)
     if isinstance(mechanism, RepeatAndSelect):
         return step_of_renyi(*_selected_curve(mechanism, adjacency))
     step = _noise_step(mechanism) or _guarantee_step(mechanism)
@@ -252,7 +252,7 @@ def _is_never_sampled(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, Subsampled) and (mechanism.rate == 0 or _is_never_sampled(mechanism.mechanism))
 
 
-def _sampled(mechanism: Subsampled, adjacency: Adjacency) -> Step:
+def _sample_step(mechanism: Subsampled, adjacency: Adjacency) -> Step:
     inner, rate, error = mechanism.mechanism, mechanism.rate, 0.0
     while isinstance(inner, Subsampled):  # a Poisson sample of a Poisson sample is one
         rate, error = rate * inner.rate, error + EPS

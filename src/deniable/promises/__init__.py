@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from deniable.promises.parameters import PARAMETERS, SPELLINGS, Question, resolve_spellings
 from deniable.promises.promise import Promise
-from deniable.promises.reading import audited_promise, claimed_scores, promise_in, promised_bound
+from deniable.promises.read_promise import audited_promise, claimed_scores, promise_in, promised_bound
 from deniable.promises.table import (
     AUDITED,
     SCORES,

@@ -43,8 +43,15 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
         case CompareResult():
             return " ".join(result.recommendation.sentences)
         case AttackResult():
-            warning = [result.warning] if result.warning else []
-            return "\n".join([*warning, attack_words.meaning(result), attack_words.attack_sentence(result)])
+            parts = (
+                result.warning,
+                attack_words.meaning(result),
+                attack_words.attack_sentence(result),
+                attack_words.shadow_sentence(result),
+                attack_words.proven_sentence(result),
+                attack_words.shadow_caution(result),
+            )
+            return "\n".join(filter(None, parts))
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "

@@ -19,7 +19,7 @@ from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.run_result import RunResult
 from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
-from deniable.store import FILE, kept, verified
+from deniable.store import FILE, kept, verify_document
 
 __all__ = [
     "DOCUMENTS",
@@ -199,7 +199,7 @@ def _parse_file(path: Path) -> Any:
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, parse_int=_moderate)
-        return verified(document) if isinstance(document, dict) else document
+        return verify_document(document) if isinstance(document, dict) else document
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole JSON document, or damaged ({error}): write it again") from error
 

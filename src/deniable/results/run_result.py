@@ -8,7 +8,7 @@ from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import VerdictName
 
-__all__ = ["Outcome", "RunCheck", "RunInput", "RunResult"]
+__all__ = ["CodePlace", "Outcome", "RunCheck", "RunInput", "RunResult"]
 
 Outcome = Literal["as claimed", "less private", "another recipe", "not shown"]
 
@@ -23,6 +23,15 @@ class RunInput(Part, frozen=True, kw_only=True):
     confidence: float
 
 
+class CodePlace(Part, frozen=True, kw_only=True):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    text: str = ""
+    """The line itself, without its indentation."""
+
+
 class RunCheck(Part, frozen=True, kw_only=True):
     """One part of the claim: what was seen of it, and what it means."""
 
@@ -31,6 +40,8 @@ class RunCheck(Part, frozen=True, kw_only=True):
     observed: str
     expected: str
     p_value: float | None = None
+    place: CodePlace | None = None
+    """The line that decides this part, where the training's code was watched (`check_training`)."""
 
 
 class RunResult(Result, frozen=True, kw_only=True, tag="deniable/run/1"):
@@ -55,3 +66,5 @@ class RunResult(Result, frozen=True, kw_only=True, tag="deniable/run/1"):
     """A noise multiplier below this share of the claimed one is found with probability 95 % or more."""
     watcher_share: float
     """Of the run's time that the watcher took."""
+    unfinished: str = ""
+    """How far the run came where it was ended before its last step; empty where it was not."""

@@ -10,9 +10,9 @@ and the arrays. A campaign's answer (audit.json and its like) lies beside the bl
 (`documents`). `store` makes a campaign of them; `shared` and `shared_store` are for processes that share a directory.
 """
 
-from deniable.store.documents import canonical, read_document, replace_file, verified, write_document
+from deniable.store.documents import canonical, read_document, replace_file, verify_document, write_document
 from deniable.store.records import FILE, StoreError
-from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
+from deniable.store.shared_blocks import SETTINGS_FILE, SharedBlocks, settings_digest
 from deniable.store.shared_store import SharedStore
 from deniable.store.store import (
     Store,
@@ -20,7 +20,7 @@ from deniable.store.store import (
     kept,
     look_at_blocks,
     look_at_settings,
-    opened,
+    open_local_store,
     read_blocks,
     read_settings,
 )
@@ -41,12 +41,12 @@ __all__ = [
     "kept",
     "look_at_blocks",
     "look_at_settings",
-    "opened",
+    "open_local_store",
     "read_blocks",
     "read_document",
     "read_settings",
     "replace_file",
     "settings_digest",
-    "verified",
+    "verify_document",
     "write_document",
 ]

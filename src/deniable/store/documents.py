@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-__all__ = ["canonical", "read_document", "replace_file", "verified", "write_document"]
+__all__ = ["canonical", "read_document", "replace_file", "verify_document", "write_document"]
 
 _LARGEST_DOCUMENT_BYTES = 256 * 2**20
 _CHECKSUM = "checksum"
@@ -48,7 +48,7 @@ def write_document(path: Path, document: Mapping[str, Any], indent: int = 2) -> 
     replace_file(path, (json.dumps(sealed, indent=indent) + "\n").encode())
 
 
-def verified(document: dict[str, Any]) -> dict[str, Any]:
+def verify_document(document: dict[str, Any]) -> dict[str, Any]:
     """A document that was read, without its checksum; ValueError where it is not as it was written.
 
     One without a checksum (printed with --json, or of version 0.1.0) is taken as it is. Its text may be laid out anew:
@@ -77,7 +77,7 @@ def read_document(path: Path, *needed: str) -> dict[str, Any]:
         what = f"it has no {lacking[0]!r}" if lacking else "it is no JSON object"
         raise ValueError(f"{path} is damaged or of another kind, {what}: delete it, or write it again")
     try:
-        return verified(document)
+        return verify_document(document)
     except ValueError as error:
         raise ValueError(f"{path} is damaged, {error}: delete it, or write it again") from error
 

@@ -122,7 +122,7 @@ class RecordFile:
         place = self.places[number]
         record = self._record(place)
         if record is None or record.number != number:
-            raise self._damaged(Damage(place, place + _HEAD.size, number))
+            raise self._damage_error(Damage(place, place + _HEAD.size, number))
         return record
 
     def body(self, number: int) -> bytes:
@@ -130,10 +130,10 @@ class RecordFile:
         record = self.record(number)
         body = self._read(record.start, record.length)
         if not record.is_head_of(body):
-            raise self._damaged(Damage(record.start - _HEAD.size, record.end, number))
+            raise self._damage_error(Damage(record.start - _HEAD.size, record.end, number))
         return body
 
-    def _damaged(self, gap: Damage) -> StoreError:
+    def _damage_error(self, gap: Damage) -> StoreError:
         return StoreError(f"{self.path} is damaged {gap}: {RESUME}")
 
     def add(self, number: int, body: bytes, at_once: bool = True) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.store.documents import canonical, replace_file
 from deniable.store.records import FILE, SETTINGS, Arrays, RecordFile, block_of, in_words
-from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
+from deniable.store.shared_blocks import SETTINGS_FILE, SharedBlocks, settings_digest
 from deniable.store.store import refuse_other_settings
 
 __all__ = ["SharedStore"]
@@ -43,7 +43,7 @@ class SharedStore:
     @property
     def is_new(self) -> bool:
         """Whether nothing is finished yet."""
-        return not self.finished()
+        return not self.finished_blocks()
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Make the directory this campaign's, or refuse where it is another's."""
@@ -62,9 +62,9 @@ class SharedStore:
 
     def find_new(self) -> None:
         """Look at what all processes have finished by now."""
-        self._known |= self._shared.finished()
+        self._known |= self._shared.finished_blocks()
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """The numbers of the finished blocks, in ascending order."""
         self.find_new()
         return sorted(self._known)

@@ -28,7 +28,7 @@ from deniable.store.records import (
     in_words,
     to_bytes,
 )
-from deniable.store.shared import SETTINGS_FILE, SharedBlocks, settings_digest
+from deniable.store.shared_blocks import SETTINGS_FILE, SharedBlocks, settings_digest
 
 __all__ = [
     "Store",
@@ -36,7 +36,7 @@ __all__ = [
     "kept",
     "look_at_blocks",
     "look_at_settings",
-    "opened",
+    "open_local_store",
     "read_blocks",
     "read_settings",
     "refuse_other_settings",
@@ -96,7 +96,7 @@ class Store:
 
     def _take_in(self, shared: SharedBlocks) -> None:
         """What workers finished in this directory; a damaged block is told to the log, and played again."""
-        for number in sorted(shared.finished() - self._file.places.keys()):
+        for number in sorted(shared.finished_blocks() - self._file.places.keys()):
             try:
                 arrays = shared.load(number)
             except StoreError as error:
@@ -111,7 +111,7 @@ class Store:
         with in_words(self.directory):
             self._file.close()
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """The numbers of the finished blocks, in ascending order."""
         return list(_numbers(self._file))
 
@@ -141,16 +141,16 @@ class Store:
         if self.is_new:
             return
         if not self._file.places:
-            raise _damaged(self.path, self._file)
+            raise _damage_error(self.path, self._file)
         if not resume:
             raise StoreError(
-                f"{self.directory} already holds a campaign ({len(self.finished())} blocks finished): go on with "
-                "--resume, or name another directory"
+                f"{self.directory} already holds a campaign ({len(self.finished_blocks())} blocks finished): go on "
+                "with --resume, or name another directory"
             )
 
     def _refuse_foreign_blocks(self) -> None:
         """Blocks tell the settings that they were played under, also where the settings themselves are damaged."""
-        for number in self.finished():
+        for number in self.finished_blocks():
             with in_words(self.directory):
                 under = self._file.body(number)[:_DIGEST_BYTES]
             if under != self._settings_digest:
@@ -226,7 +226,7 @@ def _reading(directory: Path | str) -> Iterator[tuple[dict[str, Any], Iterator[t
         _refuse_old(path.parent)
         with closing(RecordFile(path, write=False)) as file:
             if file.damage:
-                raise _damaged(path, file)
+                raise _damage_error(path, file)
             if SETTINGS not in file.places:
                 raise StoreError(f"{path} is empty: its campaign was not begun; go on with --resume")
             text = file.body(SETTINGS)
@@ -237,7 +237,7 @@ def _blocks(file: RecordFile, digest: bytes) -> Iterator[tuple[int, Arrays]]:
     return ((number, block_of(file, number, digest)) for number in _numbers(file))
 
 
-def opened(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
+def open_local_store(directory: Path | str | None, resume: bool = False) -> AbstractContextManager[Store | None]:
     """A campaign's store, or None without a directory: opened before planning, so that one in use is refused at once.
 
     The campaign's settings are told when they are known (`Store.begin`). That there is nothing to resume is logged.
@@ -252,7 +252,7 @@ def opened(directory: Path | str | None, resume: bool = False) -> AbstractContex
     return nullcontext()
 
 
-def _damaged(path: Path, file: RecordFile) -> StoreError:
+def _damage_error(path: Path, file: RecordFile) -> StoreError:
     if not file.places:
         return StoreError(f"{path} is not a campaign's file, or damaged throughout: name another directory")
     said = "; ".join(map(str, file.damage[:5])) + ("; ..." if len(file.damage) > 5 else "")

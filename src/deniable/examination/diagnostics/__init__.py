@@ -9,8 +9,8 @@ in place of the claim (explanations), by twin trainings that show one record's s
 by the noise's scale relative to that share.
 
 p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
-diagnostics) | candidates, explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown
-gradient does to privacy) | single_records (the noise under it).
+diagnostics) | own_rules (unknown ones that are safe) | candidates, explanations, moving_norms (which other gradient
+fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import numpy as np
 
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
+from deniable.examination.diagnostics.own_rules import settle_own_rule
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, shown_by_twins, unknown_sum
 from deniable.examination.residuals import TrialStatistics
+from deniable.examination.twins.handed_twins import keeps_earlier_records
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Report", "TrialStatistics", "diagnose"]
 
@@ -67,7 +69,7 @@ class Report:
 def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     """Run every diagnostic on the trials and name the causes; `false_alarms` are those of all looks together."""
     angles, ratio = dependence.Angles.of(evidence), noise_spread.noise_ratio(evidence)
-    tests = (
+    every = (
         around_the_steps.public(evidence),
         around_the_steps.steps(evidence),
         around_the_steps.norms(evidence),
@@ -89,6 +91,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         around_the_steps.undrawn_records(evidence),
         around_the_steps.later_records(evidence),
     )
+    tests = tuple(settle_own_rule(test, evidence) for test in every)
     failed = [test for test in tests if test.p_value < evidence.level]
     causes = [
         dependence.correlated_noise(cause, evidence) if cause.sentence == dependence.DEPENDS else cause
@@ -113,6 +116,8 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
+    if odd and (found is None or found.about != gradient.MEMORY):  # else known multiples of earlier gradients
+        found = _earlier_records(evidence) or found
     if found is not None and found.weakens and found.rough and not shown_by_twins(evidence):
         found = None  # it is like a leak that is known, and another one
     again = _again(evidence, angles, ratio, found)
@@ -132,6 +137,14 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
         return causes
     bare = _first_cause(bare_noise(evidence, found), evidence)
     return [*bare, *(cause for cause in causes if not (bare and cause.name in NOISE))]
+
+
+def _earlier_records(evidence: Evidence) -> Explanation | None:
+    """Records, or their gradients, that are kept for later steps; None where they are not, or with their noise."""
+    twins = evidence.twins
+    if twins is None or twins.fits is not False or not twins.first_fits or dependence.first_noise_stays(evidence):
+        return None
+    return Explanation(gradient.MEMORY, gradient.KEPT_RECORDS, 1.0, True) if keeps_earlier_records(twins) else None
 
 
 def _again(evidence: Evidence, angles: dependence.Angles, ratio: float, found: Explanation | None) -> list[str]:

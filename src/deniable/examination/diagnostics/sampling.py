@@ -45,9 +45,9 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
         normal((deviations - 1).sum() / spread),
         _p_of_empty(sizes, members, rate),
     )
-    smaller = sizes.mean() < (members * rate).mean() and not _fixed(sizes, members * rate)
+    smaller = sizes.mean() < (members * rate).mean() and not _is_one_size(sizes, members * rate)
     sentence = _size_sentence(sizes, members * rate, full)
-    if not full and not _fixed(sizes, members * rate) and _p_of_empty(sizes, members, rate) < evidence.level / 3:
+    if not full and not _is_one_size(sizes, members * rate) and _p_of_empty(sizes, members, rate) < evidence.level / 3:
         sentence = f"batches are never empty, as some Poisson samples are, which tells of the records: {_SAMPLE}"
     return Diagnosis("batch sizes", p_value, observed, expected, sentence, weakens=not smaller)
 
@@ -59,7 +59,7 @@ def _p_of_empty(sizes: Array, members: Array, rate: float) -> float:
     return float((1 - (1 - rate) ** float(members.max())) ** sizes.size)
 
 
-def _fixed(sizes: Array, expected: Array) -> bool:
+def _is_one_size(sizes: Array, expected: Array) -> bool:
     return bool(sizes.std() == 0 or np.abs(sizes - expected).max() <= 1)
 
 
@@ -69,7 +69,7 @@ def _size_sentence(sizes: Array, expected: Array, full: bool) -> str:
             "sampling is claimed, but every record is used in every step, which has none of sampling's protection: "
             "draw a batch, and yield its indices; or claim full batches"
         )
-    if _fixed(sizes, expected):
+    if _is_one_size(sizes, expected):
         return (
             "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs: "
             + _SAMPLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,10 +24,12 @@ from deniable.examination.recorded.run_record import (
 )
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
-__all__ = ["RunWatcher", "watch_run"]
+__all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
 
 _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
+NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
+"""Where a test of somebody's training learns of the watchers that the training makes."""
 
 
 def watch_run(
@@ -50,7 +53,7 @@ def watch_run(
         clip: The clipping norm. With Opacus it is known.
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
         budget: The share of the run's time that the watcher may take: it recomputes as many steps as that allows, the
-            first in any case.
+            first in any case; with 1 all of them.
         path: A file to which every examined step is added at once, as a line of JSON.
 
     What is kept are statistics; gradients and records are not.
@@ -89,6 +92,8 @@ class RunWatcher:
         self._started, self._own, self._longest = perf_counter(), 0.0, 0.0
         self._refusal = ""
         self._hook = moved.register_step_pre_hook(lambda *_: self._watch_step())
+        if (begun := NEW_WATCHERS.get()) is not None:
+            begun.append(self)
 
     def _watch_step(self) -> None:
         started = perf_counter()
@@ -104,10 +109,10 @@ class RunWatcher:
         self._own += perf_counter() - started
 
     def _may_examine(self, now: float) -> bool:
-        """The first step, then whenever another look fits into the budget."""
+        """The first step, then whenever another look fits into the budget; all of them with a budget of 1."""
         if self._refusal:
             return False
-        return not self._steps or self._own + self._longest <= self.budget * (now - self._started)
+        return not self._steps or self.budget == 1 or self._own + self._longest <= self.budget * (now - self._started)
 
     def _next_batch(self) -> Sequence[int]:
         if self._private is not None:

@@ -18,7 +18,7 @@ from deniable.examination.twins.twin_differences import different_afterwards, di
 from deniable.examination.twins.twin_run import Run, StandIn, stand_in, undrawn_places
 from deniable.examination.twins.twins import FAILS, Twins
 
-__all__ = ["later_difference", "undrawn_difference"]
+__all__ = ["later_difference", "other_contents", "undrawn_difference"]
 
 TRIED_STEPS = 4
 """Steps before the last after which records are exchanged."""
@@ -62,13 +62,13 @@ def _afterwards(twins: Twins, trials: Sequence[int]) -> Iterator[str]:
         last = len(one.seen) - 1
         steps = {int(step) for step in np.linspace(0, last, TRIED_STEPS + 1)} if seed == twins.seeds[0] else {last}
         for step in sorted(steps, reverse=True):
-            for exchanged in _other_contents(twins, one, step):
+            for exchanged in other_contents(twins, one, step):
                 with suppress(*FAILS):
                     two = twins.train(seed, True, exchanged, None if step == last else step + 2, after=step + 1)
                     yield different_afterwards(one, two, step)
 
 
-def _other_contents(twins: Twins, run: Run, step: int) -> Iterator[Mapping[int, StandIn]]:
+def other_contents(twins: Twins, run: Run, step: int = 0) -> Iterator[Mapping[int, StandIn]]:
     """For all places: records of another label with large features, as they are, and the one with the least loss.
 
     A mean loss is then far larger or smaller than that of the records.

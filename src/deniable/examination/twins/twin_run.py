@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS, vectors
+from deniable.examination.handed_gradients import HandedGradients
 from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
 
@@ -74,9 +75,19 @@ class Train(Protocol):
     """Trains a twin."""
 
     def __call__(
-        self, seed: int, on_d: bool, exchanged: Mapping[int, StandIn], at_most: int | None, *, after: int = 0
+        self,
+        seed: int,
+        on_d: bool,
+        exchanged: Mapping[int, StandIn],
+        at_most: int | None,
+        *,
+        after: int = 0,
+        handed: HandedGradients | None = None,
     ) -> Run:
-        """On D or D' with stand-ins at some places, `at_most` so many steps; exchanged `after` so many of them."""
+        """On D or D' with stand-ins at some places, `at_most` so many steps; exchanged `after` so many of them.
+
+        With `handed`, its steps are kept there, or their gradients taken from there.
+        """
 
 
 def stand_in(run: Run, column: int, times: float = 1.0) -> StandIn:

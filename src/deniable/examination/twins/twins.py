@@ -76,7 +76,7 @@ class Twins:
     """So many contents are tried in the place of the exchanged record."""
     _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
     known: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """What `idle_records` has found, so that it is looked for once."""
+    """What `idle_records` and `handed_twins` have found, so that it is looked for once."""
 
     def original(self, seed: int) -> Run:
         """The training on D."""

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.bounds.gaussian import noise_for_belief
-from deniable.campaigns.campaign import exchanged
+from deniable.bounds.gaussian_bounds import noise_for_belief
+from deniable.campaigns.campaign import exchange_records
 from deniable.data import Dataset, load, most_dissimilar, split
 from deniable.experiments.d53.mnist_figures import TESTED
 from deniable.mechanisms import Adjacency
@@ -42,7 +42,7 @@ def accuracy(*, records: int, sensitivity: Literal["local", "global"], adjacency
 def _neighbours(records: int, adjacency: Adjacency, seed: int) -> Neighbours:
     inside, outside, tests = _parts(records, seed)
     few, others = (_first(part, count) for part, count in ((inside, SEARCHED_INSIDE), (outside, SEARCHED_OUTSIDE)))
-    found = exchanged(inside, outside, most_dissimilar(few, others, adjacency)[0])
+    found = exchange_records(inside, outside, most_dissimilar(few, others, adjacency)[0])
     other = None if found.other_record is None else (found.other_record.numpy(), found.other_label.numpy())  # type: ignore[union-attr]
     return Neighbours.of(inside.inputs, inside.labels, found.index, other, (tests.inputs, tests.labels))
 

@@ -51,7 +51,7 @@ class TwoLosses:
     null_escape: float = 0.0
     """Q(L = -inf)."""
 
-    def reversed(self) -> TwoLosses:
+    def reverse(self) -> TwoLosses:
         """With P and Q exchanged."""
         masses, null_masses = self.log_null_masses[::-1], self.log_masses[::-1]
         return TwoLosses(self.low, self.high, masses, null_masses, self.null_escape, self.escape)
@@ -76,7 +76,7 @@ def two_losses(step: Step) -> TwoLosses | None:
         return TwoLosses(high, -low, (log_high + high, log_low + low), (log_high, log_low))
     if isinstance(step, SubsampledAdd):
         mirrored = two_losses(step.mirror)
-        return mirrored.reversed() if mirrored else None
+        return mirrored.reverse() if mirrored else None
     return None
 
 
@@ -172,9 +172,9 @@ class Binomial(Pair):
         unsure = self.losses(terms.successes) - self.slips(terms.successes) <= t  # round-off cannot tell
         return self._total(terms.masses, terms, float(terms.masses[unsure].sum()), mass)
 
-    def exceeded(self, failure: float) -> Upper:
+    def exceeded_loss(self, failure: float) -> Upper:
         quantile = self._quantile(self._law, failure, self.escape, self.finite) if self.escape <= failure else None
-        return super().exceeded(failure) if quantile is None else quantile
+        return super().exceeded_loss(failure) if quantile is None else quantile
 
     def null_exceeded(self, failure: float, hint: float | None = None) -> Upper:
         quantile = self._quantile(self._null_law, failure, 0.0, self.null_finite)
@@ -195,8 +195,8 @@ class Binomial(Pair):
         at = terms.successes[[int(np.argmax(above <= failure))]]
         return float(self.losses(at)[0]), float(self.slips(at)[0])
 
-    def reversed(self) -> Binomial:
-        return self if self.step == self.step.reversed() else Binomial(self.step.reversed(), self.count)
+    def reverse(self) -> Binomial:
+        return self if self.step == self.step.reverse() else Binomial(self.step.reverse(), self.count)
 
     @property
     def largest(self) -> float:

@@ -100,14 +100,14 @@ class BinomialLaw:
 
     def _terms(self, first: int, last: int) -> Terms:
         successes = np.arange(first, min(last, self.count) + 1, dtype=np.float64)
-        return self._weighted(first, successes, np.ones(successes.size))
+        return self._weigh_terms(first, successes, np.ones(successes.size))
 
     def _by_rule(self, first: int, last: int) -> Terms:
         """Few places between the numbers of successes, whose masses have the sums of all of them (`sum_rule`)."""
         deviation = sqrt(self.mean * self._shares[1])
-        return self._weighted(first, *sum_rule(first, last, int(deviation / 2)))
+        return self._weigh_terms(first, *sum_rule(first, last, int(deviation / 2)))
 
-    def _weighted(self, first: int, successes: Floats, weights: Floats) -> Terms:
+    def _weigh_terms(self, first: int, successes: Floats, weights: Floats) -> Terms:
         logs = self._logs(successes)
         doubts = EPS * (32 + 8 * np.abs(successes - self.mean) + 8 * np.abs(logs))
         return Terms(first, successes, weights * np.exp(logs), doubts)

@@ -37,7 +37,7 @@ class Cells:
     drift: float
     """How far round-off may have put a loss that counts as lying on the grid."""
 
-    def tilted(self, logs: Floats, spacing: float, c: float) -> Floats:
+    def tilt_masses(self, logs: Floats, spacing: float, c: float) -> Floats:
         """Logarithms of Q-mass times e^{c loss}."""
         losses = (self.first + np.arange(logs.size)) * spacing
         return logs + (c - (losses >= 0)) * losses
@@ -57,8 +57,8 @@ def put_on_grid(step: Step, spacing: float, low: float, high: float) -> Cells:
     cuts = edges + shift
     masses = _cell_masses(step, edges, cuts, spacing)
     ends, trues, drift = _halves(masses, edges[:-1], edges[1:], spacing)
-    logs, log_true = (_joined(*part) for part in (ends, trues))
-    back = step.reversed()
+    logs, log_true = (_join_edges(*part) for part in (ends, trues))
+    back = step.reverse()
     with np.errstate(divide="ignore"):
         below, unit = float(np.log(back.tails(-cuts[:1]) - back.escape)[0]), max(float(edges[0]), 0.0)
     logs[0] = np.logaddexp(logs[0], below + unit)
@@ -93,7 +93,7 @@ def _atoms(step: Step) -> tuple[Floats, Floats]:
         return -losses, log_null + losses
     if isinstance(step, SubsampledRemove):
         losses, log_null = _atoms(step.base)
-        hidden = step.base.reversed().escape  # of Q where the base's loss is -inf
+        hidden = step.base.reverse().escape  # of Q where the base's loss is -inf
         losses = log_mixture(step.rate, losses).real
         if hidden == 0:
             return losses, log_null
@@ -135,7 +135,7 @@ def _variance(masses: _Masses, spacing: float) -> float:
     return max(float((masses.p * variance).sum()), float((masses.q * variance).sum()))
 
 
-def _joined(lower: Floats, upper: Floats) -> Floats:
+def _join_edges(lower: Floats, upper: Floats) -> Floats:
     """Logarithms of the masses at all edges from those at both ends of every cell."""
     return np.asarray(np.logaddexp(np.append(lower, -inf), np.append(-inf, upper)))
 
@@ -154,7 +154,7 @@ class _Masses:
 
 def _cell_masses(step: Step, edges: Floats, cuts: Floats, spacing: float) -> _Masses:
     """Masses of the cells (cut_j, cut_j+1], with relative accuracy where they lie far out."""
-    back = step.reversed()
+    back = step.reverse()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         p, p_doubt = _between(step.tails(cuts), back.null_tails(-cuts))
         q, q_doubt = _between(step.null_tails(cuts), back.tails(-cuts) - back.escape)

@@ -194,12 +194,12 @@ class Contour(ComposedPair):
         value = self.escape if k >= self.largest_finite else below
         return upper(value, 2 * EPS * value, high=1.0)
 
-    def reversed(self) -> Contour:
+    def reverse(self) -> Contour:
         return self.mirror
 
     @cached_property
     def mirror(self) -> Contour:
-        mirrored = Contour(self.composition.reversed())
+        mirrored = Contour(self.composition.reverse())
         mirrored.__dict__["mirror"] = self
         return mirrored
 

@@ -114,8 +114,8 @@ class Composition:
         """E[L] under P or Q, whichever the functional counts."""
         return self.saddle(functional.shift).slope
 
-    def reversed(self) -> Composition:
-        return Composition([(step.reversed(), count) for step, count in self.parts])
+    def reverse(self) -> Composition:
+        return Composition([(step.reverse(), count) for step, count in self.parts])
 
     @property
     def mass_noise(self) -> float:
@@ -125,7 +125,7 @@ class Composition:
     @cached_property
     def _null_escape(self) -> float:
         """Q(L = -inf)."""
-        return self.reversed().escape
+        return self.reverse().escape
 
     def cumulant(self, s: Complexes) -> Complexes:
         total = np.zeros(s.shape, dtype=np.complex128)
@@ -181,25 +181,25 @@ class Composition:
         """The same at every point: much cheaper than one by one."""
         new = [c for c in dict.fromkeys(points) if c not in self._saddles]
         if new:
-            for c, value, slope, bend in zip(new, *self._tilted(np.array(new)).tolist(), strict=True):
+            for c, value, slope, bend in zip(new, *self._tilted_moments(np.array(new)).tolist(), strict=True):
                 if max(abs(value), abs(slope), abs(bend)) < inf:
                     self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
                 else:  # or not numbers
                     self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return [self._saddles[c] for c in points]
 
-    def _tilted(self, c: Floats) -> Floats:
+    def _tilted_moments(self, c: Floats) -> Floats:
         with np.errstate(invalid="ignore", over="ignore"):
             try:
-                return self.tilted(c)
+                return self.tilted_moments(c)
             except UnresolvedError:
                 return np.full((3, c.size), inf)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """K, K' and K'' (rows) at every c."""
         sums = np.zeros((3, c.size))
         for moments, count in self._terms:
-            sums += count * moments.tilted(c)
+            sums += count * moments.tilted_moments(c)
         return sums
 
     def roundoff(self, saddle: Saddle, omega: Floats | float = 0.0, grown: Floats | None = None) -> Floats | float:

@@ -90,7 +90,7 @@ class Grid(ComposedPair):
         law = self._law(TAIL, k)
         least, most = law.stick(k)
         most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
-        return self._tightened(STICK, k, self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
+        return self._tighten_bracket(STICK, k, self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
@@ -102,7 +102,7 @@ class Grid(ComposedPair):
         if law.moved > 0:
             stick, slope = law.stick(t), law.slope(t)
             least, most = max(least, stick[0] + slope[0]), min(most, stick[1] + slope[1])
-        return self._tightened(TAIL, t, self._between(least + law.escape, most + law.lost))
+        return self._tighten_bracket(TAIL, t, self._between(least + law.escape, most + law.lost))
 
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
@@ -110,9 +110,9 @@ class Grid(ComposedPair):
         law = self._law(NULL_TAIL, t)
         least, most = law.tail(t, 0.0)
         most += law.lost * exp(-max(t, 0.0))  # Q is at most e^-t P where L > t
-        return self._tightened(NULL_TAIL, t, self._between(least, most))
+        return self._tighten_bracket(NULL_TAIL, t, self._between(least, most))
 
-    def _tightened(self, functional: Functional, k: float, found: Upper) -> Upper:
+    def _tighten_bracket(self, functional: Functional, k: float, found: Upper) -> Upper:
         """What single steps and Chernoff's bound leave of a loose bracket."""
         if found.error <= _LOOSE * found:
             return found
@@ -129,12 +129,12 @@ class Grid(ComposedPair):
         most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
         return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
 
-    def reversed(self) -> Grid:
+    def reverse(self) -> Grid:
         return self.mirror
 
     @cached_property
     def mirror(self) -> Grid:
-        mirrored = Grid(self.composition.reversed(), self.points)
+        mirrored = Grid(self.composition.reverse(), self.points)
         mirrored.__dict__["mirror"] = self
         return mirrored
 
@@ -247,7 +247,7 @@ def _lattice(step: Step) -> float:
 
 def _range(step: Step, failure: float) -> tuple[float, float]:
     """Losses of one step that matter: P exceeds the upper end, Q falls below the lower end at most so often."""
-    back = step.reversed()
-    high = step.largest_finite if step.largest_finite < inf else float(step.exceeded(failure))
-    low = back.largest_finite if back.largest_finite < inf else float(back.exceeded(failure))
+    back = step.reverse()
+    high = step.largest_finite if step.largest_finite < inf else float(step.exceeded_loss(failure))
+    low = back.largest_finite if back.largest_finite < inf else float(back.exceeded_loss(failure))
     return -low, high

@@ -76,7 +76,7 @@ class GridLaw:
     def _array(self, name: str) -> Floats:
         return np.ones_like(self.pmf) if name == "ones" else np.asarray(getattr(self, name))
 
-    def _weighted(self, name: str, first: int, origin: float, shift: float) -> float:
+    def _weighted_sum(self, name: str, first: int, origin: float, shift: float) -> float:
         """Sum of an array times e^{-(c - shift)(loss - origin)} from `first` on; `origin` lies in the window."""
         rate = self.c - shift
         if rate * (self._middle - float(self.losses[0])) > _MOST_EXPONENT:  # weights fall fast: few of them matter
@@ -94,14 +94,14 @@ class GridLaw:
 
     def _error(self, first: int, origin: float, shift: float) -> float:
         """Of a sum of the pmf from `first` on."""
-        return self.roundoff * self._weighted("ones", first, origin, shift) + self.wrapped
+        return self.roundoff * self._weighted_sum("ones", first, origin, shift) + self.wrapped
 
     def stick(self, k: float) -> tuple[float, float]:
         """Lower and upper end of the divergence at k, of finite losses."""
         first, origin = self._above(k)
         growth = exp(min(k - origin, 0.0))
-        p, true = (self._weighted(name, first, origin, 1.0) for name in ("pmf", "true"))
-        q = growth * self._weighted("pmf", first, origin, 0.0)
+        p, true = (self._weighted_sum(name, first, origin, 1.0) for name in ("pmf", "true"))
+        q = growth * self._weighted_sum("pmf", first, origin, 0.0)
         error = self._error(first, origin, 1.0) + growth * self._error(first, origin, 0.0)
         slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
         height = _bounded_exp(self.height - (self.c - 1) * origin)
@@ -121,7 +121,7 @@ class GridLaw:
         """Mass above t under P or Q and its error; what truly arrives under P, or what dominates it."""
         first, origin = self._above(t)
         total, height = (
-            self._weighted(name, first, origin, shift),
+            self._weighted_sum(name, first, origin, shift),
             _bounded_exp(self.height - (self.c - shift) * origin),
         )
         return height * total, height * (self._error(first, origin, shift) + _SUMMED * total)

@@ -43,13 +43,13 @@ def bands(composition: Composition) -> Sequence[Composition]:
     if not decays:
         return []
     edges = [*decays, 0.0]
-    return [_Damped(_damped(composition, edges[0]))] + [
-        _Band(_damped(composition, above), below) for below, above in pairwise(edges)
+    return [_Damped(_damp_steps(composition, edges[0]))] + [
+        _Band(_damp_steps(composition, above), below) for below, above in pairwise(edges)
     ]
 
 
-def _damped(composition: Composition, decay: float) -> list[tuple[Step, int]]:
-    return [(step.damped(decay), count) for step, count in composition.parts]
+def _damp_steps(composition: Composition, decay: float) -> list[tuple[Step, int]]:
+    return [(step.damp(decay), count) for step, count in composition.parts]
 
 
 def _decays(composition: Composition) -> list[float]:
@@ -57,11 +57,11 @@ def _decays(composition: Composition) -> list[float]:
     few = composition.steps < _FEW
     size = max(_size(composition, min(4.0, 0.95 * composition.steps) if few else _FIRST), _LEAST)
     decays: list[float] = []
-    while size < _LARGE and (expected := _expected(composition, size)) > _RAREST:
+    while size < _LARGE and (expected := _expect_jumps(composition, size)) > _RAREST:
         if decays or exp(-expected) > _BULK:
             decays.append(1 / size)
         following = _APART * size
-        while following < _WIDEST * size and _expected(composition, following) > _FALL * expected:
+        while following < _WIDEST * size and _expect_jumps(composition, following) > _FALL * expected:
             following *= 2
         size = following
     return decays
@@ -72,7 +72,7 @@ def _size(composition: Composition, expected: float) -> float:
     return max(step.jump_size(min(expected / count, 0.99)) for step, count in composition.parts)
 
 
-def _expected(composition: Composition, size: float) -> float:
+def _expect_jumps(composition: Composition, size: float) -> float:
     """About how many jumps exceed this size."""
     return sum(count * step.jump_probability(size) for step, count in composition.parts)
 
@@ -102,7 +102,7 @@ class _Band(_Damped):
     @cached_property
     def _apart(self) -> list[tuple[Step, Moments | None, int]]:
         """Every part without its jumps, the jumps, and how often it runs."""
-        return [(step.damped(self.decay), step.jumps(self.decay), count) for step, count in self.parts]
+        return [(step.damp(self.decay), step.jumps(self.decay), count) for step, count in self.parts]
 
     def cumulant(self, s: Complexes) -> Complexes:
         below = np.zeros(s.shape, dtype=np.complex128)
@@ -114,14 +114,14 @@ class _Band(_Damped):
                 growth += count * _log_one_plus_exp(jumps.cumulant(s) - found)
         return below + _log_expm1(growth)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""
         total, growth = np.zeros((3, c.size)), np.zeros((3, c.size))
         for step, jumps, count in self._apart:
-            found = step.tilted(c)
+            found = step.tilted_moments(c)
             total += count * found
             if jumps is not None:
-                growth += count * _log_sum_growth(found, jumps.tilted(c))
+                growth += count * _log_sum_growth(found, jumps.tilted_moments(c))
         d, slope, bend = growth
         with np.errstate(divide="ignore"):
             share = -1 / np.expm1(-d)  # derivative of log(e^d - 1)

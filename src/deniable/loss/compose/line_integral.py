@@ -64,7 +64,7 @@ class Line:
         height = exp(top) / pi
         panels = 0.0 if self.panel_weights is None else unresolved_where_smooth(terms, self.panel_weights)
         cut = self._truncation(functional) if self.narrower is None else abs(float(terms.real @ (1 - self.narrower)))
-        error = height * (roundoff + panels + cut) + self._aliased(k, integrand)
+        error = height * (roundoff + panels + cut) + self._aliasing_error(k, integrand)
         return height * float(terms.real.sum()), error
 
     def _integrand(self, functional: Functional) -> _Integrand:
@@ -78,7 +78,7 @@ class Line:
             self.integrands[functional] = _Integrand(terms, float(sizes.sum()), roundoff, self._aliases(functional))
         return self.integrands[functional]
 
-    def _aliased(self, k: float, integrand: _Integrand) -> float:
+    def _aliasing_error(self, k: float, integrand: _Integrand) -> float:
         """The rule adds e^{(c - shift) m period} f(k + m period), and f(k) <= e^{K(c') - (c' - shift) k} (Chernoff)."""
         if self.period == inf:
             return 0.0

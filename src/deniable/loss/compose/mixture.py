@@ -34,16 +34,16 @@ class Mixture(Pair):
     method = "closed form"
 
     def hockey_stick(self, k: float) -> Upper:
-        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, STICK, k))
+        return self._plus_escape(self._expected_value(self.lattice.likely, self.lattice.finite, STICK, k))
 
     def tail(self, t: float) -> Upper:
-        return self._plus_escape(self._expected(self.lattice.likely, self.lattice.finite, TAIL, t))
+        return self._plus_escape(self._expected_value(self.lattice.likely, self.lattice.finite, TAIL, t))
 
     def null_tail(self, t: float) -> Upper:
         lattice = self.lattice
-        return Upper.between(*self._expected(lattice.null_likely, lattice.null_finite, NULL_TAIL, t))
+        return Upper.between(*self._expected_value(lattice.null_likely, lattice.null_finite, NULL_TAIL, t))
 
-    def _expected(self, terms: Terms, mass: float, functional: Functional, k: float) -> tuple[float, float]:
+    def _expected_value(self, terms: Terms, mass: float, functional: Functional, k: float) -> tuple[float, float]:
         """Lower and upper end of the functional's expectation over finite lattice losses."""
         losses, slips = self.lattice.losses(terms.successes), self.lattice.slips(terms.successes)
         if isfinite(k):
@@ -59,12 +59,12 @@ class Mixture(Pair):
         low, high = (self.lattice.escape * (1 + sign * ROUNDOFF) for sign in (-1, 1))
         return Upper.between(min(1.0, ends[0] + low), min(1.0, ends[1] + high))
 
-    def reversed(self) -> Mixture:
+    def reverse(self) -> Mixture:
         return self._mirror
 
     @cached_property
     def _mirror(self) -> Mixture:
-        back = self.lattice.reversed(), self.other.reversed()
+        back = self.lattice.reverse(), self.other.reverse()
         return self if back == (self.lattice, self.other) else Mixture(*back)
 
     @property

@@ -27,7 +27,7 @@ _USEFUL = 0.1  # distance from the normal law, from which on nothing is learnt
 def normal_bracket(law: Composition, functional: Functional, k: float) -> Upper:
     """The functional at k; from 0 to 1 where the losses are not bounded or too few."""
     nothing = Upper(1.0, 1.0)
-    largest = max(_largest(law), _largest(law.reversed()))
+    largest = max(_largest(law), _largest(law.reverse()))
     if inf in (largest, k):
         return nothing
     try:

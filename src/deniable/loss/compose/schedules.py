@@ -33,7 +33,7 @@ from deniable.effort import UnresolvedError, spend
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.moments.elementary import expm1, log1p, log_mixture
 from deniable.loss.moments.nodes import seen_from
-from deniable.loss.moments.wave_sums import turned
+from deniable.loss.moments.wave_sums import sum_waves
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
@@ -64,14 +64,14 @@ _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
 def together(parts: Sequence[tuple[Step, int]]) -> list[tuple[Step | Schedule, int]]:
     """The steps of a composition, with many unlike sampled Gaussians of one kind as a `Schedule` that runs once."""
-    kinds = [_described(step)[0] for step, _ in parts]
+    kinds = [_describe_step(step)[0] for step, _ in parts]
     many = [kind for kind, times in Counter(kinds).items() if kind and times >= _MANY]
     others = [part for part, kind in zip(parts, kinds, strict=True) if kind not in many]
     alike = ([part for part, other in zip(parts, kinds, strict=True) if other == kind] for kind in many)
     return others + [(Schedule.of(kind, rows), 1) for kind, rows in zip(many, alike, strict=True)]
 
 
-def _described(step: Step) -> tuple[str, float, float]:
+def _describe_step(step: Step) -> tuple[str, float, float]:
     """Kind, mu and rate of an undamped sampled Gaussian step; no kind for any other step."""
     match step:
         case SubsampledRemove(GaussianStep(mu), rate, 0.0):
@@ -99,7 +99,7 @@ class Schedule:
 
     @classmethod
     def of(cls, kind: str, parts: Sequence[tuple[Step, int]]) -> Schedule:
-        rows = [(*_described(step)[1:], count) for step, count in parts]
+        rows = [(*_describe_step(step)[1:], count) for step, count in parts]
         mus, rates, counts = np.array(rows, dtype=np.float64).T
         return cls(parts, mus, rates, counts, kind == "exchanged", kind == "added")
 
@@ -127,9 +127,11 @@ class Schedule:
         """K at the real point of a line, and the polynomials that are close enough there."""
         if c not in self._known_fits:
             at = np.array([c])
-            exact = self._witnesses.tilted(at)[:, 0]
-            close = [p for p in self._polynomials if p.apart(p.stack.tilted(at)[:, 0], exact)[0] <= self._tolerance]
-            self._known_fits[c] = float(self._tilted(at)[0, 0]), close
+            exact = self._witnesses.tilted_moments(at)[:, 0]
+            close = [
+                p for p in self._polynomials if p.apart(p.stack.tilted_moments(at)[:, 0], exact)[0] <= self._tolerance
+            ]
+            self._known_fits[c] = float(self._tilted_moments(at)[0, 0]), close
         return self._known_fits[c]
 
     @cached_property
@@ -147,7 +149,7 @@ class Schedule:
         if self.exchanged:
             return 0.0, 0.0
         sign = -1.0 if self.mirrored else 1.0
-        return sign * float(self.counts @ np.log1p(-self.rates)), sign * float(self._tilted(np.zeros(1))[1, 0])
+        return sign * float(self.counts @ np.log1p(-self.rates)), sign * float(self._tilted_moments(np.zeros(1))[1, 0])
 
     @property
     def error(self) -> float:
@@ -158,18 +160,18 @@ class Schedule:
         """Validated, not proved, as K itself is here."""
         return seen_from(self.cumulant, c, omega)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """The same and its first two derivatives (rows) at every real c; inf where K is large and not well known."""
-        return self._tilted(1 - c) * _TURNED if self.mirrored else self._tilted(c)
+        return self._tilted_moments(1 - c) * _TURNED if self.mirrored else self._tilted_moments(c)
 
-    def _tilted(self, c: Floats) -> Floats:
+    def _tilted_moments(self, c: Floats) -> Floats:
         total = np.full((3, c.size), np.inf)
-        exact = self._witnesses.tilted(c)
+        exact = self._witnesses.tilted_moments(c)
         left = np.flatnonzero(np.isfinite(exact).all(axis=(0, 1)))
         for nodes in self._polynomials:
             if not left.size:
                 break
-            found = nodes.stack.tilted(c[left])
+            found = nodes.stack.tilted_moments(c[left])
             total[:, left] = np.tensordot(nodes.weights, found, 1)
             apart = nodes.apart(found, exact[:, :, left]) * self.counts.sum()
             left = left[~(apart <= _CLOSE_ENOUGH * (1 + np.abs(total[:, left]))).all(axis=0)]
@@ -179,7 +181,7 @@ class Schedule:
         return total
 
     def _exact(self, c: Floats) -> Floats:
-        return np.asarray(sum(np.tensordot(counts, stack.tilted(c), 1) for stack, counts in self._every))
+        return np.asarray(sum(np.tensordot(counts, stack.tilted_moments(c), 1) for stack, counts in self._every))
 
     @cached_property
     def _chosen(self) -> list[int]:
@@ -205,7 +207,7 @@ class Schedule:
         for values in (self.mus, self.rates):
             if values.max() == values.min():
                 continue
-            at, _ = _scaled(values)
+            at, _ = _scale_values(values)
             degree = min(_CURVE_DEGREE, np.unique(at).size // 2)
             mu, rate = (Chebyshev.fit(at, fitted, degree, domain=[-1.0, 1.0]) for fitted in (self.mus, self.rates))
             if max(_apart(mu(at), self.mus), _apart(rate(at), self.rates)) < _ON_CURVE:
@@ -219,7 +221,7 @@ class Schedule:
 
     def _in_box(self, mu_size: int, rate_size: int) -> _Polynomial:
         """Polynomials in mu times polynomials in the rate."""
-        (mu_at, mu_of), (rate_at, rate_of) = _scaled(self.mus), _scaled(self.rates)
+        (mu_at, mu_of), (rate_at, rate_of) = _scale_values(self.mus), _scale_values(self.rates)
         (mu_nodes, mu_shares), (rate_nodes, rate_shares) = _lagrange(mu_at, mu_size), _lagrange(rate_at, rate_size)
         mus, rates = np.meshgrid(mu_of(mu_nodes), rate_of(rate_nodes), indexing="ij")
         weights = (self.counts[:, None] * mu_shares).T @ rate_shares
@@ -253,7 +255,7 @@ def _apart(found: Floats, values: Floats) -> float:
     return float(np.abs(found / values - 1).max())
 
 
-def _scaled(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+def _scale_values(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     """The values moved to -1 ... 1, and the way back."""
     middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
     return np.clip((values - middle) / half, -1.0, 1.0), lambda at: np.asarray(middle + half * at)
@@ -307,7 +309,7 @@ class _Stack:
         losses, log_density = self._at(x)
         return x, losses, log_density + log(x[1] - x[0])
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
         _, losses, log_masses = self._axis
         spend(losses.size * c.size // 4)  # real ones, in long rows
@@ -316,7 +318,7 @@ class _Stack:
             heights = log_masses + point * losses
             tops = heights.max(axis=1)
             terms = np.exp(heights - tops[:, None])
-            if self._unresolved(heights, terms, tops):
+            if self._is_unresolved(heights, terms, tops):
                 found[:, :, place] = np.inf
                 continue
             totals = terms.sum(axis=1)
@@ -326,7 +328,7 @@ class _Stack:
         return found
 
     @staticmethod
-    def _unresolved(heights: Floats, terms: Floats, tops: Floats) -> bool:
+    def _is_unresolved(heights: Floats, terms: Floats, tops: Floats) -> bool:
         """Whether a moment comes from the ends of the range, or half of the nodes give another one."""
         ends = np.maximum(heights[:, 0], heights[:, -1])
         coarse = np.abs(2 * terms[:, ::2].sum(axis=1) / terms.sum(axis=1) - 1) > 1e-9
@@ -334,14 +336,14 @@ class _Stack:
 
     def cumulants(self, s: Complexes) -> Complexes:
         """K at every s of one vertical line: an array (steps, s.size)."""
-        gain, losses, weights = self._weighted(float(s[0].real), float(np.abs(s.imag).max()))
+        gain, losses, weights = self._weigh_losses(float(s[0].real), float(np.abs(s.imag).max()))
         waves = [
-            turned(losses[rows], weights[rows], s.imag)
+            sum_waves(losses[rows], weights[rows], s.imag)
             for rows in np.array_split(np.arange(self.mus.size), 1 + self.mus.size // _ROWS)
         ]
         return np.asarray(log1p(gain[:, None] + np.concatenate(waves)))
 
-    def _weighted(self, c: float, fastest: float) -> tuple[Complexes, Complexes, Complexes]:
+    def _weigh_losses(self, c: float, fastest: float) -> tuple[Complexes, Complexes, Complexes]:
         """E[e^{cL}] - 1, losses, and their weights times e^{cL}; those found last serve its slower waves."""
         if self._latest is None or self._latest[0] != c or not fastest <= self._latest[1] <= _REUSED * fastest:
             low, high = self._range(c)

@@ -53,7 +53,7 @@ def _one_release(composition: Composition) -> Step:
         return composition.parts[0][0].sampled_like(exp(log_mu), present)
 
     def overlaps(log_mu: float) -> float:
-        return exp(float(rare(log_mu).tilted(np.array([0.5]))[0, 0]))
+        return exp(float(rare(log_mu).tilted_moments(np.array([0.5]))[0, 0]))
 
     start = log(mu / present), 0.5
     log_mu = falls_to(overlaps, exp(overlap), start, within=_LOG_MUS, close=_SLIGHT * abs(overlap))

@@ -29,17 +29,17 @@ class GridComposition:
 
     def law(self) -> GridLaw:
         counts = [count for _, count in self.composition.parts]
-        pmf, height = self._convolved([cells.log_masses for cells in self.cells])
+        pmf, height = self._convolve_law([cells.log_masses for cells in self.cells])
         steps = self.composition.steps
         moves = any(cells.moved > 0 for cells in self.cells)
-        true, true_height = self._convolved([cells.log_true for cells in self.cells]) if moves else (pmf, height)
+        true, true_height = self._convolve_law([cells.log_true for cells in self.cells]) if moves else (pmf, height)
         lost = sum(n * log1p(-min(cells.lost, 1 - EPS)) for cells, n in zip(self.cells, counts, strict=True))
         moved, drift = (
             sum(n * getattr(cells, name) for cells, n in zip(self.cells, counts, strict=True))
             for name in ("moved", "drift")
         )
         roundoff = EPS * (16 + 4 * steps) * float(pmf.max())
-        wrapped = self._folded(height) + 4 * steps * EPS
+        wrapped = self._folded_mass(height) + 4 * steps * EPS
         losses = (self.first + np.arange(self.size)) * self.spacing
         same = true_height - height
         return GridLaw(
@@ -58,11 +58,11 @@ class GridComposition:
             self._ends[0] < self.first,
         )
 
-    def _convolved(self, logs: list[Floats]) -> tuple[Floats, float]:
+    def _convolve_law(self, logs: list[Floats]) -> tuple[Floats, float]:
         """The normalised tilted law on the window, and the logarithm of what it was divided by."""
         transform, height = np.ones(self.size // 2 + 1, dtype=np.complex128), 0.0
         for cells, log_masses, (_, count) in zip(self.cells, logs, self.composition.parts, strict=True):
-            tilted = cells.tilted(log_masses, self.spacing, self.c)
+            tilted = cells.tilt_masses(log_masses, self.spacing, self.c)
             top = float(tilted.max())
             weights = np.exp(tilted - top)
             total = float(weights.sum())
@@ -79,7 +79,7 @@ class GridComposition:
         low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
         return low, high
 
-    def _folded(self, height: float) -> float:
+    def _folded_mass(self, height: float) -> float:
         """Chernoff's bound on the share of the tilted mass outside of the window."""
         low, high = self._ends
         folded = 0.0
@@ -96,7 +96,7 @@ class GridComposition:
         for share in (1.0, 1.5, 2.0, 3.0, 5.0):
             other = self.c + share * TINY / (end - middle)
             moment = sum(
-                n * _log_sum(cells.tilted(cells.log_masses, self.spacing, other))
+                n * _log_sum(cells.tilt_masses(cells.log_masses, self.spacing, other))
                 for cells, (_, n) in zip(self.cells, self.composition.parts, strict=True)
             )
             logs.append(moment - height - (other - self.c) * end)

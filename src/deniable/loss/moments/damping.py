@@ -17,7 +17,7 @@ import numpy as np
 from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.moments.nodes import log_moments
-from deniable.loss.moments.trapezoid import Rule
+from deniable.loss.moments.trapezoid import NodeRule
 
 __all__ = ["Jumps", "NoiseLaw"]
 
@@ -50,17 +50,17 @@ class NoiseLaw:
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._rule.nodes(s), s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self._rule.tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return self._rule.tilted_moments(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return self._rule.envelope(c, omega, share)
 
     @cached_property
-    def _rule(self) -> Rule:
+    def _rule(self) -> NodeRule:
         if not self.decay:
-            return Rule(self.loss, self.log_density, self.reach, self.lift)
-        return Rule(self.loss, self.damped, self.kept, self.lift / _LOWER, self._missing)
+            return NodeRule(self.loss, self.log_density, self.reach, self.lift)
+        return NodeRule(self.loss, self.log_damped_density, self.kept, self.lift / _LOWER, self._missing)
 
     @cached_property
     def kept(self) -> tuple[float, float]:
@@ -71,7 +71,7 @@ class NoiseLaw:
         alive = np.flatnonzero(self.damping(self.decay, x).real < _NOTHING)
         return float(x[max(alive[0] - 1, 0)]), float(x[min(alive[-1] + 1, 256)])
 
-    def damped(self, x: Numbers) -> Numbers:
+    def log_damped_density(self, x: Numbers) -> Numbers:
         """Logarithm of the damped density."""
         return self.log_density(x) - self.damping(self.decay, x) if self.decay else self.log_density(x)
 
@@ -79,7 +79,7 @@ class NoiseLaw:
     def _missing(self) -> float:
         """Mass that damping takes away."""
         whole = NoiseLaw(self.loss, self.log_density, self.log_jump, self.reach, self.lift)
-        log_mass = float(Jumps(whole, self.decay).tilted(np.zeros(1))[0, 0])
+        log_mass = float(Jumps(whole, self.decay).tilted_moments(np.zeros(1))[0, 0])
         if log_mass == np.inf:
             raise UnresolvedError("the mass of the jumps cannot be had")
         return float(np.exp(log_mass))
@@ -95,12 +95,12 @@ class Jumps:
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._rule.nodes(s), s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self._rule.tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return self._rule.tilted_moments(c)
 
     @cached_property
-    def _rule(self) -> Rule:
-        return Rule(self.law.loss, self._log_density, self.law.kept, self.law.lift / _LOWER, None)
+    def _rule(self) -> NodeRule:
+        return NodeRule(self.law.loss, self._log_density, self.law.kept, self.law.lift / _LOWER, None)
 
     def _log_density(self, x: Numbers) -> Numbers:
         law = self.law
@@ -109,4 +109,4 @@ class Jumps:
         small = taken.real < 1e-9
         share = np.log(-np.expm1(-np.where(small, 1.0, taken)))
         share = np.where(small, _POWER * (law.log_jump(x) + np.log(step)), share)
-        return law.damped(x) + share
+        return law.log_damped_density(x) + share

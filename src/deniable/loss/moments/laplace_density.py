@@ -23,7 +23,7 @@ from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.nodes import panel_rule
 
-__all__ = ["mirrored", "sampled_density"]
+__all__ = ["mirror_measure", "sampled_density"]
 
 _NODES, _WEIGHTS = leggauss(16)
 _HIGHEST = 2.0  # Y: f is analytic there and u has not turned half-way round
@@ -43,10 +43,10 @@ def sampled_density(epsilon: float, rate: float, low: float, s: Numbers) -> tupl
         slope = 1 / (1 + (1 / rate - 1) * exp(-epsilon))
         x, w = panel_rule(low, epsilon, float(np.abs(s).max()) * slope)
         return log_mixture(rate, x), np.log(0.25 * w) - 0.5 * (epsilon + x)
-    return _lifted(epsilon, rate, low, s, range_)
+    return _lift_nodes(epsilon, rate, low, s, range_)
 
 
-def _lifted(epsilon: float, rate: float, low: float, s: Numbers, range_: float) -> tuple[Numbers, Numbers]:
+def _lift_nodes(epsilon: float, rate: float, low: float, s: Numbers, range_: float) -> tuple[Numbers, Numbers]:
     c, top = abs(float(s[0].real)), float(s.imag.max())
     height = min(_HIGHEST, _TURNS / max(c, 1e-300))
     a, b = (float(log_mixture(rate, np.array([end]))[0]) for end in (low, epsilon))
@@ -74,6 +74,6 @@ def _upwards(height: float, finest: float) -> tuple[Floats, Floats]:
     return (edges[:-1, None] + half[:, None] * (1 + _NODES)).ravel(), (half[:, None] * _WEIGHTS).ravel()
 
 
-def mirrored(losses: Numbers, log_weights: Numbers) -> tuple[Numbers, Numbers]:
+def mirror_measure(losses: Numbers, log_weights: Numbers) -> tuple[Numbers, Numbers]:
     """The same measure under P, of -x: nodes off the axis stay above it."""
     return -losses.conj(), (log_weights + losses).conj()

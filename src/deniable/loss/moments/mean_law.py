@@ -47,13 +47,13 @@ def law_of_mean(mu: float, count: int) -> MeanLaw:
     for bit in f"{count:b}"[1:]:
         law = _mean_of(law, law)
         law = _mean_of(law, single) if bit == "1" else law
-    error = _LEAST_ERROR + 4 * _missed(law, mu)
+    error = _LEAST_ERROR + 4 * _moment_error(law, mu)
     (null, null_mean), (own, own_mean) = law.cumulants(0.0), law.cumulants(1.0)
     lean = (own - null) / (own_mean - null_mean)
     return replace(law, values=law.values - null - lean * (law.nodes - null_mean), error=error)
 
 
-def _missed(law: MeanLaw, mu: float) -> float:
+def _moment_error(law: MeanLaw, mu: float) -> float:
     """The largest relative distance of E[S], E[S^2] and E[S^3] from their closed forms.
 
     ln E[e^{zS}] = count * ln of the sum of E[Y^k] (z / count)^k / k!, E[Y^k] = e^{mu^2 k (k-1) / 2}.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.moments.elementary import expm1, log1p
-from deniable.loss.moments.wave_sums import turned
+from deniable.loss.moments.wave_sums import sum_waves
 
 __all__ = [
     "BULK_NATS",
@@ -81,7 +81,7 @@ def log_moments(nodes: Nodes, s: Complexes) -> Complexes:
     top = float(peaks.real.max())
     weights = np.exp(peaks - top)
     near = missing is not None and _near_one(top)
-    gained = turned(losses, weights, s.imag)
+    gained = sum_waves(losses, weights, s.imag)
     if near:
         return np.asarray(log1p(_gain(losses, log_weights, c).sum() - missing + np.exp(top) * gained))
     return np.asarray(top + _log(weights.sum() + gained))

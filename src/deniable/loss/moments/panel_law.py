@@ -127,17 +127,17 @@ class PanelLaw:
 
     def above(self, k: Floats) -> tuple[Floats, Floats]:
         """Q(L > k) and E_Q[e^L - 1; L > k]: whole panels, and the part of one that k cuts."""
-        at, place = self._placed(k)
+        at, place = self._find_panel(k)
         null, gained = self._integrals(at, self.edges[place + 1])
         return self._right[0][place + 1] + null, self._right[1][place + 1] + gained
 
     def below(self, k: Floats) -> tuple[Floats, Floats]:
         """Q(L < k) and E_Q[e^L - 1; L < k]."""
-        at, place = self._placed(k)
+        at, place = self._find_panel(k)
         null, gained = self._integrals(self.edges[place], at)
         return self._left[0][place] + null, self._left[1][place] + gained
 
-    def _placed(self, k: Floats) -> tuple[Floats, Any]:
+    def _find_panel(self, k: Floats) -> tuple[Floats, Any]:
         at = np.clip(k, self.edges[0], self.edges[-1])
         return at, np.clip(np.searchsorted(self.edges, at, side="right") - 1, 0, self.halves.size - 1)
 
@@ -168,7 +168,7 @@ class PanelLaw:
         nodes = self.moment_nodes(c, float(np.abs(s.imag).max()))
         return log_moments(nodes, s)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """The same and its first two derivatives (rows) at every real c; inf where it comes from an end."""
         found = np.full((3, c.size), inf)
         for place, point in enumerate(c.tolist()):

@@ -24,7 +24,7 @@ from deniable.loss.moments.nodes import (
     tilted_sums,
 )
 
-__all__ = ["Rule"]
+__all__ = ["NodeRule"]
 
 _MOST_FIXED = 2**13
 _FINEST = 2**14
@@ -40,7 +40,7 @@ Function = Callable[[Numbers], Numbers]
 
 
 @dataclass
-class Rule:
+class NodeRule:
     """Nodes for the moments E[e^{sL(X)}], X having an analytic density on `reach`, `missing` of whose mass is missing.
 
     A trapezoidal rule, which converges exponentially here: its spacing follows from the integrand's size on both edges
@@ -70,7 +70,7 @@ class Rule:
         falls = log_fall(np.multiply.outer(omega, imag), share)
         return np.asarray(log_sums(logs + c * real + falls).min(axis=-1) + _MODULI_SLACK)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c, by fixed nodes (Lemma C5) where every second one of them gives the same."""
         nodes = self._axis
         spend(c.size * nodes.losses.size)
@@ -80,13 +80,13 @@ class Rule:
         found = tilted_sums(nodes, c, tops, terms)
         inside = is_inside(peaks, tops)
         for place in np.flatnonzero(inside & (is_coarse(terms) | self._coarse_mass)):
-            found[:, place] = self._resolved(c[place])
+            found[:, place] = self._moments_at(c[place])
         return np.where(inside, found, np.inf)
 
-    def _resolved(self, c: float) -> Floats:
+    def _moments_at(self, c: float) -> Floats:
         """The same at one c by nodes of its own; inf where there are none."""
         try:
-            return tilted_moments(self._settled(c, 0.0), np.array([c]))[:, 0]
+            return tilted_moments(self._settle_nodes(c, 0.0), np.array([c]))[:, 0]
         except UnresolvedError:
             return np.full(3, np.inf)
 
@@ -130,7 +130,7 @@ class Rule:
             spacing = min(spacing, self._spacing(0.0, float(self._axis.log_weights.max())))
         count = max(32, ceil((high - low) / spacing))
         if count > _FINEST:
-            return fastest, self._settled(c, fastest)
+            return fastest, self._settle_nodes(c, fastest)
         return inf, self._between(low, high, count, 1j * self.lift)
 
     def _spacing(self, c: float, peak: float) -> float:
@@ -142,7 +142,7 @@ class Rule:
         nats = [_STRIP_NATS + max(float(np.logaddexp(sizes[low], sizes[high])) - peak, 0.0) for _, low, high in _STRIPS]
         return max(2 * pi * self.lift * width / needed for (width, _, _), needed in zip(_STRIPS, nats, strict=True))
 
-    def _settled(self, c: float, fastest: float) -> Nodes:
+    def _settle_nodes(self, c: float, fastest: float) -> Nodes:
         """Nodes doubled in number until the moments at a few points of the line stand still: validated, not proved."""
         low, high, peak = self._range(c)
         probes = c + 1j * fastest * np.array([0.0, 0.01, 0.1, 0.5, 1.0]) if fastest else np.array([c])
@@ -151,12 +151,12 @@ class Rule:
         # a single moment is cheap, and hardly ever settled with fewer
         count, lift = max(32 if fastest else 128, int(2.5 * (high - low))), 1j * self.lift if fastest else 0.0
         nodes = self._between(low, high, count, lift)
-        sums = _probed(nodes, probes, peak)
+        sums = _probe_moments(nodes, probes, peak)
         while 2 * count <= _FINEST:
             half = (high - low) / (2 * count)
             between = self._between(low + half, high - half, count - 1, lift)
-            more = _probed(between, probes, peak)
-            nodes, count = _interleaved(nodes, between), 2 * count
+            more = _probe_moments(between, probes, peak)
+            nodes, count = _interleave_nodes(nodes, between), 2 * count
             if np.abs(more - sums).max() <= 2 * _CLOSE * abs(more[0]):
                 return nodes
             sums = (sums + more) / 2
@@ -180,7 +180,7 @@ class Rule:
         return low + self._axis_spacing * float(kept[0]) - 0.5, low + self._axis_spacing * float(kept[-1]) + 0.5, peak
 
 
-def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:
+def _probe_moments(nodes: Nodes, s: Numbers, peak: float) -> Numbers:
     """e^{-peak} times the moments at every s."""
     spend(s.size * nodes.losses.size)
     exponents = nodes.log_weights - peak + np.multiply.outer(s, nodes.losses)
@@ -189,13 +189,13 @@ def _probed(nodes: Nodes, s: Numbers, peak: float) -> Numbers:
     return np.asarray(np.exp(exponents).sum(axis=1))
 
 
-def _interleaved(nodes: Nodes, between: Nodes) -> Nodes:
+def _interleave_nodes(nodes: Nodes, between: Nodes) -> Nodes:
     """Both together, each node half as heavy."""
-    losses, log_weights = (_merged(a, b) for a, b in zip(nodes[:2], between[:2], strict=True))
+    losses, log_weights = (_merge_moments(a, b) for a, b in zip(nodes[:2], between[:2], strict=True))
     return Nodes(losses, log_weights - log(2), nodes.missing)
 
 
-def _merged(even: Numbers, odd: Numbers) -> Numbers:
+def _merge_moments(even: Numbers, odd: Numbers) -> Numbers:
     both = np.empty_like(even, shape=even.size + odd.size)
     both[::2], both[1::2] = even, odd
     return both

@@ -21,7 +21,7 @@ from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.moments.elementary import expm1
 from deniable.loss.moments.panels import PLACES
 
-__all__ = ["evenly_spaced", "turned"]
+__all__ = ["evenly_spaced", "sum_waves"]
 
 _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
@@ -29,7 +29,7 @@ _BLOCK = 2**20  # complex numbers held at a time
 _SAME = 1e-13  # relative
 
 
-def turned(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
+def sum_waves(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
     """sum over i of weights_i (e^{i omega_j losses_i} - 1) for every frequency and every row of losses and weights.
 
     Losses and weights have the shape (..., nodes), the sums (..., frequencies).

@@ -47,15 +47,15 @@ class _Allocated(Step):
         return self.law.error
 
     def hockey_stick(self, k: float) -> Upper:
-        return self._granted(super().hockey_stick(k))
+        return self._add_error(super().hockey_stick(k))
 
     def tail(self, t: float) -> Upper:
-        return self._granted(super().tail(t))
+        return self._add_error(super().tail(t))
 
     def null_tail(self, t: float) -> Upper:
-        return self._granted(super().null_tail(t))
+        return self._add_error(super().null_tail(t))
 
-    def _granted(self, value: Upper) -> Upper:
+    def _add_error(self, value: Upper) -> Upper:
         """Integrals of a positive function have the density's relative error."""
         return upper(value - value.error / 2, value.error / 2 + self.law.error * value + _UNSEEN, high=1.0)
 
@@ -69,7 +69,7 @@ class _Allocated(Step):
 
     @cached_property
     def scale(self) -> float:
-        return sqrt(float(self.tilted(np.array([0.5]))[2, 0]))
+        return sqrt(float(self.tilted_moments(np.array([0.5]))[2, 0]))
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,15 @@ class AllocatedRemove(_Allocated):
     def cumulant(self, s: Complexes) -> Complexes:
         return self.law.cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self.law.tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return self.law.tilted_moments(c)
 
     @property
     def alike(self) -> tuple[Step, int]:  # type: ignore[override]
         """As many Poisson samples that hold the record once on average."""
         return SubsampledRemove(GaussianStep(self.mu), 1 / self.steps), self.steps
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return AllocatedAdd(self)
 
 
@@ -133,13 +133,13 @@ class AllocatedAdd(_Allocated):
     @property
     def alike(self) -> tuple[Step, int]:  # type: ignore[override]
         step, count = self.mirror.alike
-        return step.reversed(), count
+        return step.reverse(), count
 
     def cumulant(self, s: Complexes) -> Complexes:
         return Mirrored(self.mirror).cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return Mirrored(self.mirror).tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return Mirrored(self.mirror).tilted_moments(c)
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return self.mirror

@@ -96,7 +96,7 @@ class AtomStep(Step):
         top = terms.real.max(axis=0)
         return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0))).reshape(s.shape)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """The tilted law's mean and variance, which lose no digits."""
         logs = self.log_null_masses[:, None] + self.losses[:, None] * c
         top = logs.max(axis=0)

@@ -47,15 +47,15 @@ class Blend(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return _Mean(self.parts).cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return _Mean(self.parts).tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return _Mean(self.parts).tilted_moments(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         logs = [np.log(own) + step.envelope(c, omega, share) for own, step in self.parts]
         return np.asarray(np.logaddexp.reduce(logs))
 
-    def damped(self, decay: float) -> Step:
-        return Blend(tuple((share, step.damped(decay)) for share, step in self.parts))
+    def damp(self, decay: float) -> Step:
+        return Blend(tuple((share, step.damp(decay)) for share, step in self.parts))
 
     def jumps(self, decay: float) -> Moments | None:
         parts = [(share, step.jumps(decay)) for share, step in self.parts]
@@ -82,8 +82,8 @@ class Blend(Step):
     def escape(self) -> float:
         return sum(share * step.escape for share, step in self.parts)
 
-    def reversed(self) -> Step:
-        return Blend(tuple((share, step.reversed()) for share, step in self.parts))
+    def reverse(self) -> Step:
+        return Blend(tuple((share, step.reverse()) for share, step in self.parts))
 
     @property
     def largest(self) -> float:
@@ -112,9 +112,9 @@ class _Mean:
         tops = found.real.max(axis=0)
         return np.asarray(tops + np.log(shares @ np.exp(found - tops)))
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """ln of the mean, and mean and variance of the mixture of the tilted laws."""
-        values, means, variances = np.array([moments.tilted(c) for _, moments in self.parts]).swapaxes(0, 1)
+        values, means, variances = np.array([moments.tilted_moments(c) for _, moments in self.parts]).swapaxes(0, 1)
         shares = np.array([share for share, _ in self.parts])
         known = np.isfinite(values).all(axis=0)
         values = np.where(known, values, 0.0)

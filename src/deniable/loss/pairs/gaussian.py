@@ -56,7 +56,7 @@ class GaussianStep(Step):
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return 0.5 * self.mu**2 * c * (c - 1) + log_fall(0.5 * (self.mu * omega) ** 2, share / 2)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         return self.mu**2 * np.array([0.5 * c * (c - 1), c - 0.5, np.ones_like(c)])
 
     @property

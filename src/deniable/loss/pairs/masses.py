@@ -101,7 +101,7 @@ class MassStep(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._nodes, s)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         rows = [tilted_moments(self._nodes, c[place : place + 1]) for place in range(c.size)]
         return np.concatenate(rows, axis=1) if rows else np.zeros((3, 0))
 
@@ -123,9 +123,9 @@ class MassStep(Step):
 
     @cached_property
     def scale(self) -> float:
-        return max(sqrt(float(self.tilted(np.array([0.5]))[2, 0])), 1e-12)
+        return max(sqrt(float(self.tilted_moments(np.array([0.5]))[2, 0])), 1e-12)
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return self if self.symmetric else self._mirror
 
     @cached_property

@@ -42,7 +42,7 @@ class Pair(ABC):
         """Q(L > t)."""
 
     @abstractmethod
-    def reversed(self) -> Pair:
+    def reverse(self) -> Pair:
         """The pair (Q, P)."""
 
     @property
@@ -89,7 +89,7 @@ class Pair(ABC):
             return self._never(delta)
         return self._fall(STICK, delta, floor=0.0)
 
-    def exceeded(self, failure: float) -> Upper:
+    def exceeded_loss(self, failure: float) -> Upper:
         """Smallest t with P(L > t) <= failure: the loss that is exceeded with probability at most `failure`."""
         return self._never(failure) if self.escape > failure else self._where(TAIL, failure)
 
@@ -138,7 +138,7 @@ class Pair(ABC):
     @property
     def least(self) -> float:
         """The least finite value that L can take (-inf where there is none)."""
-        return -self.reversed().largest_finite
+        return -self.reverse().largest_finite
 
     @property
     def largest_finite(self) -> float:

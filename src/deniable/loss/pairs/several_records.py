@@ -117,13 +117,13 @@ class SeveralRemove(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self._law.tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return self._law.tilted_moments(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return self._law.envelope(c, omega, share)
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         return replace(self, decay=decay)
 
     def jumps(self, decay: float) -> Moments | None:
@@ -150,7 +150,7 @@ class SeveralRemove(Step):
 
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.least_loss, float(self.tilted(np.zeros(1))[1, 0])
+        return self.least_loss, float(self.tilted_moments(np.zeros(1))[1, 0])
 
     @property
     def presence(self) -> float:  # type: ignore[override]
@@ -159,7 +159,7 @@ class SeveralRemove(Step):
     def sampled_like(self, mu: float, presence: float) -> Step:
         return SubsampledRemove(GaussianStep(mu), presence)
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return SeveralAdd(self)
 
     @property
@@ -194,7 +194,7 @@ class SeveralAdd(ReversedStep):
         below = ndtr(x[..., None] - np.arange(self.mirror.records + 1) * self.mirror.mu)
         return np.asarray((below * self.mirror.weights).sum(axis=-1))
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         return SeveralAdd(replace(self.mirror, decay=decay))
 
     @property

@@ -30,7 +30,7 @@ class Moments(Protocol):
     def cumulant(self, s: Complexes) -> Complexes:
         """log of the integral of e^{sL} for complex s on one vertical line (equal real parts)."""
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """The same and its first two derivatives (rows) at every real c; inf where they cannot be had."""
 
 
@@ -43,8 +43,8 @@ class Mirrored:
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(self.moments.cumulant(1 - s.conj()).conj())
 
-    def tilted(self, c: Floats) -> Floats:
-        return np.asarray(self.moments.tilted(1 - c) * _TURNED)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return np.asarray(self.moments.tilted_moments(1 - c) * _TURNED)
 
 
 class Step(Pair):
@@ -90,7 +90,7 @@ class Step(Pair):
 
         Of a smooth step on (|Im s| / omega)^share times that (Lemma C4).
         """
-        return np.full(omega.shape, self.tilted(np.array([c]))[0, 0])
+        return np.full(omega.shape, self.tilted_moments(np.array([c]))[0, 0])
 
     presence: float = 1.0
     """Probability that the person takes part."""
@@ -102,7 +102,7 @@ class Step(Pair):
         """Gaussian noise on a sample of the same kind."""
         raise TypeError(f"{type(self).__name__} is not sampled")
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         """The same step, each outcome's mass times e^{-(decay * jump)^8}: without rare large losses (Lemma J1)."""
         return self
 
@@ -118,7 +118,7 @@ class Step(Pair):
         """About how probable a larger jump is."""
         return 0.0
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         """The cumulant function and its first two derivatives (rows) at every real c, here by complex differences."""
         width = 0.02 / self.scale
         around = 1j * width * np.array([0.0, 1e-7, 1.0])
@@ -137,7 +137,7 @@ class Step(Pair):
     def escape(self) -> float:
         return 0.0
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return self  # symmetric unless a subclass says otherwise
 
     @property
@@ -149,16 +149,16 @@ class Step(Pair):
     """No divergence at k >= 0 is larger: the chance that the person takes part, where it is given."""
 
     def hockey_stick(self, k: float) -> Upper:
-        found = self._rounded(STICK, k)
+        found = self._round_outwards(STICK, k)
         return found if k < 0 else found.meet(Upper(self.most_gain, self.most_gain))
 
     def tail(self, t: float) -> Upper:
-        return self._rounded(TAIL, t)
+        return self._round_outwards(TAIL, t)
 
     def null_tail(self, t: float) -> Upper:
-        return self._rounded(NULL_TAIL, t)
+        return self._round_outwards(NULL_TAIL, t)
 
-    def _rounded(self, functional: Functional, k: float) -> Upper:
+    def _round_outwards(self, functional: Functional, k: float) -> Upper:
         """The functional between the ends of k's blur; a divergence is a sum of terms as large as P's tail (Lemma S1).
 
         Where they are a difference of tails, these may be rounded apart: by no more than P's tail is.

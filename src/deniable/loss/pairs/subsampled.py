@@ -61,7 +61,7 @@ class SubsampledRemove(Step):
         """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
         if not isinstance(self.base, GaussianStep):
             return super().centres
-        return log1p(-self.rate), float(self.tilted(np.zeros(1))[1, 0])
+        return log1p(-self.rate), float(self.tilted_moments(np.zeros(1))[1, 0])
 
     def sticks(self, k: Floats) -> Floats:
         """rate * H_{1 + (e^k - 1)/rate}(P0 || Q0), exact (Balle, Barthe, Gaboardi 2018, Theorem 2)."""
@@ -94,8 +94,12 @@ class SubsampledRemove(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s) if self._law is not None else log_moments(_loss_nodes(self.base, self.rate, s), s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self._law.tilted(c) if self._law is not None else tilted_moments(_loss_nodes(self.base, self.rate, c), c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return (
+            self._law.tilted_moments(c)
+            if self._law is not None
+            else tilted_moments(_loss_nodes(self.base, self.rate, c), c)
+        )
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         law = self._law
@@ -134,7 +138,7 @@ class SubsampledRemove(Step):
     def escape(self) -> float:
         return self.rate * self.base.escape
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         return self if self._law is None else replace(self, decay=decay)
 
     def jumps(self, decay: float) -> Moments | None:
@@ -150,7 +154,7 @@ class SubsampledRemove(Step):
             return 0.0
         return jump_probability(size, self.base.mu, self.rate)
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return SubsampledAdd(self)
 
     @property
@@ -179,8 +183,8 @@ class ReversedStep(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return Mirrored(self.mirror).cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return Mirrored(self.mirror).tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return Mirrored(self.mirror).tilted_moments(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return self.mirror.envelope(1 - c, omega, share)
@@ -200,7 +204,7 @@ class ReversedStep(Step):
         rare, often = self.mirror.centres
         return -rare, -often
 
-    def reversed(self) -> Step:
+    def reverse(self) -> Step:
         return self.mirror
 
 
@@ -222,23 +226,23 @@ class SubsampledAdd(ReversedStep):
     def sticks(self, k: Floats) -> Floats:
         """(1 - e^k (1 - rate)) * H(Q0 || P0) at the matching base loss; 0 from -ln(1 - rate) on."""
         left = -np.expm1(np.minimum(k + log1p(-self.mirror.rate), 0.0))
-        return np.where(left > 0, left * self.mirror.base.reversed().sticks(-self.mirror._finite_gap(-k)), 0.0)
+        return np.where(left > 0, left * self.mirror.base.reverse().sticks(-self.mirror._finite_gap(-k)), 0.0)
 
     @property
     def roundoff(self) -> float:
         return ROUNDOFF + self.mirror.rate_error / (1 - self.mirror.rate)
 
     def tails(self, t: Floats) -> Floats:
-        base = self.mirror.base.reversed()
+        base = self.mirror.base.reverse()
         return np.where(t >= -log1p(-self.mirror.rate), 0.0, base.tails(-self.mirror._finite_gap(-t)))
 
     def null_tails(self, t: Floats) -> Floats:
-        base, rate = self.mirror.base.reversed(), self.mirror.rate
+        base, rate = self.mirror.base.reverse(), self.mirror.rate
         gap = -self.mirror._finite_gap(-t)
         mixture = (1 - rate) * base.tails(gap) + rate * base.null_tails(gap)
         return np.where(t >= -log1p(-rate), 0.0, mixture)  # of about the size of P's: nothing underflows
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         return SubsampledAdd(replace(self.mirror, decay=decay))
 
     @property
@@ -260,7 +264,7 @@ class SubsampledAdd(ReversedStep):
     def largest(self) -> float:
         """That of the base's least loss; no more than -ln(1 - rate)."""
         base, rate = self.mirror.base, self.mirror.rate
-        least = -inf if base.reversed().escape > 0 else -base.reversed().largest_finite
+        least = -inf if base.reverse().escape > 0 else -base.reverse().largest_finite
         return -log1p(-rate) if least == -inf else -float(log_mixture(rate, np.array([least]))[0])
 
     @property
@@ -272,7 +276,7 @@ def _loss_nodes(base: Step, rate: float, s: Numbers) -> Nodes:
     """The mixture's losses and the logarithms of their Q0-weights: exact atoms, and nodes for a Laplace density."""
     if isinstance(base, AtomStep | MassStep):
         atoms, log_masses = base.losses, base.log_null_masses
-        if (hidden := base.reversed().escape) > 0:  # of Q, where the base's loss is -inf
+        if (hidden := base.reverse().escape) > 0:  # of Q, where the base's loss is -inf
             atoms, log_masses = np.append(atoms, -1e4), np.append(log_masses, log(hidden))
         return Nodes(log_mixture(rate, atoms), log_masses)
     if isinstance(base, LaplaceStep):

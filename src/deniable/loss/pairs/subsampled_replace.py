@@ -27,7 +27,7 @@ from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
 from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
-from deniable.loss.moments.laplace_density import mirrored, sampled_density
+from deniable.loss.moments.laplace_density import mirror_measure, sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, panel_rule, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
@@ -91,13 +91,13 @@ class SubsampledReplace(Step):
         return np.asarray(np.exp(below) * above - np.expm1(below))
 
     def tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.tails(np.abs(t)), self._half.reversed().tails(-np.abs(t)))
+        return np.where(t >= 0, self._half.tails(np.abs(t)), self._half.reverse().tails(-np.abs(t)))
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.null_tails(np.abs(t)), self._half.reversed().null_tails(-np.abs(t)))
+        return np.where(t >= 0, self._half.null_tails(np.abs(t)), self._half.reverse().null_tails(-np.abs(t)))
 
     def log_null_tails(self, t: Floats) -> Floats:
-        below = self._half.reversed().log_null_tails(-np.abs(t))
+        below = self._half.reverse().log_null_tails(-np.abs(t))
         return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
 
     def blur(self, k: Floats) -> Floats:
@@ -114,27 +114,27 @@ class SubsampledReplace(Step):
         base = self.base if not isinstance(self.base, Blend) else max(self.base.parts, key=lambda part: part[0])[1]
         return (SubsampledRemove(base, self.rate), 1) if isinstance(base, GaussianStep) else None
 
-    def _rounded(self, functional: Functional, k: float) -> Upper:
+    def _round_outwards(self, functional: Functional, k: float) -> Upper:
         """Of the half where k is: its round-off does not reach the atom at 0."""
         if k >= 0:
-            return self._half._rounded(functional, k)
+            return self._half._round_outwards(functional, k)
         if functional is not STICK:
-            return self._half.reversed()._rounded(functional, k)
-        above = self._half._rounded(STICK, -k)
+            return self._half.reverse()._round_outwards(functional, k)
+        above = self._half._round_outwards(STICK, -k)
         least, most = (exp(k) * end - expm1(k) for end in (above.least, above))
         return Upper.between(least * (1 - ROUNDOFF), min(most * (1 + ROUNDOFF), 1.0))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return log_moments(self._nodes(s), s)
 
-    def tilted(self, c: Floats) -> Floats:
+    def tilted_moments(self, c: Floats) -> Floats:
         return tilted_moments(self._nodes(c), c)
 
     def _nodes(self, s: Numbers) -> Nodes:
         """Losses above 0, their mirror image, and what is left at 0."""
         losses, weights = self._half_nodes(s)
         still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
-        halves = [(losses, weights), mirrored(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
+        halves = [(losses, weights), mirror_measure(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
         joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
         return Nodes(joined[0], joined[1])
 
@@ -249,13 +249,13 @@ class SubsampledReplaceSum(Step):
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s)
 
-    def tilted(self, c: Floats) -> Floats:
-        return self._law.tilted(c)
+    def tilted_moments(self, c: Floats) -> Floats:
+        return self._law.tilted_moments(c)
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         return self._law.envelope(c, omega, share)
 
-    def damped(self, decay: float) -> Step:
+    def damp(self, decay: float) -> Step:
         return replace(self, decay=decay)
 
     def jumps(self, decay: float) -> Moments | None:

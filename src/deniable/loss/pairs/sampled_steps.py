@@ -47,30 +47,30 @@ def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency)
         case Poisson(rate):
             found = _several(mu, rate, person, adjacency), 1
         case RandomAllocation(steps, times):
-            found = _allocated(split, steps // times, adjacency), times * person
+            found = _random_allocation(split, steps // times, adjacency), times * person
         case FixedSize():
             found = _fixed_size(mu, sampling, adjacency), 1
         case TruncatedPoisson():
-            found = _truncated(mu, sampling, adjacency), 1
+            found = _truncated_poisson(mu, sampling, adjacency), 1
         case CyclicPoisson(rate, bands):
             found = _cyclic(split, bands * rate, adjacency), person
         case Shuffled():
-            found = _shuffled(person * mu, adjacency), 1
+            found = _shuffled_pass(person * mu, adjacency), 1
         case _:
             raise TypeError(f"cannot sample by {type(sampling).__name__}")
     return found
 
 
-def _unproved(what: str, adjacency: Adjacency, expected: str, why: str) -> RefusedError:
+def _refuse_unproved(what: str, adjacency: Adjacency, expected: str, why: str) -> RefusedError:
     hint = f"{why}; name {expected}"
     return RefusedError(f"{{adjacency}} {adjacency} is not proved for {what}", "adjacency", adjacency, expected, hint)
 
 
-def _allocated(mu: float, steps: int, adjacency: Adjacency) -> Step:
+def _random_allocation(mu: float, steps: int, adjacency: Adjacency) -> Step:
     """Lemma A1. A single step is no sampling; with faint noise that is as good as all (safe: it dominates)."""
     if adjacency is Adjacency.REPLACE:
         why = "both records are allocated, and no dominating pair of two such mixtures is known"
-        raise _unproved("random allocation", adjacency, "add-remove or zero-out", why)
+        raise _refuse_unproved("random allocation", adjacency, "add-remove or zero-out", why)
     return GaussianStep(mu) if steps == 1 or mu > _MOST_SHIFT else AllocatedRemove(mu, steps)
 
 
@@ -96,7 +96,7 @@ def _fixed_size(mu: float, sampling: FixedSize, adjacency: Adjacency) -> Step:
     """Lemmas A4 and A7. A record blanked out is a record replaced, and may replace one that pulls the other way: 2C."""
     if adjacency is Adjacency.ADD_REMOVE:
         why = "with a record more or less, batches of a fixed size are drawn from other records"
-        raise _unproved("batches of a fixed size", adjacency, "replace or zero-out", why)
+        raise _refuse_unproved("batches of a fixed size", adjacency, "replace or zero-out", why)
     mu = 2 * mu if adjacency is Adjacency.ZERO_OUT else mu
     batch, records, person = sampling.batch, sampling.records, sampling.records_per_person
     if sampling.replacement:
@@ -107,11 +107,11 @@ def _fixed_size(mu: float, sampling: FixedSize, adjacency: Adjacency) -> Step:
     return GaussianStep(mu) if rate == 1 else SubsampledReplace(GaussianStep(mu), rate)
 
 
-def _truncated(mu: float, sampling: TruncatedPoisson, adjacency: Adjacency) -> Step:
+def _truncated_poisson(mu: float, sampling: TruncatedPoisson, adjacency: Adjacency) -> Step:
     """Ganesh 2025: whether the batch was cut is told; where it was, the record pushes another one out."""
     if adjacency is Adjacency.ADD_REMOVE:
         why = "the chance that a batch is cut depends on the number of records"
-        raise _unproved("truncated Poisson batches", adjacency, "zero-out or replace", why)
+        raise _refuse_unproved("truncated Poisson batches", adjacency, "zero-out or replace", why)
     if sampling.records_per_person > 1:
         why = "they push each other out of the batch; name 1 and take the whole release's group privacy"
         raise RefusedError(f"{{records_per_person}} above 1 is not proved for truncated Poisson batches: {why}")
@@ -131,15 +131,15 @@ def _cyclic(mu: float, rate: float, adjacency: Adjacency) -> Step:
     """Choquette-Choo 2023: one round of all bands is one sampled release of the record's whole part."""
     if adjacency is Adjacency.REPLACE:
         why = "two records may be in groups that take their turns at different steps"
-        raise _unproved("cyclic Poisson batches", adjacency, "add-remove or zero-out", why)
+        raise _refuse_unproved("cyclic Poisson batches", adjacency, "add-remove or zero-out", why)
     if rate in (0.0, 1.0):
         return GaussianStep(mu) if rate else AtomStep.of_guarantee(0.0, 0.0)
     return SubsampledRemove(GaussianStep(mu), rate)
 
 
-def _shuffled(mu: float, adjacency: Adjacency) -> Step:
+def _shuffled_pass(mu: float, adjacency: Adjacency) -> Step:
     """Who is told the order knows more, and sees one release with the record (Lemma A5)."""
     if adjacency is Adjacency.ADD_REMOVE:
         why = "with a record more or less, every later batch begins with another record"
-        raise _unproved("shuffled batches", adjacency, "zero-out or replace", why)
+        raise _refuse_unproved("shuffled batches", adjacency, "zero-out or replace", why)
     return GaussianStep(mu)

@@ -38,7 +38,7 @@ class Campaign(Generic[T]):
 class Keeper(Protocol):
     """What keeps finished blocks: a `Store`."""
 
-    def finished(self) -> list[int]:
+    def finished_blocks(self) -> list[int]:
         """Their numbers, in ascending order."""
 
     def __contains__(self, number: int) -> bool:
@@ -102,7 +102,7 @@ class _Finished(Generic[T]):
     def __init__(self, campaign: Campaign[T], keeper: Keeper | None) -> None:
         self._kind, self._keeper = campaign.kind, keeper
         self._results: dict[int, T] = {}
-        before = [number for number in (() if keeper is None else keeper.finished()) if number < campaign.blocks]
+        before = [number for number in (() if keeper is None else keeper.finished_blocks()) if number < campaign.blocks]
         self.count = len(before)
         if before:
             self.load(before[0])  # of another kind: refused before the work

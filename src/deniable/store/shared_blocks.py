@@ -37,7 +37,7 @@ class SharedBlocks:
         self.place = Path(directory) / PLACE
         self._digest = digest
 
-    def finished(self) -> set[int]:
+    def finished_blocks(self) -> set[int]:
         """Their numbers."""
         try:
             names = os.listdir(self.place)  # noqa: PTH208 (a hundred thousand names: no object for each)

@@ -1,0 +1,29 @@
+"""Rules that are known by nobody: what they cannot be told from is settled by twins that are handed gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deniable.examination.diagnostics.around_the_steps import FINAL, STEPS
+from deniable.examination.diagnostics.gradient import FOLLOWS, MOVED_OTHERWISE
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.twins.handed_twins import follows_gradients_alone
+
+__all__ = ["settle_own_rule"]
+
+
+def settle_own_rule(test: Diagnosis, evidence: Evidence) -> Diagnosis:
+    """The same diagnosis, passed if it failed for an unknown rule that is one of the yielded gradients alone.
+
+    A number of steps that varies stays another recipe.
+    """
+    unknown = test.weakens is None or test.sentence in MOVED_OTHERWISE
+    asked = test.name in (FOLLOWS, FINAL, STEPS) and unknown and test.p_value < evidence.level
+    if not asked or not follows_gradients_alone(evidence.twins):
+        return test
+    if test.name == STEPS:
+        text = (
+            f"the training takes {test.observed}; the noisy gradients decide, which is safe: claim the largest number"
+        )
+        return replace(test, sentence=text, weakens=False)
+    return replace(test, p_value=1.0, observed="made of the yielded gradients alone", weakens=True)

@@ -1,0 +1,20 @@
+"""Privacy tests: run a training once, watch it, and tell whether it does what it claims, and in which line not.
+
+check_training (one run, a budget, the verdict; needs torch) | watched_code (where the training draws and steps) |
+cause_lines (which of these lines decides a part of the claim) | budget | findings (a result as failures for people) |
+sarif (the same for code scanners) | own_script. The pytest plugin is `pytest_deniable`, beside this package; the
+command is `deniable examine`.
+"""
+
+from deniable.testing.budget import read_seconds
+from deniable.testing.findings import Finding, false_alarm_rate, findings_of, message_of
+from deniable.testing.sarif import sarif_document
+
+__all__ = [
+    "Finding",
+    "false_alarm_rate",
+    "findings_of",
+    "message_of",
+    "read_seconds",
+    "sarif_document",
+]

@@ -1,0 +1,85 @@
+"""Which line of a training's code decides a part of its claim, as well as that can be known from outside."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deniable.mechanisms import Training
+from deniable.results.run_result import CodePlace, RunCheck
+
+if TYPE_CHECKING:
+    from deniable.testing.watched_code import PrivateCall, WatchedCode
+
+__all__ = ["CauseLines", "CodeLine", "line_of_function", "place_at"]
+
+CodeLine = tuple[str, int]
+"""A file and a line of it, from 1 on."""
+
+
+@dataclass(frozen=True)
+class CauseLines:
+    """The lines of one training."""
+
+    train: Callable[..., Any]
+    seen: WatchedCode
+    claimed: Training
+
+    def place(self, check: RunCheck) -> CodePlace | None:
+        """Where to look first: the setting that is at odds with the claim, or else the line that does it."""
+        if check.name == "sampling":
+            line = self._setting("poisson_sampling", lambda call: not call.poisson) or _most_often(self.seen.draws)
+        elif check.name.startswith("noise") and not check.name.endswith("gradient"):
+            line = self._setting("noise_multiplier", lambda call: call.noise != self.claimed.noise)
+        elif check.name == "moves of the weights":
+            line = line_of_function(self.train)
+        else:
+            line = None
+        return place_at(line or _most_often(self.seen.steps) or line_of_function(self.train))
+
+    def _setting(self, keyword: str, differs: Callable[[PrivateCall], bool]) -> CodeLine | None:
+        """The line of a keyword of Opacus' `make_private`, where what it was told differs from the claim."""
+        for call in self.seen.private:
+            if call.line is not None and differs(call):
+                return _line_of_keyword(call.line, keyword)
+        return None
+
+
+def place_at(line: CodeLine | None) -> CodePlace | None:
+    """The line, its file as seen from the current folder, and what is written there."""
+    if line is None:
+        return None
+    file, number = line
+    here = Path(file)
+    shown = here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here
+    return CodePlace(file=shown.as_posix(), line=number, text=linecache.getline(file, number).strip())
+
+
+def line_of_function(function: Callable[..., Any]) -> CodeLine | None:
+    """Where a function is defined; None for one that has no source."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else (os.fspath(code.co_filename), code.co_firstlineno)
+
+
+def _most_often(lines: Counter[CodeLine]) -> CodeLine | None:
+    return lines.most_common(1)[0][0] if lines else None
+
+
+def _line_of_keyword(line: CodeLine, keyword: str) -> CodeLine:
+    """Of the call around this line that has such a keyword; the line itself where there is none."""
+    file, number = line
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return line
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    around = [one for one in calls if one.lineno <= number <= (one.end_lineno or one.lineno)]
+    named = [given.value.lineno for one in around for given in one.keywords if given.arg == keyword]
+    return (file, named[-1]) if named else line

@@ -22,6 +22,7 @@ from deniable.cli import (
     compare_command,
     doctor_command,
     examine_command,
+    frontier_command,
     options,
     report_command,
     reproduce_command,
@@ -107,6 +108,7 @@ def choose(json: options.Json = False, **texts: Any) -> None:
 
 app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)
 app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=frontier_command.EXAMPLES)(frontier_command.frontier)
 app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
 app.command(epilog=examine_command.EXAMPLES)(examine_command.examine)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)

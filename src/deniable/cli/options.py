@@ -167,6 +167,7 @@ _OTHERS = (
     Field("patience", "E", "", "whole", (0, 1e6)),
     Field("claimed_epsilon", "E", "", "from zero", (0, 1e6)),
     Field("threshold", "T", "", "real"),
+    Field("mean_runs", "K", "", "positive", (1.001, 1e6)),
 )
 """Of single commands, which tell them."""
 FIELDS: dict[str, Field] = {

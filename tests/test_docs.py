@@ -1,22 +1,33 @@
 """The documentation is a site that builds without a warning and asks nobody for anything; its code does what it says.
 
-README's own blocks are run by test_readme.py, from an installed wheel.
+README's own blocks are run by test_readme.py, from an installed wheel. Renew the outputs of commands, after a
+change of words, with: python tests/test_docs.py
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from deniable.cli import main
 from test_readme import CODE, ROOT, checked
 
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.rglob("*.md") if CODE.search(path.read_text()))
+COMMAND = re.compile(r"^    \$ (?P<line>deniable [^\n]*)\n(?P<output>(?:    [^\n]*\n|\n(?=    ))*)", re.MULTILINE)
+"""A command with its output, indented."""
+PRINTED = re.compile(r"(?<=^```\n)\n*```text\n(?P<printed>.*?)^```", re.MULTILINE | re.DOTALL)
+"""What the code right above it prints."""
+STEP = re.compile(f"{CODE.pattern}|{COMMAND.pattern}|{PRINTED.pattern}", re.MULTILINE | re.DOTALL)
+PAGES = sorted(path for path in DOCS.rglob("*.md") if STEP.search(path.read_text()))
 ASKED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)", re.IGNORECASE
 )
@@ -30,12 +41,37 @@ def fetched(site: Path) -> list[str]:
     return sorted({*pages, *styles})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_the_code_of_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def follow(text: str, name: str) -> list[str]:
+    """Run a page's code and commands in their order, in the current folder: the page with today's outputs, in parts."""
     known: dict[str, object] = {"__name__": "__main__"}
-    for block in CODE.findall(page.read_text()):
-        exec(compile(checked(block), str(page), "exec"), known)
+    parts, printed, end = [], "", 0
+    for step in STEP.finditer(text):
+        parts.append(text[end : step.start()])
+        end = step.end()
+        if step["line"] is not None:
+            parts.append(f"    $ {step['line']}\n{output_of(step['line'])}")
+        elif step["printed"] is not None:
+            parts.append(text[step.start() : step.start("printed")] + f"{printed}```")
+        else:
+            parts.append(step[0])
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(checked(step[1]), name, "exec"), known)
+            printed = out.getvalue()
+    return [*parts, text[end:]]
+
+
+def output_of(line: str) -> str:
+    """What a command prints at 80 columns, indented as on a page."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main(shlex.split(line)[1:])
+    return "".join(f"    {line}".rstrip() + "\n" for line in out.getvalue().rstrip("\n").split("\n"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "".join(follow(page.read_text(), str(page))) == page.read_text()
 
 
 def test_every_page_with_code_is_found() -> None:
@@ -70,3 +106,17 @@ def test_what_a_page_fetches_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<a href="https://a.example/"> <script async src="//b.example/x.js">')
     (tmp_path / "b.css").write_text("@import 'https://c.example/f.css'; i { background: url(https://d.example/p.png) }")
     assert fetched(tmp_path) == ["//b.example/x.js", "https://c.example/f.css", "https://d.example/p.png"]
+
+
+def renew() -> None:
+    """Put the outputs of today into the pages that are named, or into all."""
+    os.environ["COLUMNS"] = "80"
+    asked = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
+    for page in asked:
+        with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+            renewed = "".join(follow(page.read_text(), str(page)))
+        page.write_text(renewed)
+
+
+if __name__ == "__main__":
+    renew()

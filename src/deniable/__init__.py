@@ -99,6 +99,7 @@ _ROOMS = (
     "store",
     "testing",
     "training",
+    "utility",
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
@@ -115,6 +116,7 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+    "frontier": "deniable.utility.find_frontier",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -140,6 +142,7 @@ if TYPE_CHECKING:
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
     from deniable.testing.check_training import check_training as check_training
+    from deniable.utility.find_frontier import frontier as frontier
 
 __all__ += [
     "Budget",
@@ -155,6 +158,7 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+    "frontier",
     "reproduce",
     "singling_out",
     "verdict",

@@ -172,7 +172,7 @@ def test_records_are_overwritten_after_so_many_steps() -> None:
             yield AppliedStep([records.features], [torch.zeros(1, 1)])
         yield Released([records.features])
 
-    steps = list(train_and_listen(train, given, 0, LaterRecords(given, later, 2)))
+    steps = list(train_and_listen(train, given, 0, [LaterRecords(given, later, 2)]))
     assert [float(step.weights[0]) for step in steps] == [1.0, 1.0, 2.0, 2.0]
 
 
@@ -187,8 +187,8 @@ def test_gradients_are_handed_to_a_training_in_its_own_memory() -> None:
 
     handed, labels = HandedGradients(), torch.zeros(1, dtype=torch.int64)
     one, two = (Records(torch.full((1, 1), value), labels) for value in (1.0, 5.0))
-    *_, first = train_and_listen(train, one, 0, handed)
-    *_, second = train_and_listen(train, two, 0, handed.hand_over())
+    *_, first = train_and_listen(train, one, 0, [handed])
+    *_, second = train_and_listen(train, two, 0, [handed.hand_over()])
     assert torch.equal(first.weights[0], second.weights[0])
     assert float(first.weights[0][0]) == -2.0
 

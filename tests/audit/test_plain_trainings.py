@@ -303,6 +303,26 @@ class Centred(Plain):
         return [centred[0], -total[1], *centred[2:3], noise[3]]
 
 
+class Replayed(Plain):
+    """Some records of a batch are used again in the next step, which did not draw them."""
+
+    rate = 0.4
+    kept: tuple[Tensor, Tensor] | None = None
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        kept, self.kept = self.kept, (x[:2], y[:2])
+        return super().total(x, y) if kept is None else super().total(torch.cat([x, kept[0]]), torch.cat([y, kept[1]]))
+
+
+class GradientTable(Plain):
+    """The clipped sum of the step before last is stored and summed again."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        self.stored = [*(self.stored if self.step else []), super().total(x, y)]
+        earlier = self.stored[-3] if self.step > 1 else [torch.zeros_like(g) for g in self.stored[-1]]
+        return [now + before for now, before in zip(self.stored[-1], earlier, strict=True)]
+
+
 class Bounded(Plain):
     """Weights are kept within limits: no optimizer's rule, and one of the noisy gradients alone."""
 
@@ -399,6 +419,8 @@ def audited(training: Plain, model: Any = net, trials: int = 14, **settings: Any
         (OneClassWhole, "not clipped"),
         (AdamRateFromData, "the learning rate depends on the records"),
         (BiasFromLabels, "final weights depend on the records"),
+        (Replayed, "records of earlier batches"),
+        (GradientTable, "clean gradients that were stored"),
     ],
 )
 def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
@@ -457,9 +479,29 @@ def test_a_dropout_layer_is_no_leak() -> None:
     assert "no further than claimed" in document.verdict_text
 
 
+class GroupNormed(Plain):
+    """Adam on a network with group normalisation."""
+
+    def network(self) -> nn.Module:
+        self.optimizer: torch.optim.Adam | None = None
+        return with_group_norm()
+
+    def move(self) -> None:
+        self.optimizer = self.optimizer or torch.optim.Adam(self.model.parameters(), lr=0.02)
+        self.optimizer.step()
+
+
+def with_group_norm() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 8), nn.GroupNorm(2, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+
+
 @pytest.mark.parametrize("training", [Plain, Nadam])
 def test_plain_trainings_are_consistent(training: type[Plain]) -> None:
     assert audited(training()).verdict == "consistent"
+
+
+def test_adam_with_group_normalisation_is_consistent() -> None:
+    assert audited(GroupNormed(), with_group_norm).verdict == "consistent"
 
 
 @pytest.mark.parametrize("trials", [10, 40, 200, 5000])

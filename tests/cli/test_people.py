@@ -47,7 +47,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
             "reproduce",
             "serve",
         ),
-        *("worker", "submit", "merge", "status", "card"),
+        *("worker", "submit", "merge", "status", "card", "doctor", "frontier"),
     ],
 )
 def test_help_is_locked(name: str) -> None:
@@ -57,7 +57,9 @@ def test_help_is_locked(name: str) -> None:
 
 
 def test_version(run: Run) -> None:
-    assert run("--version").out == f"deniable {deniable.__version__}\n"
+    first, kernels = run("--version").out.splitlines()
+    assert first == f"deniable {deniable.__version__}"
+    assert kernels.startswith("compiled kernels: ")
 
 
 def test_without_a_command_help_is_shown(run: Run) -> None:

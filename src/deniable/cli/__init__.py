@@ -20,7 +20,9 @@ from deniable.cli import (
     audit_command,
     card_command,
     compare_command,
+    doctor_command,
     examine_command,
+    frontier_command,
     options,
     report_command,
     reproduce_command,
@@ -70,14 +72,14 @@ def deniable(
 
 
 def _version() -> str:
-    """The version, and whether trainings have their compiled kernels where that is not as it should be."""
+    """The version, and the state of the compiled kernels where there are trainings."""
     from deniable import __version__
 
     try:
-        from deniable.training.kernels import KERNELS, STATE
+        from deniable.training.kernels import STATE
     except ModuleNotFoundError:  # without the extra there are no trainings
         return f"deniable {__version__}"
-    return f"deniable {__version__}" + ("" if KERNELS is not None else f"\ncompiled kernels: {STATE}")
+    return f"deniable {__version__}\ncompiled kernels: {STATE}"
 
 
 @app.command(epilog=_EXPLAIN_EXAMPLES)
@@ -106,6 +108,7 @@ def choose(json: options.Json = False, **texts: Any) -> None:
 
 app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)
 app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=frontier_command.EXAMPLES)(frontier_command.frontier)
 app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
 app.command(epilog=examine_command.EXAMPLES)(examine_command.examine)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)
@@ -113,6 +116,7 @@ app.command(epilog=report_command.EXAMPLES)(report_command.report)
 app.command(epilog=card_command.EXAMPLES)(card_command.card)
 app.command(epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
 app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
+app.command(epilog=doctor_command.EXAMPLES)(doctor_command.doctor)
 for one in (workers.worker, workers.submit, workers.merge, workers.status):
     app.command()(one)
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.examination.step_listeners import LISTENER
+from deniable.examination.step_listeners import LISTENERS
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
 __all__ = ["drawn_batches", "next_batch", "watch_opacus"]
@@ -57,7 +57,7 @@ def watch_opacus(optimizer: Any, loader: Any = None) -> WatchedSteps:
         counted = getattr(stepping, "unclipped_num_std", None)
         public = {} if counted is None else {COUNT_NOISE: float(counted)}
         steps.append(AppliedStep(weights, gradients, scale, batch, _clip(stepping), public))
-        if (listener := LISTENER.get()) is not None:
+        for listener in LISTENERS.get():
             listener.hear(steps[-1])
         if earlier is not None:
             earlier(stepping)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -108,12 +108,12 @@ class Examination:
         members: NDArray[np.int64],
         *,
         at_most: int | None = None,
-        listener: Listener | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> WatchedTraining:
-        """Train, and undo what is known to be done to the noisy sums; `listener` hears every step."""
+        """Train, and undo what is known to be done to the noisy sums; `listeners` hear every step."""
         parts = self.claim.recipe.accumulated
         most = None if at_most is None else at_most * parts
-        steps = train_and_listen(self.trainer, given, seed, listener)
+        steps = train_and_listen(self.trainer, given, seed, listeners)
         done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
         check_batches(done, len(members))
         if self.post is None:
@@ -146,14 +146,14 @@ def train_twin(
         records[members[place]], labels[members[place]] = record, label
     given = Records(records[members].clone(), labels[members].clone())
     columns = Columns(records, labels, differing)
-    listener: Listener | None = handed
+    listeners: list[Listener] = [] if handed is None else [handed]
     if after:
-        listener = LaterRecords(before, given, after * game.claim.recipe.accumulated)
+        listeners.append(LaterRecords(before, given, after * game.claim.recipe.accumulated))
         columns, given = game.columns, before
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         return Run(
-            game.watch(recomputer, given, seed, members, at_most=at_most, listener=listener), recomputer, members
+            game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners), recomputer, members
         )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from deniable.examination.trainer import AppliedStep, Records, Trainer, as_step
 
-__all__ = ["LISTENER", "Listener", "train_and_listen"]
+__all__ = ["LISTENERS", "Listener", "train_and_listen"]
 
 
 class Listener(Protocol):
@@ -18,23 +18,21 @@ class Listener(Protocol):
         """One more step was yielded."""
 
 
-LISTENER: ContextVar[Listener | None] = ContextVar("LISTENER", default=None)
+LISTENERS: ContextVar[Sequence[Listener]] = ContextVar("LISTENERS", default=())
 """Of a loop that runs to its end before its steps are returned (`adapters`)."""
 
 
-def train_and_listen(trainer: Trainer, given: Records, seed: int, listener: Listener | None) -> Iterable[Any]:
-    """Train on `given`; `listener` hears every step."""
-    if listener is None:
-        return trainer(given, seed)
-    outer = LISTENER.set(listener)
+def train_and_listen(trainer: Trainer, given: Records, seed: int, listeners: Sequence[Listener]) -> Iterable[Any]:
+    """Train on `given`; `listeners` hear every step."""
+    outer = LISTENERS.set(listeners)
     try:
         steps = trainer(given, seed)
     finally:
-        LISTENER.reset(outer)
-    return _listen(steps, listener) if isinstance(steps, Generator) else steps
+        LISTENERS.reset(outer)
+    return _listen(steps, listeners) if isinstance(steps, Generator) else steps
 
 
-def _listen(steps: Generator[Any, None, Any], listener: Listener) -> Generator[Any, None, Any]:
+def _listen(steps: Generator[Any, None, Any], listeners: Sequence[Listener]) -> Generator[Any, None, Any]:
     while True:
         try:
             step = next(steps)
@@ -43,4 +41,5 @@ def _listen(steps: Generator[Any, None, Any], listener: Listener) -> Generator[A
         shown = as_step(step)
         yield shown
         if isinstance(shown, AppliedStep):
-            listener.hear(shown)
+            for listener in listeners:
+                listener.hear(shown)

@@ -15,8 +15,16 @@ __all__ = ["Adam", "Sgd", "Updater", "updater"]
 class Updater(ABC):
     """Applies noisy sums of gradients to the weights, in place."""
 
-    def __init__(self, learning_rate: float) -> None:
+    def __init__(self, learning_rate: float | Tensor) -> None:
         self.learning_rate = learning_rate
+
+    def move(self, weight: Tensor, direction: Tensor, share: float) -> None:
+        """Take ``learning rate * share`` of the direction from the weight, each trial at its own rate."""
+        if isinstance(self.learning_rate, Tensor):
+            rates = self.learning_rate.view(-1, *[1] * (weight.ndim - 1))
+            weight.addcmul_(direction, rates, value=-share)
+        else:
+            weight.add_(direction, alpha=-self.learning_rate * share)
 
     @abstractmethod
     def apply(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
@@ -29,13 +37,13 @@ class Sgd(Updater):
     def apply(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
         """Algorithm 1, step 12."""
         for weight, total in zip(weights, sums, strict=True):
-            weight.add_(total, alpha=-self.learning_rate / count)
+            self.move(weight, total, 1 / count)
 
 
 class Adam(Updater):
     """Adam with its usual constants: decay .9 and .999, epsilon 1e-8, bias corrected."""
 
-    def __init__(self, learning_rate: float) -> None:
+    def __init__(self, learning_rate: float | Tensor) -> None:
         super().__init__(learning_rate)
         self._step = 0
         self._moments: list[tuple[Tensor, Tensor]] = []
@@ -49,7 +57,10 @@ class Adam(Updater):
             first.mul_(0.9).add_(total, alpha=0.1 / count)
             second.mul_(0.999).addcmul_(total, total, value=0.001 / count**2)
             root = (second / second_left).sqrt_().add_(1e-8)
-            weight.addcdiv_(first, root, value=-self.learning_rate / first_left)
+            if isinstance(self.learning_rate, Tensor):
+                self.move(weight, first / root, 1 / first_left)
+            else:
+                weight.addcdiv_(first, root, value=-self.learning_rate / first_left)
 
 
 def updater(settings: Course) -> Updater:

@@ -26,6 +26,7 @@ from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, shown_by_twins, unknown_sum
 from deniable.examination.residuals import TrialStatistics
+from deniable.examination.twins.handed_twins import keeps_earlier_records
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Report", "TrialStatistics", "diagnose"]
 
@@ -115,6 +116,8 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
+    if odd and (found is None or found.about != gradient.MEMORY):  # else known multiples of earlier gradients
+        found = _earlier_records(evidence) or found
     if found is not None and found.weakens and found.rough and not shown_by_twins(evidence):
         found = None  # it is like a leak that is known, and another one
     again = _again(evidence, angles, ratio, found)
@@ -134,6 +137,14 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
         return causes
     bare = _first_cause(bare_noise(evidence, found), evidence)
     return [*bare, *(cause for cause in causes if not (bare and cause.name in NOISE))]
+
+
+def _earlier_records(evidence: Evidence) -> Explanation | None:
+    """Records, or their gradients, that are kept for later steps; None where they are not, or with their noise."""
+    twins = evidence.twins
+    if twins is None or twins.fits is not False or not twins.first_fits or dependence.first_noise_stays(evidence):
+        return None
+    return Explanation(gradient.MEMORY, gradient.KEPT_RECORDS, 1.0, True) if keeps_earlier_records(twins) else None
 
 
 def _again(evidence: Evidence, angles: dependence.Angles, ratio: float, found: Explanation | None) -> list[str]:

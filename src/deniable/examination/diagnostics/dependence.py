@@ -13,7 +13,16 @@ from torch import Tensor
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["DEPENDS", "Angles", "correlated_noise", "layers", "repeated_noise", "steps", "trainings"]
+__all__ = [
+    "DEPENDS",
+    "Angles",
+    "correlated_noise",
+    "first_noise_stays",
+    "layers",
+    "repeated_noise",
+    "steps",
+    "trainings",
+]
 
 Array = NDArray[np.float64]
 ROWS = 3000
@@ -24,6 +33,8 @@ REPEATED = 0.1
 """A mean cosine above this means that noise is used again; independent noise has a cosine of 1 / sqrt(weights)."""
 COPIED = 0.9
 """A single cosine above this, or below its negative, is the same noise, unless chance brings such cosines."""
+NOT_BY_CHANCE = 1e-3
+"""The p-value below which noise of an earlier step is taken to be in a later one."""
 BY_CHANCE = 1e-6
 """Large cosines that come with a larger probability may be chance."""
 SPREAD = 0.1
@@ -185,6 +196,16 @@ def _step_sentence(angles: Angles) -> str:
             "fresh noise in every step"
         )
     return DEPENDS
+
+
+def first_noise_stays(evidence: Evidence) -> bool:
+    """Whether the first step's noise is in later ones, where what else is in these is not known."""
+    sketch = evidence.trials.sketch.astype(float)
+    first, later = sketch[:, :1], sketch[:, 1:]
+    if not later.size:
+        return False
+    shares = (first * later).sum(2) / np.maximum(np.linalg.norm(first, axis=2), 1e-300)
+    return any_of(student(shares)) < NOT_BY_CHANCE
 
 
 def correlated_noise(test: Diagnosis, evidence: Evidence) -> Diagnosis:

@@ -13,6 +13,8 @@ from deniable.examination.update_rules import Rule, rank_correlation
 
 __all__ = [
     "FOLLOWS",
+    "KEPT_RECORDS",
+    "MEMORY",
     "MOVED_OTHERWISE",
     "SHARE",
     "clipping",
@@ -42,6 +44,11 @@ _WRONG = {
     Rule.OTHER: "the weights do not move by the yielded gradient: yield the very gradient that is applied",
 }
 MOVED_OTHERWISE = tuple(_WRONG.values())
+MEMORY = "no earlier gradient"
+KEPT_RECORDS = (
+    "records of earlier batches, or clean gradients that were stored of them, are in later steps' sums (a replay "
+    "buffer, a table of gradients), so a record counts in steps that did not draw it: sum the batch's gradients alone"
+)
 _UNKNOWN_RULE = (
     "the weights follow the yielded gradients, but by no rule that is known here (SGD with momentum and decay, Adam, "
     "RMSprop, Adagrad, signs, largest numbers), so that it was not seen whether anything else moves them: audit with a "
@@ -200,7 +207,7 @@ def memory(evidence: Evidence) -> Diagnosis:
     """Nothing of the previous step's gradient is in this step's."""
     p_value, checked = _towards(evidence, BEFORE, EARLIER)
     return Diagnosis(
-        "no earlier gradient",
+        MEMORY,
         p_value,
         f"{_excess(evidence, BEFORE):.3g} x the previous gradient" if checked else "one step only",
         "0 x",

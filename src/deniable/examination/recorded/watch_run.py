@@ -53,7 +53,7 @@ def watch_run(
         clip: The clipping norm. With Opacus it is known.
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
         budget: The share of the run's time that the watcher may take: it recomputes as many steps as that allows, the
-            first in any case.
+            first in any case; with 1 all of them.
         path: A file to which every examined step is added at once, as a line of JSON.
 
     What is kept are statistics; gradients and records are not.
@@ -109,10 +109,10 @@ class RunWatcher:
         self._own += perf_counter() - started
 
     def _may_examine(self, now: float) -> bool:
-        """The first step, then whenever another look fits into the budget."""
+        """The first step, then whenever another look fits into the budget; all of them with a budget of 1."""
         if self._refusal:
             return False
-        return not self._steps or self._own + self._longest <= self.budget * (now - self._started)
+        return not self._steps or self.budget == 1 or self._own + self._longest <= self.budget * (now - self._started)
 
     def _next_batch(self) -> Sequence[int]:
         if self._private is not None:

@@ -51,7 +51,7 @@ def train_own(noise: float = 1.0, pause: float = 0.0, shuffled: bool = False) ->
     for features, labels in loader:  # the draw
         sums = recompute_sums(model, list(zip(features, labels, strict=True)), "cross-entropy", 1.0).clean
         for p, total in zip(model.parameters(), sums, strict=True):
-            p.grad = (total + noise * torch.randn(p.shape)) / 20
+            p.grad = (total + noise * torch.randn(p.shape)) / 20  # the draw of noise
         sleep(pause)
         optimizer.step()  # the step
     return run
@@ -92,12 +92,12 @@ def test_a_right_loop_is_consistent_and_has_no_findings() -> None:
     assert false_alarm_rate(found) == pytest.approx(0.001)
 
 
-def test_too_little_noise_in_a_loop_of_ones_own_is_traced_to_its_step() -> None:
+def test_too_little_noise_in_a_loop_of_ones_own_is_traced_to_where_it_is_drawn() -> None:
     found = check_training(lambda: train_own(0.4), claimed=CLAIM)
     assert found.verdict == "violated"
-    assert blamed(found) == [("noise", line_with("the step"))]
+    assert blamed(found) == [("noise", line_with("the draw of noise"))]
     text = message_of(found)
-    assert f"test_check_training.py:{line_with('the step')}: optimizer.step()" in text
+    assert f"test_check_training.py:{line_with('the draw of noise')}: p.grad = (total + noise" in text
     assert re.search(r"the noise has 0\.(39|4)\d* x", text)
     assert "with probability at most 0.001" in text
 
@@ -195,7 +195,7 @@ def test_sarif_has_what_code_hosts_need() -> None:
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert result["level"] == "error"
     place = result["locations"][0]["physicalLocation"]
-    assert place["region"]["startLine"] == line_with("the step")
+    assert place["region"]["startLine"] == line_with("the draw of noise")
     assert place["artifactLocation"]["uri"].endswith("tests/testing/test_check_training.py")
     assert result["properties"]["falseAlarmRate"] == pytest.approx(0.001)
     assert sarif_document([])["runs"][0]["results"] == []

@@ -117,6 +117,7 @@ _FUNCTIONS = {
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
     "frontier": "deniable.utility.find_frontier",
+    "index_records": "deniable.examination.recorded.used_batches",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -136,6 +137,7 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.used_batches import index_records as index_records
     from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
@@ -159,6 +161,7 @@ __all__ += [
     "from_opacus",
     "from_pld",
     "frontier",
+    "index_records",
     "reproduce",
     "singling_out",
     "verdict",

@@ -47,6 +47,10 @@ def test_words_table_picture_and_json(run: Run, table: Path, tmp_path: Path) -> 
     )
     assert again.document["levels"] == document["levels"]
     assert run("report", place, "--out", tmp_path / "again.html").code == 0
+    chosen = run("choose", "--belief", 0.8, "--records", 225, "--batch", 64, "--epochs", 4, "--frontier", place)
+    assert "At this promise expect" in " ".join(chosen.out.split())
+    refused = run("choose", "--belief", 0.8, "--rate", 0.1, "--steps", 10, "--frontier", tmp_path / "nowhere")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(

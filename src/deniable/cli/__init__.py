@@ -33,7 +33,7 @@ from deniable.cli import (
 from deniable.cli.signals import Stopped, signals_raised
 
 if TYPE_CHECKING:
-    from deniable.results.explain_result import ExplainResult
+    from deniable.results.explain_result import ChooseResult, ExplainResult
 
 __all__ = ["app", "main"]
 
@@ -95,15 +95,28 @@ def explain(json: options.Json = False, **texts: Any) -> None:
 
 
 @app.command(epilog=_CHOOSE_EXAMPLES)
-@options.taking(options.CHOOSE, before="json")
-def choose(json: options.Json = False, **texts: Any) -> None:
+@options.taking(options.CHOOSE, before="frontier")
+def choose(frontier: options.Frontier = None, json: options.Json = False, **texts: Any) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
     from deniable.answers.choose import choose_input
     from deniable.answers.parse import parse_choice
 
     with _refusals():
         asked = parse_choice(options.read(texts), texts["adjacency"], texts["mechanism"])
-        _print(lambda: choose_input(*asked), json)
+        _print(lambda: _with_expectation(choose_input(*asked), frontier), json)
+
+
+def _with_expectation(found: ChooseResult, frontier: str | None) -> ChooseResult:
+    """With a row of what accuracy to expect, where a frontier is named."""
+    if frontier is None:
+        return found
+    from deniable.promises.read_promise import promise_in
+    from deniable.utility.expected_quality import expect_quality, read_frontier
+
+    try:
+        return found.replace(expected=expect_quality(read_frontier(frontier), promise_in(found.input)))
+    except OSError as missing:
+        raise ValueError(str(missing)) from missing
 
 
 app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)

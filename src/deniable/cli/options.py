@@ -142,6 +142,10 @@ CHOOSE = [
     *(field_option(field, LOCAL_MECHANISM) for field in LOCAL.values()),
     *_ASKED,
 ]
+Frontier = Annotated[
+    Text,
+    option("frontier", "FILE", "Say what accuracy to expect: what `deniable frontier` wrote.", QUESTION),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION),

@@ -8,11 +8,13 @@ from deniable.formatting import at_least, at_most, short
 from deniable.report.amount_text import share
 from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
+from deniable.results.compare_result import CompareResult
 
 __all__ = [
     "FRESH",
     "TONES",
     "attack_sentence",
+    "compared_attack",
     "judged_name",
     "meaning",
     "outcome",
@@ -54,6 +56,19 @@ def meaning(document: AttackResult) -> str:
         "nothing shown": f"These records cannot tell this attack from guessing (average precision {ends}). More "
         "records, or a stronger attack, may.",
     }[outcome(document)]
+
+
+def compared_attack(document: CompareResult) -> str:
+    """The attack of a comparison; of the strongest of several, which it was on the unprotected model."""
+    name, judged = document.input.attack, document.levels[0].judged
+    if not judged:
+        return f"the {ATTACKS.get(name, name)} attack"
+    chosen = sorted(set(judged), key=lambda rule: (-judged.count(rule), rule))
+    counts = ", ".join(f"{ATTACKS.get(rule, rule)} {judged.count(rule)}" for rule in chosen)
+    return (
+        "the strongest of several attacks, chosen on records that the attacker knows (on the unprotected model: "
+        f"{counts} of {len(judged)})"
+    )
 
 
 def judged_name(document: AttackResult) -> str:

@@ -38,17 +38,20 @@ class Adam(Updater):
     def __init__(self, learning_rate: float) -> None:
         super().__init__(learning_rate)
         self._step = 0
-        self._moments: list[tuple[Tensor, Tensor]] = []
+        self._moments: list[tuple[Tensor, Tensor, Tensor]] = []
+        """Of each weight: both moments, and room for a root (new memory in every step cost more than the root)."""
 
     def apply(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
         """One Adam step on the noisy mean gradient."""
-        self._moments = self._moments or [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
+        self._moments = self._moments or [
+            (torch.zeros_like(w), torch.zeros_like(w), torch.empty_like(w)) for w in weights
+        ]
         self._step += 1
         first_left, second_left = 1 - 0.9**self._step, 1 - 0.999**self._step
-        for weight, total, (first, second) in zip(weights, sums, self._moments, strict=True):
+        for weight, total, (first, second, room) in zip(weights, sums, self._moments, strict=True):
             first.mul_(0.9).add_(total, alpha=0.1 / count)
             second.mul_(0.999).addcmul_(total, total, value=0.001 / count**2)
-            root = (second / second_left).sqrt_().add_(1e-8)
+            root = torch.div(second, second_left, out=room).sqrt_().add_(1e-8)
             weight.addcdiv_(first, root, value=-self.learning_rate / first_left)
 
 

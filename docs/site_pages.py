@@ -35,6 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = [file.src_uri for file in files.documentation_pages()]
     config.nav = [
         {"Start": "index.md"},
+        {"A tour": "tour.md"},
         {"Limitations": "limitations.md"},
         {"Which promise": "which-promise.md"},
         {"What privacy costs": "frontier.md"},
@@ -51,6 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Notebooks": _of("notebooks", pages)},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},
+        {"What the numbers mean": "numbers.md"},
         {"Theory": _of("theory", pages)},
         {"Validation": "validation.md"},
         {"Compared with": "compared-with.md"},
@@ -79,6 +81,7 @@ def _beside() -> dict[str, str]:
     found = {}
     for source, name in BESIDE.items():
         text = (ROOT / source).read_text().replace("](docs/", "](")
+        text = re.sub(r"\]\((notebooks/\w+)\.ipynb", r"](\1.md", text)
         for other, page in BESIDE.items():
             text = text.replace(f"]({other}", f"]({page}")
         found[name] = text

@@ -1,7 +1,7 @@
 """The documentation is a site that builds without a warning and asks nobody for anything; its code does what it says.
 
-README's own blocks are run by test_readme.py, from an installed wheel. Renew the outputs of commands, after a
-change of words, with: python tests/test_docs.py
+Blocks of README and of the tour are run by test_readme.py, from an installed wheel. Renew the outputs of commands,
+after a change of words, with: python tests/test_docs.py
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from deniable.cli import main
-from test_readme import CODE, ROOT, checked
+from test_readme import CODE, FOLLOWED, ROOT, checked
 
 DOCS = ROOT / "docs"
 COMMAND = re.compile(r"^    \$ (?P<line>deniable [^\n]*)\n(?P<output>(?:    [^\n]*\n|\n(?=    ))*)", re.MULTILINE)
@@ -27,7 +27,7 @@ COMMAND = re.compile(r"^    \$ (?P<line>deniable [^\n]*)\n(?P<output>(?:    [^\n
 PRINTED = re.compile(r"(?<=^```\n)\n*```text\n(?P<printed>.*?)^```", re.MULTILINE | re.DOTALL)
 """What the code right above it prints."""
 STEP = re.compile(f"{CODE.pattern}|{COMMAND.pattern}|{PRINTED.pattern}", re.MULTILINE | re.DOTALL)
-PAGES = sorted(path for path in DOCS.rglob("*.md") if STEP.search(path.read_text()))
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path not in FOLLOWED and STEP.search(path.read_text()))
 ASKED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)", re.IGNORECASE
 )

@@ -37,6 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Start": "index.md"},
         {"Limitations": "limitations.md"},
         {"Which promise": "which-promise.md"},
+        {"What privacy costs": "frontier.md"},
         {"Which sampler": "samplers.md"},
         {"For privacy officers": "privacy-officers.md"},
         {"Read a verdict": "read-a-verdict.md"},

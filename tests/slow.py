@@ -33,6 +33,8 @@ SLOW = (
     "cli/test_bad_input.py::test_any_text_is_either_answered_or_refused",
     "cli/test_batches.py",
     "cli/test_compare_command.py",
+    "cli/test_frontier_command.py",
+    "utility/",
     "cli/test_documents.py",
     "cli/test_hunted_inputs.py",
     "cli/test_people.py",

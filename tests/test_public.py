@@ -22,6 +22,7 @@ COMMANDS = (
         "compare",
         "examine",
         "explain",
+        "frontier",
         "reproduce",
         "verdict",
     ),

@@ -99,6 +99,7 @@ _ROOMS = (
     "store",
     "testing",
     "training",
+    "utility",
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
@@ -115,6 +116,8 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+    "frontier": "deniable.utility.find_frontier",
+    "index_records": "deniable.examination.recorded.used_batches",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -134,12 +137,14 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.used_batches import index_records as index_records
     from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
     from deniable.testing.check_training import check_training as check_training
+    from deniable.utility.find_frontier import frontier as frontier
 
 __all__ += [
     "Budget",
@@ -155,6 +160,8 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+    "frontier",
+    "index_records",
     "reproduce",
     "singling_out",
     "verdict",

@@ -17,6 +17,7 @@ from deniable.results import (
     CompareResult,
     ExplainResult,
     ExposureResult,
+    FrontierResult,
     ReproduceResult,
     Result,
     RunResult,
@@ -38,6 +39,8 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
         case VerdictResult():
             badge = verdict_words.badge(result.verdict, verdict_words.claimed_protection(result))
             return "\n".join([f"{badge}. {result.verdict_text}", *verdict_words.scored_cautions(result)])
+        case FrontierResult():
+            return "\n".join([" ".join(result.knee.sentences), result.tuning_text])
         case RunResult():
             return f"{result.verdict.capitalize()}. {result.verdict_text}"
         case CompareResult():

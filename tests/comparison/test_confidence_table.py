@@ -1,4 +1,4 @@
-"""Confidences from elsewhere: a table is read and judged as a model of one's own is; what is wrong is said in a line."""
+"""Confidences from elsewhere: a table is read and judged as a model of one's own is, or refused with a reason."""
 
 from __future__ import annotations
 

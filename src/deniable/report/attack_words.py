@@ -105,17 +105,19 @@ def shadow_sentence(document: AttackResult) -> str:
     if used is None:
         return ""
     if used.accuracy_inside is None or used.accuracy_outside is None:
-        how = {
-            "engine": "by the vectorised engine",
-            "loop": "one after the other, since the engine does not take this network,",
-            "own": "by the model's own training",
-        }[used.trained_by]
+        return (
+            f"{used.shadows} shadow models' confidences were given; each record is in some of them and not in others."
+        )
+    how = {
+        "engine": "by the vectorised engine",
+        "loop": "one after the other, since the engine does not take this network,",
+        "own": "by the model's own training",
+    }[used.trained_by]
     epochs = "" if used.epochs is None else f" for {used.epochs} epoch{'s' * (used.epochs > 1)}"
     if used.epochs_loss is not None:
         epochs += ", as many as fit them as closely as the target was fitted"
     own = document.accuracy
     beside = "" if own is None else f"; the attacked model on {share(own.members)} and {share(own.non_members)}"
-    return f"{used.shadows} shadow models' confidences were given; each record is in some of them and not in others."
     return (
         f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They are "
         f"right on {share(used.accuracy_inside)} of their own records and {share(used.accuracy_outside)} of the "

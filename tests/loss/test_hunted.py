@@ -133,3 +133,12 @@ def test_the_person_is_told_apart_no_more_often_than_sampled(release, adjacency)
     """epsilon(.5) was 4213 +- 4213: the divergence at 0 was .5 and a rounding."""
     assert PL(release, adjacency).epsilon(0.5) == 0
     assert PL(release, adjacency).advantage() == 0.5
+
+
+def test_several_records_that_are_hardly_ever_sampled():
+    """RuntimeWarning: overflow in expm1."""
+    nothing = PL(G(36.8).subsampled(dn.Poisson(4e-173, records_per_person=4)), "add-remove")
+    assert nothing.ppv(0.01, 0.5) == pytest.approx(0.5)
+    rare = dn.compose(G(0.2).subsampled(dn.Poisson(1e-86, records_per_person=5)).composed(10**8), dn.Laplace(0.1))
+    found = PL(rare, "add-remove").exceedance(9.0)
+    assert found.least <= PL(dn.Laplace(0.1)).exceedance(9.0) <= found

@@ -113,7 +113,7 @@ def test_repeats_have_records_and_seeds_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"attack": "gradient"}, "attack must be one of whitebox, shadow, threshold, got 'gradient'"),
+        ({"attack": "gradient"}, "attack must be one of strongest, lira, rmia, bayes, whitebox, shadow, threshold"),
         ({"central": [0.0]}, "central must be a finite number > 0, got 0.0"),
         ({"local": [-1.0]}, "local must be a finite number > 0"),
         ({"central": [], "local": []}, "at least one level"),

@@ -23,7 +23,7 @@ FPRS = (0.001, 0.01)
 CURVE_POINTS = 300
 
 
-def measure_attack(name: str, scored: Scored, given: AttackInput, shifted: Shift) -> AttackRow:
+def measure_attack(name: str, scored: Scored, given: AttackInput, shifted: Shift | None) -> AttackRow:
     """The row of one attack; every limit holds by itself with the given confidence."""
     scores, sure = Scores(scored.members, scored.non_members), given.confidence
     limits = ((fpr, tpr_interval(scores, fpr, sure)) for fpr in FPRS)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from deniable.data.files import extra
 from deniable.data.typed_columns import MixedColumn, MixedTable
 
-__all__ = ["MOST_FEATURES", "EncodedColumn", "TableEncoder"]
+__all__ = ["LARGEST_SPREADS", "MOST_FEATURES", "EncodedColumn", "TableEncoder"]
 
 MOST_WORDS = 50
 """Of a column that get a feature of their own; rarer ones share one."""
 MOST_FEATURES = 20_000
 _BLANK = "(blank)"
-_LARGEST_SPREADS = 5.0
+LARGEST_SPREADS = 5.0
 """Numbers are cut off so many standard deviations from the mean."""
 
 
@@ -43,11 +43,13 @@ class TableEncoder:
     told: tuple[EncodedColumn, ...] = ()
     one_hot: tuple[tuple[int, int], ...] = ()
     """Ranges of features that write one word each."""
+    standardised: tuple[int, ...] = ()
+    """Features that lie between -`LARGEST_SPREADS` and `LARGEST_SPREADS`; all others are 0, 1 or 0.5."""
     _steps: list[tuple[str, Any]] = field(default_factory=list)
 
     def fit(self, table: MixedTable) -> TableEncoder:
         """Learn from these rows."""
-        told, ranges, place = [], [], 0
+        told, ranges, standardised, place = [], [], [], 0
         for column in table.columns:
             step = _Words() if column.kind == "word" else _Numbers()
             found = step.fit(column)
@@ -55,10 +57,12 @@ class TableEncoder:
                 raise ValueError(f"the columns make more than {MOST_FEATURES:,} features: choose those that matter")
             if column.kind == "word":
                 ranges.append((place, place + found.features))
+            elif column.kind != "yes or no" and found.features:
+                standardised.append(place)
             told.append(found)
             self._steps.append((column.name, step))
             place += found.features
-        self.told, self.one_hot = tuple(told), tuple(ranges)
+        self.told, self.one_hot, self.standardised = tuple(told), tuple(ranges), tuple(standardised)
         if not place:
             raise ValueError("no column beside the label holds anything: there is nothing to learn from")
         return self
@@ -118,6 +122,6 @@ class _Numbers:
             return np.empty((len(column.values), 0), dtype=np.float32)
         filled = self._filled(column.values)
         if not self._is_answer:
-            filled = np.clip(self._scaler.transform(filled), -_LARGEST_SPREADS, _LARGEST_SPREADS)
+            filled = np.clip(self._scaler.transform(filled), -LARGEST_SPREADS, LARGEST_SPREADS)
         marked = [filled, column.blank[:, None]] if self._marks_blanks else [filled]
         return np.hstack(marked).astype(np.float32)

@@ -10,15 +10,11 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from deniable.calibration import calibrate
 from deniable.campaigns.provenance import now, versions
 from deniable.checks import one_of, positive, probability, whole
-from deniable.data import Dataset
 from deniable.engines import Engine, Local, choose_engine, open_store
 from deniable.formatting import count_of
-from deniable.local import suitable_randomizer
 from deniable.mechanisms import Adjacency
-from deniable.promises import Promise
 from deniable.results.frontier_result import (
     LOWER_IS_BETTER,
     EncodedTold,
@@ -36,6 +32,7 @@ from deniable.store import CampaignStore
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.utility.frontier_plan import FrontierPlan, TuningWay, choose_model, find_noise, release
 from deniable.utility.knee import find_knee
+from deniable.utility.local_records import find_local_epsilons
 from deniable.utility.measures import METRICS, Measures, measure_answer
 from deniable.utility.parts import Parts, Task, generated_parts, prepare_parts
 from deniable.utility.repeat_limits import limits_of_difference, repeated
@@ -200,7 +197,7 @@ def make_plan(
         mean_runs,
         repeats,
         seed,
-        _local_epsilons(parts, promises) if local else (),
+        find_local_epsilons(parts, promises) if local else (),
         {**source, "public_data": str(public_data) if tuning == "public" else None, "model": model},
     )
 
@@ -223,20 +220,6 @@ def _searched(parts: Parts, tuning: TuningWay, public_data: str | Path, seed: in
     if found.task != parts.task:
         raise ValueError(f"public_data is for a {found.task}, the data for a {parts.task}: name other public data")
     return found
-
-
-def _local_epsilons(parts: Parts, promises: Sequence[Promise]) -> tuple[float, ...]:
-    """Epsilon of each value with which a whole record, perturbed by itself, keeps each promise."""
-    if parts.task == "regression":
-        raise ValueError("local noise is told for classifications: leave local out")
-    labels = parts.train_labels.numpy()
-    dataset = Dataset(parts.name, parts.train.numpy(), labels, parts.outputs, parts.kind, parts.one_hot)  # type: ignore[arg-type]
-    shape = dataset.features.shape[1:]
-
-    def mechanism(noise: float) -> Any:
-        return suitable_randomizer(dataset, 1 / noise).cost(shape).mechanism
-
-    return tuple(1 / float(calibrate(mechanism, one, Adjacency.REPLACE).value) for one in promises)
 
 
 def run(
@@ -473,6 +456,7 @@ def _cautions(plan: FrontierPlan) -> Any:
     if plan.local_epsilons:
         yield (
             "Local noise trains with the settings that are best without noise. It hides a record's values from "
-            "everybody, its label from nobody."
+            "everybody, its label from nobody, and keeps the promise for a record that is exchanged (replace); noise "
+            "in training keeps it for one that is there or not (add-remove)."
         )
     yield from plan.parts.cautions

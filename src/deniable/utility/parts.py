@@ -55,6 +55,8 @@ class Parts:
     cautions: tuple[str, ...]
     kind: str = "table"
     one_hot: tuple[tuple[int, int], ...] = ()
+    standardised: tuple[int, ...] = ()
+    """Features that lie between -`LARGEST_SPREADS` and `LARGEST_SPREADS`."""
 
     @property
     def fitted(self) -> NDArray[np.int64]:
@@ -215,6 +217,7 @@ def _encoded(
         cautions,
         "table",
         encoder.one_hot,
+        encoder.standardised,
     )
 
 

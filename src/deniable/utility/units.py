@@ -13,14 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, play_missing
 from deniable.engines.blocks import Keeper, arrays_of
-from deniable.local import perturb_dataset, suitable_randomizer
 from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import model_factory
 from deniable.training.together import Together, train_together
 from deniable.utility.frontier_plan import FrontierPlan
+from deniable.utility.local_records import perturb_records
 from deniable.utility.measures import Measures, join_measures, measure, nothing, score
 from deniable.utility.parts import Parts
 
@@ -203,18 +202,8 @@ def _measure_accounted(plan: FrontierPlan, number: int) -> Measures:
 
 def _measure_local(plan: FrontierPlan, row: int, setting: int, number: int) -> Measures:
     """An ordinary training on records that were perturbed one by one."""
-    parts = plan.parts
-    dataset = Dataset(
-        parts.name,
-        parts.train.numpy(),
-        parts.train_labels.numpy(),
-        parts.outputs,
-        parts.kind,  # type: ignore[arg-type]
-        parts.one_hot,
-    )
-    randomizer = suitable_randomizer(dataset, plan.local_epsilons[row])
-    noisy = perturb_dataset(dataset, randomizer, seed=1000 * number + row)
+    noisy = perturb_records(plan.parts, plan.local_epsilons[row], seed=1000 * number + row)
     trial = _Trial(0.0, inf, plan.settings[setting].learning_rate)
     together = _together(plan, [trial], setting)
-    x, y = torch.from_numpy(noisy.inputs), torch.from_numpy(noisy.labels)
-    return measure(train_together(together, x, y, seed=plan.seed, block=number, part=row + 1), parts)
+    x, y = torch.from_numpy(noisy), plan.parts.train_labels
+    return measure(train_together(together, x, y, seed=plan.seed, block=number, part=row + 1), plan.parts)

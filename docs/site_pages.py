@@ -46,6 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},
+        {"Lightning, Hugging Face, MLflow": "frameworks.md"},
         {"Canaries in one run": "canaries.md"},
         {"Attacks on a trained model": "attacks.md"},
         {"Privacy tests in CI": "privacy_tests.md"},

@@ -51,6 +51,7 @@ SLOW = (
     "hunt/",
     "report/",
     "test_docs.py::test_the_site_is_whole_and_asks_nobody",
+    "test_docs.py::test_a_page_does_what_it_says[frameworks.md]",
     "test_foundation.py::test_a_source_distribution_holds_what_it_takes_to_test_it",
     "test_foundation.py::test_contracts_refuse",
     "test_foundation.py::test_rooms_are_imported_when_asked_for",

@@ -33,6 +33,7 @@ from deniable.data import Dataset, from_arrays
 from deniable.tradeoff import average_precision
 from deniable.training.ensemble import initial_weights
 from deniable.training.noise_source import SeededSource
+from deniable.training.settings import Columns, as_records
 from deniable.training.subset_models import _course, _ShuffledSubsets, train_subsets
 from deniable.training.targets import TargetSettings, fit
 
@@ -92,21 +93,55 @@ def test_models_trained_together_equal_models_trained_in_a_loop() -> None:
             assert torch.allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_small_batches_are_trained_as_in_a_loop(optimizer: str) -> None:
+    """One model, the very batches that were drawn, by torch's own optimizer."""
+    settings = TargetSettings(small, learning_rate=0.01, batch=16, epochs=1, optimizer=optimizer)  # type: ignore[arg-type]
+    inside = draw_halves(4, len(MEMBERS), 1)
+    models = shuffled(settings, MEMBERS, inside)
+    twin = small()
+    with torch.no_grad():
+        for parameter, first in zip(twin.parameters(), models.weights, strict=True):
+            parameter.copy_(first[2])
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
+    learner = kind(twin.parameters(), 0.01)
+    drawn: list[Any] = []
+    draw = models._draw_places
+    models._draw_places = lambda: drawn.append(draw()) or drawn[-1]  # type: ignore[method-assign,func-returns-value]
+    for _ in range(7):
+        models.draw_batch(torch.empty(4, 0))
+        models.sum_gradients()
+        models.apply()
+        batch = drawn[-1][2]
+        learner.zero_grad()
+        records, labels = torch.from_numpy(MEMBERS.inputs)[batch], torch.from_numpy(MEMBERS.labels)[batch]
+        # the engine divides by the expected size of a batch
+        loss = nn.functional.cross_entropy(twin(records), labels, reduction="sum") / models._count
+        loss.backward()
+        learner.step()
+    for found, expected in zip(models.weights, twin.parameters(), strict=True):
+        assert torch.allclose(found[2], expected, atol=2e-5)
+
+
+def shuffled(settings: TargetSettings, records: Dataset, inside: Any) -> Any:
+    """Four models before their first step."""
+    course = _course(settings, inside)
+    model, weights = initial_weights(course, 4, SeededSource(0, 0).generator)
+    columns = Columns(*as_records(records.inputs, records.labels), 0)
+    source = SeededSource(0, 0, stream=1)
+    return _ShuffledSubsets(course, model, weights, columns, source=source, inside=torch.from_numpy(inside))
+
+
 def test_an_epoch_visits_every_own_record_and_no_other() -> None:
     settings = TargetSettings(small, batch=16, epochs=1)
     inside = draw_halves(4, 101, 1)
-    records = RECORDS.take(np.arange(101))
-    course = _course(settings, inside)
-    model, weights = initial_weights(course, 4, SeededSource(0, 0).generator)
-    from deniable.training.settings import Columns, as_records  # noqa: PLC0415
-
-    columns = Columns(*as_records(records.inputs, records.labels), 0)
-    source = SeededSource(0, 0, stream=1)
-    models = _ShuffledSubsets(course, model, weights, columns, source=source, inside=torch.from_numpy(inside))
+    models = shuffled(settings, RECORDS.take(np.arange(101)), inside)
     for _ in range(2):
-        visits = sum(models._draw_members() for _ in range(4))
-        assert (visits.numpy()[inside] >= 1).all()
-        assert (visits.numpy()[~inside] == 0).all()
+        visits = np.zeros(inside.shape)
+        for _ in range(4):
+            np.add.at(visits, (np.arange(4)[:, None], models._draw_places().numpy()), 1)
+        assert (visits[inside] >= 1).all()
+        assert (visits[~inside] == 0).all()
         assert visits.sum() == 4 * 64
 
 

@@ -36,6 +36,8 @@ class Scored:
     members: NDArray[np.float64]
     non_members: NDArray[np.float64]
     threshold: float
+    rule: str = ""
+    """Of an attack that chooses among several scores: the one that it chose on the known half."""
 
     @property
     def scores(self) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ They need no known record to score one: the known half chooses the rule and the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ class ShadowAttack:
         """The chosen rule's score of each tested record."""
         scores = score_pool(model, pool_of(members, non_members), self.shadows, self.rules)
         known, tested = half_places(members, non_members, seed)
-        return divide_scores(scores[strongest_rule(scores, known, len(members))], known, tested, len(members))
+        rule = strongest_rule(scores, known, len(members))
+        return replace(divide_scores(scores[rule], known, tested, len(members)), rule=rule)
 
 
 def score_pool(model: Any, pool: Dataset, shadows: Shadows, rules: Sequence[str]) -> dict[str, Floats]:

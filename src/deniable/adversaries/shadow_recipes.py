@@ -48,6 +48,8 @@ LEARNING_RATES = (0.001, 0.01)
 MOST_EPOCHS = 200
 """That are tried to fit shadows as closely as the target."""
 PILOT_SHADOWS = 2
+MANY_WEIGHTS = 10**6
+"""From so many on, fewer shadows are trained at once: each takes five times its weights in memory."""
 
 Train = Callable[[Dataset, int], Any]
 """A user's own training: records and a seed in, a trained model out (`nn.Module`, or anything with `predict_proba`)."""
@@ -98,11 +100,13 @@ class EngineRecipe:
     """DP-SGD, DP-Adam or the same without noise, all shadows of a block at once (`deniable.training`)."""
 
     settings: TargetSettings
+    steps: int | None = None
+    """Of a training that stopped early; by default those of `settings.epochs`."""
     shadows_at_once: int = 16
 
     def train(self, pool: Dataset, inside: NDArray[np.bool_], seed: int, block: int) -> Iterator[nn.Module]:
-        """For `settings.epochs`; there is no early stopping."""
-        steps = self.settings.steps(int(inside[0].sum()))
+        """For all steps; there is no early stopping."""
+        steps = self.settings.steps(int(inside[0].sum())) if self.steps is None else self.steps
         return train_subsets(self.settings, pool, inside, seed=seed, block=block, steps=steps)
 
 
@@ -178,7 +182,8 @@ def suitable_recipe(model: nn.Module, training: ShadowTraining) -> EngineRecipe 
         if training.noise:
             raise
         return LoopRecipe(settings)
-    return EngineRecipe(settings)
+    weights = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return EngineRecipe(settings, shadows_at_once=16 if weights < MANY_WEIGHTS else 4)
 
 
 def refit(estimator: Any, records: Dataset, seed: int) -> Any:

@@ -37,17 +37,19 @@ def attack(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="module:function that returns the trained nn.Module, or an estimator with predict_proba.",
+            help="module:function that returns the trained nn.Module, or an estimator with "
+            "predict_proba. Or, without DATA, a .csv of confidences: member, target, shadow_1, inside_1, ...",
         ),
     ],
     data: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="DATA...",
             help="Members and non-members: two .npz or .csv files, in this order, or one with a column (array) "
             "'member' of 0 and 1.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     weights: Annotated[
         Text, option("weights", "FILE", "Its weights: .safetensors, or a checkpoint of tensors alone.", MODEL)
     ] = None,
@@ -100,16 +102,46 @@ def attack(
         if plan:
             _plan_only(context.params, out)
             return
+        if not data:
+            document = _judge_table(context.params)
+            _show(document, write_report(document, out), json)
+            return
         values = _values(context.params, *NUMBERS)
         values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume}
         with kept_told(out, unit="repeats"):
             document = _attack_model(context.params, values)
         unwritten = write_report(document, out)
+    _show(document, unwritten, json)
+
+
+def _show(document: AttackResult, unwritten: Any, json: bool) -> None:
     if json:
         typer.echo(document.to_json())
     else:
         print_parts(_parts(document))
     refuse_late(unwritten)
+
+
+def _judge_table(texts: Mapping[str, Any]) -> AttackResult:
+    """Of a file of confidences; options that are about a model are refused."""
+    from deniable.campaigns.provenance import attack_command, versions
+    from deniable.comparison.confidence_table import read_confidence_table
+    from deniable.comparison.own_model import attack_confidences
+    from deniable.results.base import plain
+    from deniable.results.shared import Provenance
+
+    file = texts["model"]
+    if ":" in file or not file.lower().endswith((".csv", ".csv.gz", ".parquet")):
+        raise ValueError("DATA is missing: name the files of members and non-members, or a .csv of confidences alone")
+    needless = [name for name in ("weights", "label", "train", "shadows", "queries", *TRAINING) if texts[name]]
+    if needless:
+        raise ValueError(f"--{needless[0].replace('_', '-')} is about a model: a file of confidences has none")
+    values = options.read({name: texts[name] for name in ("repeats", "seed", "delta", "confidence")})
+    if texts["kind"] is not None:
+        values["attack"] = texts["kind"]
+    found = attack_confidences(read_confidence_table(file), **values)
+    command = attack_command(file, [], {}, plain(found.input))
+    return found.replace(provenance=Provenance(data=file, versions=versions(), command=command))
 
 
 def _values(texts: Mapping[str, Any], *numbers: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from deniable.data import Dataset
 from deniable.engines import Campaign
 from deniable.results.attack_result import ShadowsUsed
 
-__all__ = ["AttackPlan", "OwnAttack", "PlayedBlock"]
+__all__ = ["CHOICES", "AttackPlan", "OwnAttack", "PlayedBlock", "divide_rules"]
 
 OwnAttack = Literal[
     "strongest",
@@ -183,21 +183,15 @@ class AttackPlan:
         shadows = join_blocks([block.shadows for block in played[: self.shadow_blocks]]) if self.rules else None
         if shadows is not None:
             scores = score_pool(self.model, self.pool, shadows, self.rules)
-            found, chosen = self._divide(scores)
+            found, chosen = divide_rules(scores, self, self.repeats, self.seed)
         for place, name in enumerate(self.slow):
             start = self.shadow_blocks + place * self.repeats
             found[name] = [block.scored for block in played[start : start + self.repeats]]
         return found, chosen, shadows
 
-    def _divide(self, scores: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, list[Scored]], tuple[str, ...]]:
-        count, chosen = len(self.members), []
-        found: dict[str, list[Scored]] = {rule: [] for rule in scores}
-        for repeat in range(self.repeats):
-            known, tested = half_places(self.members, self.non_members, self.seed + repeat)
-            chosen.append(strongest_rule(scores, known, count))
-            for rule, values in scores.items():
-                found[rule].append(divide_scores(values, known, tested, count))
-        return found, tuple(chosen)
+    def likelihoods(self, shadows: Shadows) -> NDArray[np.float64]:
+        """The log-likelihood ratio of membership of every record, by Bayesian LiRA, which needs few shadows."""
+        return score_pool(self.model, self.pool, shadows, ("bayes",))["bayes"]
 
     def describe_shadows(self, shadows: Shadows) -> ShadowsUsed:
         """What is told of them."""
@@ -217,6 +211,30 @@ class AttackPlan:
 
 def _trainers() -> dict[type, Literal["engine", "loop", "own"]]:
     return {EngineRecipe: "engine", LoopRecipe: "loop", OwnRecipe: "own"}
+
+
+class _Groups(Protocol):
+    """Who is a member and who is not; only their numbers and shapes are looked at."""
+
+    @property
+    def members(self) -> Dataset: ...
+
+    @property
+    def non_members(self) -> Dataset: ...
+
+
+def divide_rules(
+    scores: Mapping[str, NDArray[np.float64]], groups: _Groups, repeats: int, seed: int
+) -> tuple[dict[str, list[Scored]], tuple[str, ...]]:
+    """(each rule's tested scores, the strongest rule on the known half), both in every repeat."""
+    count, chosen = len(groups.members), []
+    found: dict[str, list[Scored]] = {rule: [] for rule in scores}
+    for repeat in range(repeats):
+        known, tested = half_places(groups.members, groups.non_members, seed + repeat)
+        chosen.append(strongest_rule(scores, known, count))
+        for rule, values in scores.items():
+            found[rule].append(divide_scores(values, known, tested, count))
+    return found, tuple(chosen)
 
 
 def play_block(plan: AttackPlan, number: int) -> PlayedBlock:

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from deniable.adversaries import Blind, Scored, ShadowTraining
 from deniable.adversaries.model_observation import accuracy, losses
 from deniable.adversaries.shadow_recipes import Train
-from deniable.checks import probability
-from deniable.comparison.attack_measures import measure_attack, proven_limits
-from deniable.comparison.attack_plan import AttackPlan, OwnAttack, PlayedBlock
-from deniable.comparison.repeat_measures import advantages, curve, lower_bound, precisions, rates_at, shift, void
+from deniable.adversaries.shadow_scores import RULES
+from deniable.checks import one_of, probability, whole
+from deniable.comparison.attack_measures import measure_attack, most_exposed, proven_limits
+from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
+from deniable.comparison.confidence_table import ConfidenceTable
+from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row
@@ -30,9 +32,13 @@ from deniable.evidence.intervals import average_precision_interval
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
 
-__all__ = ["OwnAttack", "attack", "campaign_of", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "attack_confidences", "campaign_of", "read_model", "read_records"]
 
 MEMBER = "member"
+UNSEEN = (
+    "The records themselves were not given: whether members and non-members differ without the model could not be "
+    "looked at. If they do, these figures measure that difference."
+)
 Progress = Callable[[int, int], None]
 
 
@@ -212,6 +218,49 @@ def _tell(progress: Progress, total: int, done: int) -> None:
     progress(done, total)
 
 
+def attack_confidences(
+    table: ConfidenceTable,
+    *,
+    attack: OwnAttack = "strongest",
+    repeats: int = 5,
+    seed: int = 0,
+    delta: float | None = None,
+    confidence: float = 0.95,
+) -> AttackResult:
+    """The same judgement of confidences from elsewhere: a target's, and those of shadow models.
+
+    Args:
+        table: What a file of confidences holds (`read_confidence_table`).
+        attack: strongest or all (the one that does best on the known half), lira, rmia, bayes, these with -offline, or
+            threshold.
+        repeats: How many times records are divided.
+        seed: Of the divisions.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the interval and the lower bound together.
+    """
+    one_of("attack", attack, (*CHOICES, *RULES))
+    whole("repeats", repeats)
+    found, judged = divide_rules(table.scores(tuple(RULES) if attack in CHOICES else (attack,)), table, repeats, seed)
+    main = [found[name][repeat] for repeat, name in enumerate(judged)]
+    given = AttackInput(
+        attack=attack,
+        repeats=repeats,
+        seed=whole("seed", seed, low=0),
+        delta=probability("delta", 1 / len(table.members) if delta is None else delta),
+        confidence=confidence,
+        data_sha256=(table.sha256,),
+        members=len(table.members),
+        non_members=len(table.non_members),
+        tested=len(main[0].scores),
+    )
+    result = _judge_repeats(given, None, main, None)
+    return result.replace(
+        judged=judged,
+        attacks=tuple(measure_attack(name, scored[0], given, None) for name, scored in found.items()),
+        shadows=table.describe(),
+    )
+
+
 def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, confidence: float) -> AttackResult:
     found, judged, shadows = plan.read(kept)
     main = [found[name][repeat] for repeat, name in enumerate(judged)]
@@ -230,12 +279,16 @@ def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, con
         judged=judged,
         attacks=tuple(measure_attack(name, scored[0], given, differ) for name, scored in found.items()),
         shadows=used,
+        most_exposed=() if shadows is None else most_exposed(plan.likelihoods(shadows), len(plan.members)),
         proven=proven_limits(plan.training, len(plan.members), delta),
     )
 
 
-def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
-    shifted, each = shift([blind]), 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+def _judge_repeats(
+    given: AttackInput, accuracy: ModelAccuracy | None, found: Sequence[Scored], blind: Scored | None
+) -> AttackResult:
+    each = 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+    shifted = None if blind is None else shift([blind])
     limits = average_precision_interval(Scores(found[0].members, found[0].non_members), each)
     return AttackResult(
         input=given,
@@ -246,6 +299,10 @@ def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[
         tpr_at_fpr=rates_at(found),
         epsilon_lower_bound=void(lower_bound(found[:1], given.delta, each).result(), shifted),
         precision_recall=curve(found),
-        blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
-        warning=shifted.warning,
+        blind=None if shifted is None else _blind(shifted),
+        warning=UNSEEN if shifted is None else shifted.warning,
     )
+
+
+def _blind(shifted: Shift) -> BlindMean:
+    return BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found)

@@ -8,11 +8,13 @@ from deniable.formatting import at_least, at_most, short
 from deniable.report.amount_text import share
 from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
+from deniable.results.compare_result import CompareResult
 
 __all__ = [
     "FRESH",
     "TONES",
     "attack_sentence",
+    "compared_attack",
     "judged_name",
     "meaning",
     "outcome",
@@ -32,7 +34,7 @@ FRESH = (
 
 def outcome(document: AttackResult) -> str:
     """One of `TONES`."""
-    if document.blind.differs:
+    if document.blind is not None and document.blind.differs:
         return "cannot be told"
     if document.average_precision_interval.low > 0.5:
         return "gives members away"
@@ -54,6 +56,19 @@ def meaning(document: AttackResult) -> str:
         "nothing shown": f"These records cannot tell this attack from guessing (average precision {ends}). More "
         "records, or a stronger attack, may.",
     }[outcome(document)]
+
+
+def compared_attack(document: CompareResult) -> str:
+    """The attack of a comparison; of the strongest of several, which it was on the unprotected model."""
+    name, judged = document.input.attack, document.levels[0].judged
+    if not judged:
+        return f"the {ATTACKS.get(name, name)} attack"
+    chosen = sorted(set(judged), key=lambda rule: (-judged.count(rule), rule))
+    counts = ", ".join(f"{ATTACKS.get(rule, rule)} {judged.count(rule)}" for rule in chosen)
+    return (
+        "the strongest of several attacks, chosen on records that the attacker knows (on the unprotected model: "
+        f"{counts} of {len(judged)})"
+    )
 
 
 def judged_name(document: AttackResult) -> str:
@@ -89,6 +104,10 @@ def shadow_sentence(document: AttackResult) -> str:
     used = document.shadows
     if used is None:
         return ""
+    if used.accuracy_inside is None or used.accuracy_outside is None:
+        return (
+            f"{used.shadows} shadow models' confidences were given; each record is in some of them and not in others."
+        )
     how = {
         "engine": "by the vectorised engine",
         "loop": "one after the other, since the engine does not take this network,",
@@ -97,18 +116,18 @@ def shadow_sentence(document: AttackResult) -> str:
     epochs = "" if used.epochs is None else f" for {used.epochs} epoch{'s' * (used.epochs > 1)}"
     if used.epochs_loss is not None:
         epochs += ", as many as fit them as closely as the target was fitted"
-    own, other = document.accuracy.members, document.accuracy.non_members
+    own = document.accuracy
+    beside = "" if own is None else f"; the attacked model on {share(own.members)} and {share(own.non_members)}"
     return (
         f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They are "
         f"right on {share(used.accuracy_inside)} of their own records and {share(used.accuracy_outside)} of the "
-        f"others; the attacked model on {share(own)} and {share(other)}."
+        f"others{beside}."
     )
 
 
 def shadow_caution(document: AttackResult) -> str | None:
     """Where shadows are unlike the target, so that the attack may find less than it could; None where they match."""
-    used = document.shadows
-    if used is None:
+    if document.shadows is None or document.accuracy is None:
         return None
     unlike = list(_unlike(document))
     if not unlike:
@@ -122,12 +141,15 @@ def shadow_caution(document: AttackResult) -> str | None:
 def _unlike(document: AttackResult) -> Iterator[str]:
     used, own = document.shadows, document.accuracy
     assert used is not None
+    assert own is not None
     if not 0.8 < used.records / document.input.members < 1.25:
         yield f"they were trained on {used.records:,} records, the target on {document.input.members:,}"
     loss = used.target_loss
     if used.epochs_loss is not None and loss is not None and used.epochs_loss > 1.5 * loss:
         after = f"after {used.epochs} epochs"
         yield f"their loss on their own records is {used.epochs_loss:.3g} {after}, the target's {loss:.3g}"
+    assert used.accuracy_inside is not None
+    assert used.accuracy_outside is not None
     gap, target_gap = used.accuracy_inside - used.accuracy_outside, own.members - own.non_members
     if abs(gap - target_gap) > 0.05:
         yield (
@@ -198,11 +220,13 @@ def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     yield "Attack", judged_name(document)
     yield "Average precision (0.5: guessing)", f"{document.average_precision.mean:.3f}"
     yield "  its limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
-    yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
+    if document.blind is not None:
+        yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
     yield "Advantage (TPR - FPR)", f"{document.advantage.mean:.3f}"
     for fpr, tpr in document.tpr_at_fpr.items():
         yield f"Members found (TPR) at {100 * float(fpr):g} % FPR", share(tpr)
     shown = "-" if bound.value is None else at_least(bound.value)
     yield f"Epsilon at delta {short(given.delta)}, at least", shown
-    yield "The model's accuracy on members", share(document.accuracy.members)
-    yield "The model's accuracy on non-members", share(document.accuracy.non_members)
+    if document.accuracy is not None:
+        yield "The model's accuracy on members", share(document.accuracy.members)
+        yield "The model's accuracy on non-members", share(document.accuracy.non_members)

@@ -13,6 +13,7 @@ __all__ = [
     "AttackResult",
     "AttackRow",
     "BlindMean",
+    "ExposedRecord",
     "ModelAccuracy",
     "ProvenLimits",
     "RocPoints",
@@ -89,17 +90,26 @@ class ShadowsUsed(Part, frozen=True, kw_only=True):
     records: int
     """That each was trained on."""
     queries: int
-    trained_by: Literal["engine", "loop", "own"]
-    """The vectorised engine, an ordinary loop, or the user's own training."""
+    trained_by: Literal["engine", "loop", "own", "elsewhere"]
+    """The vectorised engine, an ordinary loop, the user's own training; or only their confidences were given."""
     epochs: int | None
     learning_rate: float | None = None
     epochs_loss: float | None
     """The mean loss on their own records, where `epochs` were chosen to reach the target's; None where it was named."""
     target_loss: float | None = None
     """The target's mean loss on its members."""
-    accuracy_inside: float
-    """On the records that each was trained on, and on the others."""
-    accuracy_outside: float
+    accuracy_inside: float | None = None
+    """On the records that each was trained on, and on the others; None where only confidences were given."""
+    accuracy_outside: float | None = None
+
+
+class ExposedRecord(Part, frozen=True, kw_only=True):
+    """A member that the attack is sure of."""
+
+    number: int
+    """Its place among the members, from 0 on."""
+    belief: float
+    """That it was trained on, from 50 % before the model was seen: by the attack's own likelihoods, no limit."""
 
 
 class ProvenLimits(Part, frozen=True, kw_only=True):
@@ -116,20 +126,24 @@ class AttackResult(Result, frozen=True, kw_only=True, tag="deniable/attack/1"):
 
     kind: ClassVar[str] = "attack"
     input: AttackInput
-    accuracy: ModelAccuracy
+    accuracy: ModelAccuracy | None = None
+    """None where only confidences were given."""
     average_precision: Spread
     average_precision_interval: Ends
     advantage: Spread
     tpr_at_fpr: dict[str, float]
     epsilon_lower_bound: EpsilonBound
     precision_recall: Curve
-    blind: BlindMean
+    blind: BlindMean | None = None
+    """None where the records are not known: whether they differ by themselves was not looked at."""
     warning: str | None
     judged: tuple[str, ...] = ()
     """The attack that was judged in each repeat: of several, the one that did best on the known half."""
     attacks: tuple[AttackRow, ...] = ()
     """Every attack that was played."""
     shadows: ShadowsUsed | None = None
+    most_exposed: tuple[ExposedRecord, ...] = ()
+    """The members with the largest likelihood ratio, first the most exposed one."""
     proven: ProvenLimits | None = None
     provenance: Provenance | None = None
     finished: str | None = None

@@ -53,6 +53,7 @@ class Adam(Updater):
     def apply(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
         """One Adam step on the noisy mean gradient."""
         self._moments = self._moments or [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
+        self._scratch = self._scratch or [torch.empty_like(w) for w in weights]
         self._step += 1
         first_left, second_left = 1 - 0.9**self._step, 1 - 0.999**self._step
         for place, (weight, total, (first, second)) in enumerate(zip(weights, sums, self._moments, strict=True)):
@@ -60,11 +61,10 @@ class Adam(Updater):
             second.mul_(0.999).addcmul_(total, total, value=0.001 / count**2)
             if isinstance(self.learning_rate, Tensor):
                 # the same in fewer passes over memory: both corrections are numbers of the step
-                self._scratch = self._scratch or [torch.empty_like(w) for w in weights]
                 root = torch.sqrt(second, out=self._scratch[place]).add_(1e-8 * sqrt(second_left))
                 self.move(weight, torch.div(first, root, out=root), sqrt(second_left) / first_left)
             else:
-                root = (second / second_left).sqrt_().add_(1e-8)
+                root = torch.div(second, second_left, out=self._scratch[place]).sqrt_().add_(1e-8)
                 weight.addcdiv_(first, root, value=-self.learning_rate / first_left)
 
 

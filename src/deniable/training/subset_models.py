@@ -74,10 +74,23 @@ class _Subsets(Ensemble):
         source: RandomSource,
         inside: Tensor,
     ) -> None:
-        super().__init__(course, model, weights, columns, source)
+        self._flat_weights = torch.cat([values.flatten() for values in weights])
+        super().__init__(course, model, _views(self._flat_weights, weights), columns, source)
+        self._flat_sums = torch.zeros_like(self._flat_weights)
+        self.sums = _views(self._flat_sums, weights)
         self._inside = inside
         self._members = inside.sum(1)[0].item()
         self._count = course.rate * self._members
+
+    def apply(self) -> None:
+        """All weights are one row of memory: the optimizer's few passes over it cost little for small networks."""
+        self._updater.apply([self._flat_weights], [self._flat_sums], self._count)
+
+
+def _views(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
+    """Parts of `flat`, in order, each of the shape of one of `like`."""
+    parts = torch.split(flat, [values.numel() for values in like])
+    return [part.view_as(values) for part, values in zip(parts, like, strict=True)]
 
 
 class _PoissonSubsets(_Subsets):
@@ -91,7 +104,19 @@ class _ShuffledSubsets(_Subsets):
 
     _left = 0
 
-    def _draw_members(self) -> Tensor:
+    def draw_batch(self, members: Tensor) -> Tensor:
+        """The next batch; where batches are small, copied together by the places of its records."""
+        places = self._draw_places()
+        if self._shared:
+            self._include = torch.zeros(self._inside.shape).scatter_(1, places, 1.0)
+        else:
+            self._include = self._everybody[:, : places.shape[1]]
+            drawn = self._records.index_select(0, places.flatten())
+            self.gradients.load(drawn.view(*places.shape, *drawn.shape[1:]), self._labels[places])
+        return members
+
+    def _draw_places(self) -> Tensor:
+        """The records of each model's batch, (models, batch)."""
         size = max(1, round(self._settings.rate * self._members))
         batches = ceil(self._members / size)
         if not self._left:
@@ -100,4 +125,4 @@ class _ShuffledSubsets(_Subsets):
             self._order, self._left = torch.cat([order, order], 1), batches
         start = (batches - self._left) * size
         self._left -= 1
-        return torch.zeros(self._inside.shape).scatter_(1, self._order[:, start : start + size], 1.0)
+        return self._order[:, start : start + size]

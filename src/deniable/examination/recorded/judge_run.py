@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from deniable.examination.diagnostics.p_values import any_of, binomial, chi_squa
 from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
 from deniable.examination.recorded.step_lengths import gradient_sigmas, length_check
-from deniable.mechanisms import Training
+from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import Outcome, RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
 from deniable.scores import privacy_loss
@@ -125,7 +126,7 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield _own_size_check(noise.p_value())
     else:
         gradient = _gradient_check(record, claimed, level)
-        yield from (gradient, independent, noise.check(level))
+        yield from (gradient, independent, _hint_adjacency(noise.check(level), claimed, noise.ratio))
         if gradient.outcome == AS_CLAIMED and noise.p_value() >= level:
             yield _layers_check(record, claimed, level)
 
@@ -300,6 +301,14 @@ def _layers_check(record: RunRecord, claimed: Training, level: float) -> RunChec
     worst = int(np.nanargmin(p_values))
     ratio = sqrt(parts.sum(0)[worst] / sizes.sum(0)[worst])
     return _scale_check("noise of each layer", f"the noise of parameter {worst}", any_of(p_values), level, ratio)
+
+
+def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunCheck:
+    """Half the noise of a claim for replace neighbours is the whole of one for add-remove neighbours."""
+    if check.outcome != LESS or claimed.adjacency != Adjacency.REPLACE or not 0.45 < ratio < 0.55:
+        return check
+    told = "as noise that is relative to C, for add-remove neighbours: of replace neighbours it is relative to 2 C"
+    return msgspec.structs.replace(check, observed=f"{check.observed}, {told}")
 
 
 def _own_size_check(p_value: float) -> RunCheck:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from types import TracebackType
 from typing import Any, Self
 
@@ -69,8 +69,8 @@ def watch_run(
             asked for batches of one record, made by the loader's own `collate_fn`.
         clip: The clipping norm. With Opacus it is known.
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
-        batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching).
-            Without it: all that were drawn since the step before.
+        batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching). With
+            Opacus it is known. Without it: all that were drawn since the step before.
         budget: The share of the run's time that the watcher may take (.1 or ``"10%"``): it recomputes as many steps as
             that allows, the first in any case, and with 1 all of them.
         path: A new file to which every step is added at once, as a line of JSON; `dn.examine(path, ...)` reads it, also
@@ -80,7 +80,8 @@ def watch_run(
     the training ends; without it `dn.examine` does.
     """
     stepped = SteppedOptimizer(optimizer, clip, divisor)
-    batches = UsedBatches(loader, None if batches_per_step is None else whole("batches_per_step", batches_per_step))
+    batches = loader if isinstance(loader, UsedBatches) else UsedBatches(loader)
+    batches.per_step = None if batches_per_step is None else whole("batches_per_step", batches_per_step)
     record_loss = RecordLoss(loss, batch_loss, batches.collate)
     return RunWatcher(model, stepped, batches, record_loss, budget=_share(budget), path=path)
 
@@ -106,6 +107,8 @@ class RunWatcher:
         self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
         self._draws = np.zeros(len(batches.data), dtype=np.int64)
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
+        # the same in CPU time, which a busy machine does not stretch
+        self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
         start = RunStart(
             records=len(batches.data),
@@ -135,7 +138,7 @@ class RunWatcher:
             self._close(None)
 
     def _watch_step(self) -> None:
-        started = perf_counter()
+        started, computed = perf_counter(), process_time()
         batch = self._used.of_step(self._optimizer)
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
         np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
@@ -147,8 +150,9 @@ class RunWatcher:
         if self._may_examine(started) and isfinite(length):
             with torch.random.fork_rng(devices=[]):
                 found, cosine = self._examine(batch, gradients, divisor)
-            self._last = perf_counter() - started
+            self._last, self._last_computed = perf_counter() - started, process_time() - computed
         self._own += perf_counter() - started
+        self._own_computed += process_time() - computed
         self._recording.take(
             StepTaken(
                 batch=len(batch),
@@ -169,7 +173,8 @@ class RunWatcher:
         if self._refusal or number < self._next:
             return False
         fits = self._own + self._last <= self._budget * (now - self._started)
-        return not self._examined or self._budget == 1 or fits
+        computed = self._own_computed + self._last_computed <= self._budget * (process_time() - self._computed)
+        return not self._examined or self._budget == 1 or (fits and computed)
 
     def _examine(
         self, batch: Sequence[int], gradients: list[Tensor], divisor: float

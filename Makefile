@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What each command installs beside the package itself (extras of pyproject.toml).
 extras_audit := [train]
-extras_test := [train,ray,web,dev,docs,oracles]
+extras_test := [train,ray,web,dev,docs,oracles,frameworks]
 extras_bench := [train,web,dev,bench]
 
 HUNT_MINUTES ?= 10

@@ -115,6 +115,7 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+    "index_records": "deniable.examination.recorded.used_batches",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.used_batches import index_records as index_records
     from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
@@ -155,6 +157,7 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+    "index_records",
     "reproduce",
     "singling_out",
     "verdict",

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import deniable as dn
 from deniable.examination.recorded import RunWatcher, judge_run, watch_run
 from deniable.examination.recorded.batch_gradients import recompute_sums
-from deniable.examination.recorded.run_record import read_record
+from deniable.examination.recorded.recording import read_recording
 from deniable.mechanisms import Adjacency, Training
 from deniable.results import read_result
 from deniable.results.run_result import RunResult
@@ -146,13 +146,13 @@ def test_dropout_cannot_be_judged() -> None:
 def test_what_is_kept_is_small_streams_to_disk_and_comes_back(tmp_path: Path) -> None:
     lines = tmp_path / "steps.jsonl"
     record = train(path=lines).record()
-    assert len(lines.read_bytes().splitlines()) == len(record.steps) == STEPS
-    place = record.save(tmp_path / "run.json")
-    again = read_record(place)
+    assert len(lines.read_bytes().splitlines()) - 2 == len(record.steps) == STEPS
+    again = read_recording(lines)
+    assert again == record
     claim = Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE)
     found = judge_run(again, claim)
-    assert found == judge_run(record, claim)
-    assert place.stat().st_size < 40_000
+    assert found == judge_run(record, claim) == dn.examine(lines, claimed=claim)
+    assert lines.stat().st_size < 40_000
     assert read_result(msgspec.json.decode(found.to_json())) == found
 
 
@@ -180,7 +180,16 @@ def test_wrong_use_is_refused() -> None:
     with pytest.raises(ValueError, match="no step was watched"):
         run.record()
     model.weight.grad = torch.zeros_like(model.weight)
-    with pytest.raises(ValueError, match="without a batch"):
+    with pytest.raises(ValueError, match=r"without a batch .* called before the loop"):
         optimizer.step()
+    with pytest.raises(ValueError, match=r'such as \.1 or "10%"'):
+        watch_run(model, optimizer, loader, clip=1.0, divisor=5, budget="ten %")
+    with pytest.raises(ValueError, match="come from its loader"):
+        run.use([1])
+    told = watch_run(model, optimizer, data, clip=1.0, divisor=5)
+    with pytest.raises(ValueError, match="from 0 to 19"):
+        told.use([20])
+    with pytest.raises(ValueError, match="stream"):
+        watch_run(model, optimizer, iter(loader), clip=1.0, divisor=5)
     with pytest.raises(ValueError, match="trainer="):
         dn.examine("digits", claimed=dn.Gaussian(1.0))

@@ -27,7 +27,7 @@ from deniable.examination.examination_game import Examination
 from deniable.examination.examine_result import judge_training
 from deniable.examination.forecast import Forecast
 from deniable.examination.recipe import Recipe
-from deniable.examination.recorded import RunRecord, RunWatcher, judge_run
+from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
 from deniable.examination.trial_plan import GAME_SHARE, early_end_note, game_confidence, play_trials
@@ -74,8 +74,8 @@ def examine(
 ) -> AuditResult | RunResult:
     """Audit a training that is not ours: does it do what it claims, and if not, why?
 
-    One run that was watched (`watch_run`) is judged by itself: ``dn.examine(run, claimed=dn.Training(...))``. The rest
-    is for trainings that can be repeated.
+    One run that was watched (`watch_run`), or its recording's file, is judged by itself: ``dn.examine(run,
+    claimed=dn.Training(...))``. The rest is for trainings that can be repeated.
 
     Each trial trains on D or D', at random. The audit recomputes the clean clipped sums itself, plays the observer of
     Bernau 2021 (Algorithm 1) under the claimed noise, and tests what is left over for being that noise. Twin trainings
@@ -106,7 +106,7 @@ def examine(
       terminal. After the first trial the bar, and the logger ``deniable``, tell about how long all of it takes.
     """
     probability("confidence", confidence, open_ends=True)
-    if isinstance(data, RunWatcher | RunRecord):
+    if isinstance(data, RunWatcher | RunRecord) or (isinstance(claimed, Training) and isinstance(data, str | Path)):
         return _judge_watched_run(data, claimed, confidence)
     if trainer is None or clip is None or adjacency is None or isinstance(claimed, Training):
         raise ValueError(
@@ -134,10 +134,13 @@ def examine(
         return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
 
 
-def _judge_watched_run(run: RunWatcher | RunRecord, claimed: Mechanism | Training, confidence: float) -> RunResult:
+def _judge_watched_run(
+    run: RunWatcher | RunRecord | str | Path, claimed: Mechanism | Training, confidence: float
+) -> RunResult:
     if not isinstance(claimed, Training):
         raise ValueError("claimed must be dn.Training(noise, rate, steps, adjacency) for one run")
-    return judge_run(run.record() if isinstance(run, RunWatcher) else run, claimed, confidence)
+    record = read_recording(run) if isinstance(run, str | Path) else run
+    return judge_run(record.record() if isinstance(record, RunWatcher) else record, claimed, confidence)
 
 
 def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, confidence: float, stop: Stop) -> str:

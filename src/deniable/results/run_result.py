@@ -63,7 +63,9 @@ class RunResult(Result, frozen=True, kw_only=True, tag="deniable/run/1"):
     """The numbers of the examined steps, from 0 on, and each one's noise as a share of the claimed one."""
     noise_ratios: tuple[float, ...]
     least_visible_noise: float | None
-    """A noise multiplier below this share of the claimed one is found with probability 95 % or more."""
+    """A noise multiplier below this share of the claimed one, in all steps, is found with probability 95 % or more."""
+    power_text: str = ""
+    """The same as a sentence, also for a single step that was not recomputed."""
     watcher_share: float
     """Of the run's time that the watcher took."""
     unfinished: str = ""

@@ -4,23 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.utils._pytree import tree_map
 from torch.utils.data import default_collate
 
 from deniable.training.networks.losses import loss_function
 
-__all__ = ["BatchSums", "LossOfBatch", "mean_gradient", "recompute_sums", "uses_chance"]
+__all__ = ["BatchLoss", "BatchSums", "LossOfBatch", "Places", "RecordLoss", "changes", "recompute_sums", "uses_chance"]
 
 LossOfBatch = str | Callable[[Tensor, Tensor], Tensor]
 """Of outputs and targets, one number for each example: by name or a function."""
+BatchLoss = Callable[[nn.Module, Any], Tensor]
+"""The loss of a batch as the loader makes it, of any form, for the model: one number."""
+Places = Sequence[Tensor | None]
+"""Of each parameter the places of its flat numbers that are looked at; None for all."""
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_NUMBERS_AT_ONCE = 2**26
-"""Of single records' gradients that are held at once."""
+_NUMBERS_AT_ONCE = 2**22
+"""Of single records' gradients that are held at once, if more than one record's."""
+_ROUNDING = 1e-4
+"""Relative: the same record's gradient, computed twice, differs by less."""
+
+
+@dataclass
+class RecordLoss:
+    """The loss of one record, as the training computes it of a batch with nothing else in it.
+
+    Records are pairs (features, target), or mappings for models that compute their own loss, unless `batch_loss` knows
+    better; `collate` makes a batch of a list of records.
+    """
+
+    loss: LossOfBatch = "cross-entropy"
+    batch_loss: BatchLoss | None = None
+    collate: Callable[[list[Any]], Any] = default_collate
+    together: bool = field(default=True, init=False)
+    """Whether several records' gradients are computed at once; some models' code does not allow it."""
+
+    def of(self, model: nn.Module, batch: Any) -> Tensor:
+        """Of a batch of one record."""
+        if self.batch_loss is not None:
+            return self.batch_loss(model, batch)
+        if isinstance(batch, Mapping):
+            own: Tensor = model(**batch).loss
+            return own
+        features, target = batch
+        return loss_function(self.loss)(model(features), target).sum()
+
+    def batch_of(self, item: Any, device: torch.device) -> Any:
+        """One record as a batch, on the device of the model."""
+        batch = self.collate([item])
+        batch = dict(batch) if isinstance(batch, Mapping) else batch
+        known = self.batch_loss is not None or isinstance(batch, dict)
+        if not known and not (isinstance(batch, tuple | list) and len(batch) == 2):
+            raise ValueError(
+                "records must be pairs (features, target) or mappings that the model takes as keywords; for others "
+                "name batch_loss=, a function of the model and a batch"
+            )
+        return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, batch)
 
 
 @dataclass(frozen=True)
@@ -42,69 +86,114 @@ def uses_chance(model: nn.Module) -> str:
     return ""
 
 
-def recompute_sums(model: nn.Module, items: Sequence[Any], loss: LossOfBatch, clip: float) -> BatchSums:
-    """The sums over these records; each gradient is clipped to norm `clip` over all parameters together."""
-    inner = getattr(model, "_module", model)
-    parameters = {name: p.detach() for name, p in inner.named_parameters() if p.requires_grad}
-    clean, whole = ([torch.zeros_like(p) for p in parameters.values()] for _ in range(2))
-    longest, size = 0.0, max(1, _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in parameters.values())))
-    with _without_hooks(inner) as plain:
-        gradients = _per_record(plain, loss, parameters)
-        for start in range(0, len(items), size):
-            found = gradients(default_collate([_as_pair(item) for item in items[start : start + size]]))
-            norms = torch.stack([g.flatten(1).norm(dim=1) for g in found]).norm(dim=0)
-            factors = (clip / norms.clamp(min=1e-12)).clamp(max=1.0)
-            for total, plain_total, g in zip(clean, whole, found, strict=True):
-                total.add_(torch.einsum("r,r...->...", factors, g))
-                plain_total.add_(g.sum(0))
-            longest = max(longest, float(norms.max()))
+def changes(model: nn.Module, read: Callable[[], Any], loss: RecordLoss) -> bool:
+    """Whether a record's gradient differs between two looks: its data or its loss are drawn at random."""
+    with _without_hooks(model) as plain:
+        one, other = (_plain_gradient(plain, read(), loss) for _ in range(2))
+    off = torch.stack([(a - b).norm() for a, b in zip(one, other, strict=True)]).norm()
+    return bool(off > _ROUNDING * torch.stack([a.norm() for a in one]).norm())
+
+
+def recompute_sums(
+    model: nn.Module,
+    items: Sequence[Any],
+    loss: LossOfBatch | RecordLoss,
+    clip: float | Sequence[float],
+    places: Places | None = None,
+) -> BatchSums:
+    """The sums over these records, at these `places` of the trainable parameters (all of them without).
+
+    Each gradient is clipped to norm `clip` over all parameters together, or each parameter's part to its own norm.
+    """
+    record_loss = loss if isinstance(loss, RecordLoss) else RecordLoss(loss)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    chosen = [None] * len(parameters) if places is None else places
+    clean, whole = (
+        [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)] for _ in range(2)
+    )
+    longest = 0.0
+    with _without_hooks(model) as plain:
+        for found in _gradients(plain, items, record_loss):
+            norms = torch.stack([g.flatten(1).norm(dim=1) for g in found])
+            factors = _clip_factors(norms, clip)
+            for total, plain_total, g, factor, at in zip(clean, whole, found, factors, chosen, strict=True):
+                part = g if at is None else g.flatten(1)[:, at.to(g.device)]
+                total.add_(torch.einsum("r,r...->...", factor, part))
+                plain_total.add_(part.sum(0))
+            longest = max(longest, float(norms.norm(dim=0).max()))
     return BatchSums(clean, whole, longest)
 
 
-def mean_gradient(model: nn.Module, items: Sequence[Any], loss: LossOfBatch) -> list[Tensor]:
-    """Of the records' loss at the present weights, without clipping."""
-    sums = recompute_sums(model, items, loss, clip=1.0)
-    return [total / max(1, len(items)) for total in sums.whole]
+def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
+    """For each parameter (rows) and record (columns)."""
+    own = isinstance(clip, Sequence)
+    lengths = norms if own else norms.norm(dim=0).expand_as(norms)
+    return (torch.as_tensor(clip, device=norms.device).reshape(-1, 1) / lengths.clamp(min=1e-12)).clamp(max=1.0)
 
 
-def _per_record(model: nn.Module, loss: LossOfBatch, parameters: dict[str, Tensor]) -> Callable[[Any], list[Tensor]]:
-    """Gradients of every record of a batch, (records, ...) for each parameter."""
-
-    def single(values: dict[str, Tensor], item: Any) -> Tensor:
-        if isinstance(item, Mapping):
-            batch = {name: value.unsqueeze(0) for name, value in item.items()}
-            own: Tensor = functional_call(model, values, (), batch).loss
-            return own
-        features, target = item
-        output = functional_call(model, values, (features.unsqueeze(0),))
-        return loss_function(loss)(output, target.unsqueeze(0)).sum()
-
-    each = vmap(grad(single), in_dims=(None, 0), randomness="different")
-
-    def gradients(batch: Any) -> list[Tensor]:
-        found = each(parameters, batch)
-        return [found[name].detach() for name in parameters]
-
-    return gradients
+def _at(values: Tensor, places: Tensor | None) -> Tensor:
+    return values if places is None else values.flatten()[places.to(values.device)]
 
 
-def _as_pair(item: Any) -> Any:
-    """Records as pairs (features, target), or as mappings for models that compute their own loss."""
-    if isinstance(item, Mapping):
-        return dict(item)
-    if isinstance(item, tuple | list) and len(item) == 2:
-        return tuple(item)
-    raise ValueError("records must be pairs (features, target), or mappings that the model takes as keywords")
+def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[list[Tensor]]:
+    """Of a few records at a time, (records, ...) for each parameter: together where memory and the model allow it."""
+    size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in model.parameters() if p.requires_grad))
+    for start in range(0, len(items), max(1, size)):
+        some = items[start : start + max(1, size)]
+        if size > 1 and loss.together:
+            try:
+                yield _gradients_together(model, some, loss)
+                continue
+            except (RuntimeError, NotImplementedError):  # code that vmap cannot follow, or records of different shapes
+                loss.together = False
+        for item in some:
+            yield [g[None] for g in _plain_gradient(model, item, loss)]
+
+
+def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> list[Tensor]:
+    """Of one record, by an ordinary backward pass."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        value = loss.of(model, loss.batch_of(item, parameters[0].device))
+        found = torch.autograd.grad(value.sum(), parameters, allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+
+
+def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> list[Tensor]:
+    """Of all these records in one pass (`torch.func`)."""
+    owner = _WithLoss(model, loss)
+    values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
+    device = next(iter(values.values())).device
+    stacked = tree_map(lambda *leaves: torch.stack(leaves), *(loss.batch_of(item, device) for item in items))
+
+    def single(at: dict[str, Tensor], batch: Any) -> Tensor:
+        value: Tensor = functional_call(owner, at, (batch,))
+        return value
+
+    found = vmap(grad(single), in_dims=(None, 0), randomness="different")(values, stacked)
+    return [found[name].detach() for name in values]
+
+
+class _WithLoss(nn.Module):
+    """A model whose output is its loss."""
+
+    def __init__(self, model: nn.Module, loss: RecordLoss) -> None:
+        super().__init__()
+        self.model, self._record_loss = model, loss
+
+    def forward(self, batch: Any) -> Tensor:
+        return self._record_loss.of(self.model, batch).sum()
 
 
 @contextmanager
 def _without_hooks(model: nn.Module) -> Iterator[nn.Module]:
-    """The module whose hooks, such as those of Opacus, rest meanwhile: they do not go with function transforms."""
-    kept = [(module, name, getattr(module, name)) for module in model.modules() for name in _HOOKS]
+    """The model, out of its wrapper, with hooks such as those of Opacus at rest: they keep gradients of their own."""
+    inner = getattr(model, "_module", model)
+    kept = [(module, name, getattr(module, name)) for module in inner.modules() for name in _HOOKS]
     for module, name, hooks in kept:
         setattr(module, name, type(hooks)())
     try:
-        yield model
+        yield inner
     finally:
         for module, name, hooks in kept:
             setattr(module, name, hooks)

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from deniable.checks import probability
 from deniable.examination.diagnostics.p_values import any_of, binomial, chi_square, cosine, normal
+from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
+from deniable.examination.recorded.step_lengths import gradient_sigmas, length_check
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
@@ -26,15 +28,15 @@ from deniable.scores import privacy_loss
 __all__ = ["judge_run"]
 
 Array = NDArray[np.float64]
-CHECKS = 5
-"""That rest on chance: noise, its layers, the gradient, independent steps, sampling."""
+CHECKS = 6
+"""That rest on chance: noise, its layers, that of other steps, the gradient, independent steps,
+sampling."""
 AS_CLAIMED: Final = "as claimed"
 LESS: Final = "less private"
 OTHER: Final = "another recipe"
 UNKNOWN: Final = "not shown"
 _ROUNDING = 2e-3
 """Of float32 sums, relative: a gradient that differs by less is the same."""
-_DETECTED_SIGMAS = 4.0
 _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
 _NOT_SHOWN = (
@@ -53,6 +55,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     checks = tuple(_all_checks(record, claimed, level))
     name, text = _verdict(record, checks)
     loss = privacy_loss(claimed.mechanism, claimed.adjacency)
+    visible, unseen = visible_noise(record, level, _ROUNDING), visible_noise_of_a_step(record, claimed, level)
     missing = [f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"]
     return RunResult(
         input=RunInput(
@@ -72,7 +75,8 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         noise_ratios=_Noise.of(record, claimed).ratios,
         steps=len(record.batches),
         examined_steps=len(record.steps),
-        least_visible_noise=_least_visible_noise(record),
+        least_visible_noise=visible,
+        power_text=tell_power(visible, unseen),
         watcher_share=record.watcher_seconds / max(record.seconds, 1e-9),
     )
 
@@ -100,7 +104,10 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
     yield _sampling_check(record, claimed, level)
     yield _divisor_check(record)
     if record.steps:
-        yield from _recomputed_checks(record, claimed, level)
+        recomputed = tuple(_recomputed_checks(record, claimed, level))
+        yield from recomputed
+        if len(record.steps) < len(record.lengths) and LESS not in {check.outcome for check in recomputed}:
+            yield length_check(record, claimed, level)
     else:
         yield RunCheck(
             name="noise and gradient", outcome="not shown", observed=record.not_recomputed, expected="recomputed steps"
@@ -125,6 +132,9 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
 
 def _steps_check(record: RunRecord, claimed: Training) -> RunCheck:
     taken = len(record.batches)
+    if not record.ended and taken <= claimed.steps:
+        seen = f"the recording ends after step {taken:,}, before the run was over: watch the run to its end"
+        return RunCheck(name="number of steps", outcome="not shown", observed=seen, expected=f"{claimed.steps:,}")
     outcome: Outcome = AS_CLAIMED if taken == claimed.steps else LESS if taken > claimed.steps else OTHER
     return RunCheck(
         name="number of steps",
@@ -146,25 +156,33 @@ def _sampling_check(record: RunRecord, claimed: Training, level: float) -> RunCh
         return RunCheck(
             name=name, outcome="as claimed" if whole else "another recipe", observed=seen, expected=expected
         )
-    spread = chi_square(((sizes - n * rate) ** 2).sum() / (n * rate * (1 - rate)), len(sizes))
+    spread = _spread_p_value(sizes, n, rate)
     mean = binomial(int(sizes.sum()), n * len(sizes), rate)
     draws = np.array(record.draws)
-    passes = chi_square(
-        ((draws - len(sizes) * rate) ** 2).sum() / (len(sizes) * rate * (1 - rate)), n
-    )  # how often each record was drawn
+    passes = _spread_p_value(draws, len(sizes), rate)
     p_value = any_of(spread, mean, passes)
     if p_value >= level:
         seen = f"batches of {sizes.mean():.4g} records on average"
         return RunCheck(name=name, outcome="as claimed", observed=seen, expected=expected, p_value=p_value)
     even = any_of(spread, passes) < level and sizes[:-1].std() < 0.5 * sqrt(n * rate * (1 - rate))
     if even:
-        how = "in passes over shuffled records" if np.ptp(draws) <= 1 else "of a fixed size"
+        how = "in passes over shuffled records" if len(draws) and np.ptp(draws) <= 1 else "of a fixed size"
         seen = f"batches are drawn {how}, not by Poisson sampling, whose amplification is then not theirs"
         return RunCheck(name=name, outcome="less private", observed=seen, expected=expected, p_value=p_value)
     found = float(sizes.sum()) / (n * len(sizes))
     seen = f"records are drawn with rate {found:.4g} in place of {rate:g}"
     outcome: Outcome = LESS if found > rate else OTHER if any_of(mean) < level else LESS
     return RunCheck(name=name, outcome=outcome, observed=seen, expected=expected, p_value=p_value)
+
+
+def _spread_p_value(counts: Array, of: int, rate: float) -> float:
+    """Of binomial counts, by their squares; 1 without counts, as of a recording that was cut.
+
+    The squares are no chi-square where counts are small: mean and variance of their sum are matched to one.
+    """
+    variance = of * rate * (1 - rate)
+    wider = 1 + (1 - 6 * rate * (1 - rate)) / (2 * variance)
+    return any_of(chi_square(((counts - of * rate) ** 2).sum() / variance / wider, len(counts) / wider))
 
 
 def _divisor_check(record: RunRecord) -> RunCheck:
@@ -232,7 +250,7 @@ def _perpendicular(step: ExaminedStep) -> float:
 
 
 def _sigmas(record: RunRecord, claimed: Training) -> Array:
-    return np.array([claimed.noise * claimed.adjacency.sensitivity(step.clip) for step in record.steps])
+    return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
 
 
 @dataclass(frozen=True)
@@ -327,8 +345,3 @@ def _moves_check(record: RunRecord) -> RunCheck:
     where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
     seen = f"the weights move by something that was not watched, {where}"
     return RunCheck(name=name, outcome="not shown", observed=seen, expected=expected)
-
-
-def _least_visible_noise(record: RunRecord) -> float | None:
-    degrees = sum(sum(step.sizes) - 2 for step in record.steps)
-    return max(0.0, 1 - _DETECTED_SIGMAS / sqrt(2 * degrees)) if degrees > 0 else None

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.results.base import UnreadableError
-
-__all__ = ["UNEXPLAINED_MOVE", "ExaminedStep", "RunRecord", "append_line", "known_factors", "read_record"]
+__all__ = ["UNEXPLAINED_MOVE", "ExaminedStep", "RunRecord", "known_factors"]
 
 
 UNEXPLAINED_MOVE = 1e-3
 """How far weights are from where the optimizer leads, relative to the step's move: what rounding never brings."""
 
 
-class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
-    """One step whose clipped sum was recomputed. Residual: applied x divisor - clipped sum; lengths are squared."""
+class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One step whose clipped sum was recomputed. Residual: applied x divisor - clipped sum; lengths are squared.
+
+    Of a large model they are those of the weights that are looked at, a random sample.
+    """
 
     number: int
     """Of the step, from 0 on."""
@@ -27,7 +26,7 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, tag="step"):
     residual: tuple[float, ...]
     """Of each parameter."""
     sizes: tuple[int, ...]
-    """Numbers in each parameter."""
+    """Numbers in each parameter that are looked at."""
     clean: float
     cut: float
     """Of what clipping takes away: the sum without clipping less that with it."""
@@ -46,7 +45,7 @@ def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
     return np.asarray(np.linalg.pinv(gram, rcond=1e-9, hermitian=True) @ along)
 
 
-class RunRecord(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The run as a whole."""
 
     records: int
@@ -55,11 +54,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     batches: tuple[int, ...]
     """How many records each step drew, as far as batches were watched."""
     draws: tuple[int, ...]
-    """How often each record was drawn."""
+    """How often each record was drawn; empty where the recording was cut."""
     divisors: tuple[float, ...]
     steps: tuple[ExaminedStep, ...]
     cosines: tuple[float, ...]
-    """The largest cosine of each examined residual with an earlier one, on the watched weights."""
+    """The largest cosine of each examined residual with an earlier one, on as many weights as are watched."""
     watched_weights: int
     moves: tuple[float, ...]
     """How far each step's move is from what the optimizer does with the applied gradient, relative to the move."""
@@ -72,23 +71,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     seconds: float = 0.0
     """Of the run, and of them those of the watcher."""
     watcher_seconds: float = 0.0
-
-    def save(self, path: Path | str) -> Path:
-        """Write it as JSON."""
-        place = Path(path)
-        place.write_bytes(msgspec.json.encode(self))
-        return place
-
-
-def read_record(path: Path | str) -> RunRecord:
-    """A record from its file; refused with the reason where it is none."""
-    try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=RunRecord)
-    except msgspec.MsgspecError as error:
-        raise UnreadableError(f"{path} is no record of a run: {error}") from error
-
-
-def append_line(path: Path, step: ExaminedStep) -> None:
-    """Add a step to a file that grows while the run goes on: what is there after a crash is whole lines."""
-    with path.open("ab") as file:
-        file.write(msgspec.json.encode(step) + b"\n")
+    lengths: tuple[float, ...] = ()
+    """Of each step's applied gradient x divisor, over all weights, squared."""
+    clips: tuple[float, ...] = ()
+    """Each step's clipping norm (of all parameters together)."""
+    count_noise: float | None = None
+    """The standard deviation of the noise on the count of unclipped records, for adaptive clipping."""
+    ended: bool = True
+    """Whether it was watched to its end; False for what a killed run leaves."""

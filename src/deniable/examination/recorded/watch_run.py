@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from contextvars import ContextVar
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deniable.checks import positive, probability
-from deniable.examination.adapters import drawn_batches, next_batch
-from deniable.examination.recorded.batch_gradients import LossOfBatch, mean_gradient, recompute_sums, uses_chance
-from deniable.examination.recorded.run_record import (
-    UNEXPLAINED_MOVE,
-    ExaminedStep,
-    RunRecord,
-    append_line,
-    known_factors,
+from deniable.checks import probability, whole
+from deniable.examination.recorded.batch_gradients import (
+    BatchLoss,
+    LossOfBatch,
+    RecordLoss,
+    changes,
+    recompute_sums,
+    uses_chance,
 )
+from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
+from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
+from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
+from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
 __all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
@@ -30,6 +36,12 @@ _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
+_EXAMINED_WEIGHTS = 2**20
+"""Of a larger model about so many are looked at: the noise's size is known to .1 % after one step."""
+_LEAST_EXAMINED = 64
+"""Of each parameter, if it has them."""
+_EARLIER_STEPS = 512
+"""With which a step's noise is compared; beyond so many steps those that are examined become rarer."""
 
 
 def watch_run(
@@ -38,9 +50,11 @@ def watch_run(
     loader: Any,
     *,
     loss: LossOfBatch = "cross-entropy",
+    batch_loss: BatchLoss | None = None,
     clip: float | None = None,
     divisor: float | None = None,
-    budget: float = 0.1,
+    batches_per_step: int | None = None,
+    budget: float | str = 0.1,
     path: Path | str | None = None,
 ) -> RunWatcher:
     """Watch a training from now on; `dn.examine(run, claimed=...)` judges it when it has ended.
@@ -48,166 +62,265 @@ def watch_run(
     Args:
         model: What is trained; with Opacus what `make_private` returned.
         optimizer: Likewise; a plain torch optimizer in a loop of one's own.
-        loader: The `DataLoader` that the loop draws from: its batches are watched, its data set holds the records.
-        loss: Of each example, by name or as a function (outputs, targets) -> losses.
+        loader: The `DataLoader` that the loop draws from: its batches are watched, its data set holds the records. Or
+            the data set alone; then `run.use(indices)` tells the records of each step before it.
+        loss: Of each example, by name or as a function (outputs, targets) -> losses, for records (features, target).
+        batch_loss: For records of any other form: a function (model, batch) -> loss, as the loop computes it. It is
+            asked for batches of one record, made by the loader's own `collate_fn`.
         clip: The clipping norm. With Opacus it is known.
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
-        budget: The share of the run's time that the watcher may take: it recomputes as many steps as that allows, the
-            first in any case; with 1 all of them.
-        path: A file to which every examined step is added at once, as a line of JSON.
+        batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching).
+            Without it: all that were drawn since the step before.
+        budget: The share of the run's time that the watcher may take (.1 or ``"10%"``): it recomputes as many steps as
+            that allows, the first in any case, and with 1 all of them.
+        path: A new file to which every step is added at once, as a line of JSON; `dn.examine(path, ...)` reads it, also
+            that of a run that was killed.
 
-    What is kept are statistics; gradients and records are not.
+    What is kept are statistics; gradients and records are not. ``with dn.watch_run(...) as run:`` ends the watch where
+    the training ends; without it `dn.examine` does.
     """
-    private = hasattr(optimizer, "original_optimizer")
-    if not private and (clip is None or divisor is None):
-        raise ValueError("clip and divisor are missing: name the clipping norm and what the noisy sum is divided by")
-    watcher = RunWatcher(model, optimizer, loader, clip=clip, divisor=divisor)
-    watcher.loss, watcher.budget = loss, probability("budget", budget)
-    watcher.path = None if path is None else Path(path)
-    return watcher
+    stepped = SteppedOptimizer(optimizer, clip, divisor)
+    batches = UsedBatches(loader, None if batches_per_step is None else whole("batches_per_step", batches_per_step))
+    record_loss = RecordLoss(loss, batch_loss, batches.collate)
+    return RunWatcher(model, stepped, batches, record_loss, budget=_share(budget), path=path)
 
 
 class RunWatcher:
     """Records statistics of a run; see `watch_run`."""
 
-    loss: LossOfBatch = "cross-entropy"
-    budget: float = 0.1
-    path: Path | None = None
-
     def __init__(
-        self, model: nn.Module, optimizer: Any, loader: Any, *, clip: float | None, divisor: float | None
+        self,
+        model: nn.Module,
+        optimizer: SteppedOptimizer,
+        batches: UsedBatches,
+        loss: RecordLoss,
+        *,
+        budget: float,
+        path: Path | str | None,
     ) -> None:
-        self.model, self._clip, self._divisor = model, clip, divisor
-        self._private = optimizer if hasattr(optimizer, "original_optimizer") else None
-        moved = optimizer if self._private is None else optimizer.original_optimizer
-        self._data, self._drawn = loader.dataset, drawn_batches(loader)
+        self.model = model
+        self._optimizer, self._used, self._loss, self._budget = optimizer, batches, loss, budget
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._weights = WatchedWeights(self._parameters, moved)
-        self._steps: list[ExaminedStep] = []
-        self._residuals: list[Tensor] = []
-        self._cosines: list[float] = []
-        self._batches: list[int] = []
-        self._divisors: list[float] = []
-        self._draws = np.zeros(len(self._data), dtype=np.int64)
-        self._started, self._own, self._longest = perf_counter(), 0.0, 0.0
-        self._refusal = ""
-        self._hook = moved.register_step_pre_hook(lambda *_: self._watch_step())
+        self._weights = WatchedWeights(self._parameters, optimizer.inner)
+        self._places = _sample_places(self._parameters)
+        self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
+        self._draws = np.zeros(len(batches.data), dtype=np.int64)
+        self._started, self._own, self._last = perf_counter(), 0.0, 0.0
+        self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
+        start = RunStart(
+            records=len(batches.data),
+            weights=sum(p.numel() for p in self._parameters),
+            watched_weights=len(self._weights),
+            count_noise=optimizer.count_noise,
+        )
+        self._recording = Recording(start, path)
+        self._closed = False
+        self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
         if (begun := NEW_WATCHERS.get()) is not None:
             begun.append(self)
 
+    def use(self, indices: Sequence[int] | Tensor) -> None:
+        """Tell which records the next step uses, for a loop that draws them without a `DataLoader`."""
+        self._used.tell(indices)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error: type[BaseException] | None, value: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.record()
+        else:
+            self._close(None)
+
     def _watch_step(self) -> None:
         started = perf_counter()
-        batch = self._next_batch()
+        batch = self._used.of_step(self._optimizer)
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
-        self._batches.append(len(batch))
         np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
-        self._divisors.append(self._divisor_now())
+        moved = len(self._weights.departures)
         self._weights.before_step(gradients)
-        if self._may_examine(started):
-            self._examine(batch, gradients)
-            self._longest = max(self._longest, perf_counter() - started)
+        divisor = self._optimizer.divisor
+        length = _length(gradients) * divisor**2
+        found, cosine = None, None
+        if self._may_examine(started) and isfinite(length):
+            with torch.random.fork_rng(devices=[]):
+                found, cosine = self._examine(batch, gradients, divisor)
+            self._last = perf_counter() - started
         self._own += perf_counter() - started
+        self._recording.take(
+            StepTaken(
+                batch=len(batch),
+                divisor=divisor,
+                clip=self._optimizer.clip,
+                length=length if isfinite(length) else None,
+                move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
+                examined=found,
+                cosine=cosine,
+                seconds=perf_counter() - self._started,
+                watcher_seconds=self._own,
+            )
+        )
 
     def _may_examine(self, now: float) -> bool:
-        """The first step, then whenever another look fits into the budget; all of them with a budget of 1."""
-        if self._refusal:
+        """The first step, then whenever another look fits into the budget; late in a long run more rarely."""
+        number = len(self._recording.steps)
+        if self._refusal or number < self._next:
             return False
-        return not self._steps or self.budget == 1 or self._own + self._longest <= self.budget * (now - self._started)
+        fits = self._own + self._last <= self._budget * (now - self._started)
+        return not self._examined or self._budget == 1 or fits
 
-    def _next_batch(self) -> Sequence[int]:
-        if self._private is not None:
-            return next_batch(self._drawn, self._private)
-        if not self._drawn:
-            raise ValueError(
-                "loader must be the one that the loop draws from: a step was taken without a batch from it"
-            )
-        return self._drawn.popleft()
-
-    def _divisor_now(self) -> float:
-        if self._private is None:
-            return positive("divisor", self._divisor or 1.0)
-        stepping = self._private
-        scaled = stepping.loss_reduction == "mean"
-        return float(stepping.expected_batch_size * stepping.accumulated_iterations) if scaled else 1.0
-
-    def _clip_now(self) -> float | None:
-        norm = self._clip if self._private is None else self._private.max_grad_norm
-        return None if norm is None or isinstance(norm, list | tuple) else float(norm)
-
-    def _examine(self, batch: Sequence[int], gradients: list[Tensor]) -> None:
-        chance, clip = uses_chance(self.model), self._clip_now()
-        if chance or clip is None:
-            self._refusal = f"{chance} makes gradients that cannot be recomputed" if chance else "clipping is per layer"
-            return
-        sums = recompute_sums(self.model, [self._data[int(i)] for i in batch], self.loss, clip)
-        divisor = self._divisors[-1]
-        residual = [g * divisor - clean for g, clean in zip(gradients, sums.clean, strict=True)]
-        cut = [whole - clean for whole, clean in zip(sums.whole, sums.clean, strict=True)]
+    def _examine(
+        self, batch: Sequence[int], gradients: list[Tensor], divisor: float
+    ) -> tuple[ExaminedStep | None, float | None]:
+        self._refusal = self._why_not(batch)
+        if self._refusal:
+            return None, None
+        number, clips = len(self._recording.steps), self._optimizer.clips(self._parameters)
+        items = [self._used.data[int(i)] for i in batch]
+        sums = recompute_sums(self.model, items, self._loss, clips, self._places)
         found = ExaminedStep(
-            number=len(self._batches) - 1,
+            number=number,
             batch=len(batch),
-            residual=tuple(_inner([r], [r]) for r in residual),
-            sizes=tuple(r.numel() for r in residual),
-            clean=_inner(sums.clean, sums.clean),
-            cut=_inner(cut, cut),
-            residual_clean=_inner(residual, sums.clean),
-            residual_cut=_inner(residual, cut),
-            clean_cut=_inner(sums.clean, cut),
-            clip=clip,
+            clip=self._optimizer.clip,
             longest=sums.longest,
+            **_inner_products(gradients, self._places, divisor, sums.clean, sums.whole),
         )
-        self._steps.append(found)
-        self._compare_noise(found, *(self._weights.take(part) for part in (residual, sums.clean, cut)))
-        if self.path is not None:
-            append_line(self.path, found)
+        self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
+        return found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
 
-    def _compare_noise(self, found: ExaminedStep, residual: Tensor, clean: Tensor, cut: Tensor) -> None:
-        """With all earlier noise, on the watched weights: what is used again has a cosine of one.
+    def _why_not(self, batch: Sequence[int]) -> str:
+        """Why gradients cannot be recomputed; empty where they can."""
+        if chance := uses_chance(self.model):
+            return f"{chance} makes gradients that cannot be recomputed"
+        if not self._steady and len(batch):
+            first = int(batch[0])
+            if changes(self.model, lambda: self._used.data[first], self._loss):
+                return (
+                    "a record's gradient differs between two looks, so that none can be recomputed: its data are drawn "
+                    "at random when they are read, or its loss is"
+                )
+            self._steady = True
+        return ""
+
+    def _compare_noise(
+        self, found: ExaminedStep, gradients: list[Tensor], divisor: float, clean: list[Tensor], whole: list[Tensor]
+    ) -> float | None:
+        """The largest cosine with earlier noise, on as many weights as are watched: what is used again has one of 1.
 
         Noise is the residual without its parts along the clean sum and what is cut, which may be common to all steps.
         """
-        factors = known_factors(found)
-        noise = residual - factors[0] * clean - factors[1] * cut
+        count = sum(part.numel() for part in clean)
+        places = torch.linspace(0, count - 1, len(self._weights), dtype=torch.float64).long()
+        applied = [_some(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
+        at_applied, at_clean, at_whole = (_pick(values, places) for values in (applied, clean, whole))
+        along_clean, along_cut = known_factors(found)
+        noise = at_applied - at_clean - along_clean * at_clean - along_cut * (at_whole - at_clean)
         unit = noise / noise.norm().clamp(min=1e-30)
-        if self._residuals:
-            cosines = torch.stack(self._residuals) @ unit
-            self._cosines.append(float(cosines[cosines.abs().argmax()]))
-        self._residuals.append(unit)
+        cosines = torch.stack(list(self._earlier)) @ unit if self._earlier else None
+        self._earlier.append(unit)
+        return None if cosines is None else float(cosines[cosines.abs().argmax()])
 
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""
-        if not self._batches:
+        if not self._recording.steps:
             raise ValueError(
                 "no step was watched: call watch_run before the training, with the optimizer that it steps"
             )
-        self._hook.remove()
-        off = self._weights.compare()
-        moves = list(self._weights.departures)
-        return RunRecord(
-            records=len(self._data),
-            weights=sum(p.numel() for p in self._parameters),
-            batches=tuple(self._batches),
-            draws=tuple(self._draws.tolist()),
-            divisors=tuple(self._divisors),
-            steps=tuple(self._steps),
-            cosines=tuple(self._cosines),
-            watched_weights=len(self._weights),
-            moves=tuple(moves[:-1]),
-            final_move=moves[-1] if off is not None else None,
-            final_along_gradient=self._along_gradient(off, moves[-1]) if off is not None else None,
-            not_recomputed=self._refusal,
-            seconds=perf_counter() - self._started,
-            watcher_seconds=self._own,
-        )
+        if not self._closed:
+            off = self._weights.compare()
+            departure = self._weights.departures[-1] if off is not None else None
+            end = RunEnd(
+                draws=tuple(self._draws.tolist()),
+                final_move=departure,
+                final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
+                not_recomputed=self._refusal,
+                seconds=perf_counter() - self._started,
+                watcher_seconds=self._own,
+            )
+            self._close(end)
+        return self._recording.record()
+
+    def _close(self, end: RunEnd | None) -> None:
+        if not self._closed:
+            self._closed = True
+            self._hook.remove()
+            self._recording.finish(end)
 
     def _along_gradient(self, off: Tensor, departure: float) -> float | None:
         """The cosine between an unexplained last move and minus the gradient of the records."""
         if departure < UNEXPLAINED_MOVE or self._refusal:
             return None
-        some = np.random.default_rng().choice(len(self._data), min(_COMPARED_RECORDS, len(self._data)), replace=False)
-        gradient = self._weights.take(mean_gradient(self.model, [self._data[int(i)] for i in some], self.loss))
+        data = self._used.data
+        some = np.random.default_rng().choice(len(data), min(_COMPARED_RECORDS, len(data)), replace=False)
+        with torch.random.fork_rng(devices=[]):
+            sums = recompute_sums(self.model, [data[int(i)] for i in some], self._loss, 1.0, self._weights.places)
+        gradient = torch.cat([part.double().cpu() for part in sums.whole])
         return float(-(off @ gradient) / (off.norm() * gradient.norm()).clamp(min=1e-30))
 
 
-def _inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> float:
-    return float(sum((a.double() * b.double()).sum() for a, b in zip(left, right, strict=True)))
+def _share(budget: float | str) -> float:
+    """.1, or "10%"."""
+    if not isinstance(budget, str):
+        return probability("budget", budget)
+    number, percent, rest = budget.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        rest = budget
+    if rest:
+        raise ValueError(f'budget must be a share of the run\'s time such as .1 or "10%", got {budget!r}')
+    return probability("budget", share)
+
+
+def _sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
+    """Which weights are looked at: all, or of a large model a random sample, drawn by the operating system."""
+    total = sum(p.numel() for p in parameters)
+    if total <= _EXAMINED_WEIGHTS:
+        return [None] * len(parameters)
+    random = torch.Generator()
+    random.seed()
+    counts = [max(min(p.numel(), _LEAST_EXAMINED), p.numel() * _EXAMINED_WEIGHTS // total) for p in parameters]
+    return [
+        None if count == p.numel() else torch.randint(p.numel(), (count,), generator=random).unique()  # type: ignore[no-untyped-call]
+        for p, count in zip(parameters, counts, strict=True)
+    ]
+
+
+def _some(values: Tensor, places: Tensor | None) -> Tensor:
+    flat = values.detach().flatten()
+    return flat if places is None else flat[places.to(flat.device)]
+
+
+def _pick(values: Sequence[Tensor], places: Tensor) -> Tensor:
+    return torch.cat([v.detach().flatten().cpu() for v in values])[places].double()
+
+
+def _length(gradients: Sequence[Tensor]) -> float:
+    """Squared, of all numbers."""
+    return float(torch.stack([norm.double() for norm in torch._foreach_norm(list(gradients))]).square().sum())
+
+
+def _inner_products(
+    gradients: Sequence[Tensor],
+    places: Sequence[Tensor | None],
+    divisor: float,
+    clean: Sequence[Tensor],
+    whole: Sequence[Tensor],
+) -> dict[str, Any]:
+    """Of residual, clean sum and what is cut, parameter by parameter, so that no more than one is held in full."""
+    rows = []
+    for g, at, c, w in zip(gradients, places, clean, whole, strict=True):
+        clean_part = c.flatten().double()
+        residual, cut = _some(g, at).double() * divisor - clean_part, w.flatten().double() - clean_part
+        pairs = ((residual, residual), (clean_part, clean_part), (cut, cut))
+        mixed = ((residual, clean_part), (residual, cut), (clean_part, cut))
+        rows.append([float(a @ b) for a, b in (*pairs, *mixed)])
+    residuals, *sums = np.array(rows).T
+    names = ("clean", "cut", "residual_clean", "residual_cut", "clean_cut")
+    return {
+        "residual": tuple(residuals.tolist()),
+        "sizes": tuple(c.numel() for c in clean),
+        **{name: float(total.sum()) for name, total in zip(names, sums, strict=True)},
+    }

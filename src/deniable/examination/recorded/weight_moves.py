@@ -25,7 +25,7 @@ class WatchedWeights:
         self._parameters = list(parameters)
         sizes = np.array([p.numel() for p in parameters])
         share = np.maximum(1, np.minimum(sizes, number * sizes // max(1, sizes.sum())))
-        self._places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
+        self.places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._groups = [group_of.get(id(p), 0) for p in self._parameters]
         self._optimizer = optimizer
@@ -35,7 +35,7 @@ class WatchedWeights:
         self.departures: list[float] = []
 
     def __len__(self) -> int:
-        return sum(len(place) for place in self._places)
+        return sum(len(place) for place in self.places)
 
     def take(self, values: Sequence[Tensor]) -> Tensor:
         """The watched numbers of some tensors that are shaped like the parameters, as one vector."""
@@ -67,7 +67,7 @@ class WatchedWeights:
         return off
 
     def _take(self, values: Sequence[Tensor]) -> list[Tensor]:
-        return [v.detach().flatten()[place.to(v.device)].cpu() for v, place in zip(values, self._places, strict=True)]
+        return [v.detach().flatten()[place.to(v.device)].cpu() for v, place in zip(values, self.places, strict=True)]
 
     def _copy_of(self, optimizer: torch.optim.Optimizer) -> Any:
         groups = [

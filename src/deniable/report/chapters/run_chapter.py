@@ -30,7 +30,8 @@ def run_chapter(run: ReportedRun) -> Chapter:
         tone=verdict_words.tone(document.verdict, weak),
         sure=f"{100 * given.confidence:.4g} % confidence" if document.verdict == "violated" else "",
         promise=f"DP-SGD with {noise} ({given.adjacency} neighbours).",
-        measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed.",
+        measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed. "
+        f"{document.power_text}",
         meaning="The claim allows an observer of all steps, who starts at 50 %, to become "
         f"{percent_at_most(document.claimed_belief)} sure of one record.",
         text=document.verdict_text,

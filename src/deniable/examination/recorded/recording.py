@@ -1,0 +1,143 @@
+"""A run as lines that are added while it goes on, one a step: what a killed run leaves is its complete steps."""
+
+from __future__ import annotations
+
+from math import nan
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from deniable.examination.recorded.run_record import ExaminedStep, RunRecord
+from deniable.results.base import UnreadableError
+
+__all__ = ["Recording", "RunEnd", "RunStart", "StepTaken", "read_recording"]
+
+
+class RunStart(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
+    """What is known before the first step; see `RunRecord`."""
+
+    format: int = 1
+    records: int
+    weights: int
+    watched_weights: int
+    count_noise: float | None
+
+
+class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defaults=True):
+    """One step, and with the next one, which sees its result, how far its move is from the expected one."""
+
+    batch: int
+    divisor: float
+    clip: float
+    length: float | None
+    """None where the gradient has numbers that are not finite."""
+    seconds: float
+    watcher_seconds: float
+    move_before: float | None = None
+    examined: ExaminedStep | None = None
+    cosine: float | None = None
+
+
+class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
+    """What is known after the last step."""
+
+    draws: tuple[int, ...]
+    final_move: float | None
+    final_along_gradient: float | None
+    not_recomputed: str
+    seconds: float
+    watcher_seconds: float
+
+
+_LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
+
+
+class Recording:
+    """Start, steps and end of a run, collected and, with a path, written at once: each line by one write.
+
+    A killed process loses at most the step that it was taking; a file that is there is not written over.
+    """
+
+    def __init__(self, start: RunStart, path: Path | str | None = None) -> None:
+        self.start = start
+        self.end: RunEnd | None = None
+        self.steps: list[StepTaken] = []
+        self._file = None if path is None else _new_file(Path(path))
+        self._write(start)
+
+    def take(self, step: StepTaken) -> None:
+        """Add a step."""
+        self.steps.append(step)
+        self._write(step)
+
+    def finish(self, end: RunEnd | None) -> None:
+        """Close it; without `end` as the recording of a run that was not watched to its end."""
+        self.end = end
+        if end is not None:
+            self._write(end)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def record(self) -> RunRecord:
+        """All that is known of the run."""
+        last = self.end or self.steps[-1]
+        examined = [step for step in self.steps if step.examined is not None]
+        return RunRecord(
+            records=self.start.records,
+            weights=self.start.weights,
+            watched_weights=self.start.watched_weights,
+            count_noise=self.start.count_noise,
+            batches=tuple(step.batch for step in self.steps),
+            divisors=tuple(step.divisor for step in self.steps),
+            clips=tuple(step.clip for step in self.steps),
+            lengths=tuple(nan if step.length is None else step.length for step in self.steps),
+            moves=tuple(step.move_before for step in self.steps if step.move_before is not None),
+            steps=tuple(step.examined for step in examined if step.examined is not None),
+            cosines=tuple(step.cosine for step in examined if step.cosine is not None),
+            draws=self.end.draws if self.end else (),
+            final_move=self.end.final_move if self.end else None,
+            final_along_gradient=self.end.final_along_gradient if self.end else None,
+            not_recomputed=self.end.not_recomputed if self.end else "no step was recomputed before the recording ends",
+            seconds=last.seconds,
+            watcher_seconds=last.watcher_seconds,
+            ended=self.end is not None,
+        )
+
+    def _write(self, line: RunStart | StepTaken | RunEnd) -> None:
+        if self._file is not None:
+            self._file.write(msgspec.json.encode(line) + b"\n")
+
+
+def read_recording(path: Path | str) -> RunRecord:
+    """What `watch_run` wrote into its `path`, also that of a killed run: its complete steps."""
+    try:
+        *whole, _cut = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+    lines = [_decode(path, number, line) for number, line in enumerate(whole, 1)]
+    if len(lines) < 2 or not isinstance(lines[0], RunStart) or not isinstance(lines[1], StepTaken):
+        raise UnreadableError(f"{path} is no recording of a run, or of one without a complete step")
+    recording = Recording(lines[0])
+    for line in lines[1:]:
+        if isinstance(line, StepTaken):
+            recording.steps.append(line)
+        elif isinstance(line, RunEnd):
+            recording.end = line
+    return recording.record()
+
+
+def _decode(path: Path | str, number: int, line: bytes) -> RunStart | StepTaken | RunEnd:
+    try:
+        found: RunStart | StepTaken | RunEnd = _LINES.decode(line)
+        return found
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} is no recording of a run: line {number}: {error}") from error
+
+
+def _new_file(path: Path) -> BinaryIO:
+    try:
+        return path.open("xb", buffering=0)
+    except FileExistsError as error:
+        raise ValueError(f"path: {path} is there already; name a new file for each run") from error

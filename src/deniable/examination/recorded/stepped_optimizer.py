@@ -1,0 +1,74 @@
+"""The optimizer of a watched run: its divisor, its clipping norms, and the torch optimizer that moves weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import torch
+
+from deniable.checks import positive
+
+__all__ = ["SteppedOptimizer"]
+
+
+class SteppedOptimizer:
+    """A plain torch optimizer, whose loop clips and divides, or that of Opacus, which knows both.
+
+    Adaptive clipping changes its norm before the weights move, so that the norm in use is noted when noise is added.
+    """
+
+    def __init__(self, optimizer: Any, clip: float | None, divisor: float | None) -> None:
+        optimizer = getattr(optimizer, "optimizer", optimizer)  # out of Accelerate's wrapper
+        self.private = optimizer if hasattr(optimizer, "original_optimizer") else None
+        if self.private is None and (clip is None or divisor is None):
+            raise ValueError(
+                "clip and divisor are missing: name the clipping norm and what the noisy sum is divided by"
+            )
+        self.inner: torch.optim.Optimizer = optimizer if self.private is None else optimizer.original_optimizer
+        self._clip = None if clip is None else positive("clip", clip)
+        self._divisor = None if divisor is None else positive("divisor", divisor)
+        self._norm: float | None = None
+        if self.private is not None:
+            self._note_norms(self.private)
+
+    @property
+    def divisor(self) -> float:
+        """Of this step."""
+        if self._divisor is not None:
+            return self._divisor
+        scaled = self.private.loss_reduction == "mean"  # type: ignore[union-attr]
+        return float(self.private.expected_batch_size * self.private.accumulated_iterations) if scaled else 1.0  # type: ignore[union-attr]
+
+    @property
+    def clip(self) -> float:
+        """The clipping norm of this step, of all parameters together."""
+        if self._clip is not None:
+            return self._clip
+        norm = self._norm if self._norm is not None else self.private.max_grad_norm  # type: ignore[union-attr]
+        return sqrt(sum(float(one) ** 2 for one in norm)) if isinstance(norm, list | tuple) else float(norm)
+
+    def clips(self, parameters: Sequence[torch.Tensor]) -> float | list[float]:
+        """The clipping norm of this step; where each parameter is clipped by itself theirs, in this order."""
+        norms = getattr(self.private, "max_grad_norms", None)
+        if norms is None or self._clip is not None:
+            return self.clip
+        own = {id(p): float(norm) for p, norm in zip(self.private.params, norms, strict=True)}  # type: ignore[union-attr]
+        return [own[id(p)] for p in parameters]
+
+    @property
+    def count_noise(self) -> float | None:
+        """Of adaptive clipping: the standard deviation of the noise on the count of unclipped records."""
+        found = getattr(self.private, "unclipped_num_std", None)
+        return None if found is None else float(found)
+
+    def _note_norms(self, private: Any) -> None:
+        earlier = private.step_hook
+
+        def note(stepping: Any) -> None:
+            self._norm = stepping.max_grad_norm
+            if earlier is not None:
+                earlier(stepping)
+
+        private.attach_step_hook(note)

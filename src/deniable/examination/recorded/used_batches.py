@@ -1,0 +1,85 @@
+"""Which records each step of a watched run used: from its loader, or told by its loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import Dataset, default_collate
+
+from deniable.examination.adapters import DrawnBatches, drawn_batches, next_batch
+from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
+
+__all__ = ["IndexedRecords", "UsedBatches", "index_records"]
+
+_TELL = "call run.use(indices) with its records before each step"
+_DRAW = "loader must be the one that the loop draws from, and watch_run must be called before the loop starts"
+
+
+class UsedBatches:
+    """The data set of a run, and the batches that were drawn from it and not yet used by a step."""
+
+    def __init__(self, loader: Any, per_step: int | None) -> None:
+        loads = hasattr(loader, "batch_sampler")
+        self.data = loader.dataset if loads else loader
+        self._wrapped = isinstance(self.data, IndexedRecords)
+        self.data = self.data.records if isinstance(self.data, IndexedRecords) else self.data
+        if not hasattr(self.data, "__len__") or not hasattr(self.data, "__getitem__"):
+            raise ValueError(
+                "loader must be a DataLoader or a data set whose records have numbers (with len and [i]): a stream's "
+                "records cannot be read again"
+            )
+        self.collate: Callable[[list[Any]], Any] = loader.collate_fn if loads and not self._wrapped else default_collate
+        self._drawn = drawn_batches(loader) if loads and not self._wrapped else DrawnBatches()
+        self._told, self._per_step = not loads or self._wrapped, per_step
+
+    def tell(self, indices: Sequence[int] | Tensor) -> None:
+        """The records of a batch; all that are told since the last step are used by the next."""
+        if not self._told:
+            raise ValueError("use(indices): the batches of this run come from its loader; watch the data set instead")
+        numbers = [int(i) for i in (indices.tolist() if isinstance(indices, Tensor) else indices)]
+        if numbers and not 0 <= min(numbers) <= max(numbers) < len(self.data):
+            raise ValueError(f"use(indices): must be numbers of records from 0 to {len(self.data) - 1:,}")
+        self._drawn.append(numbers)
+
+    def of_step(self, optimizer: SteppedOptimizer) -> list[int]:
+        """The records of the step that is about to be taken."""
+        if self._per_step is not None and not self._told:
+            return self._first(self._per_step)
+        if self._drawn.ahead and optimizer.private is not None:
+            return next_batch(self._drawn, optimizer.private)
+        return self._first(1 if self._drawn.ahead else max(1, len(self._drawn)))
+
+    def _first(self, count: int) -> list[int]:
+        if len(self._drawn) < count:
+            raise ValueError(f"a step was taken without a batch that was watched: {_TELL if self._told else _DRAW}")
+        return [record for _ in range(count) for record in self._drawn.popleft()]
+
+
+class IndexedRecords(Dataset[tuple[int, Any]]):
+    """Records with their numbers; see `index_records`."""
+
+    def __init__(self, records: Any) -> None:
+        self.records = records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> tuple[int, Any]:
+        return int(index), self.records[index]
+
+
+def index_records(records: Any) -> IndexedRecords:
+    """A data set whose items are (number, record), so that a loop can tell which records it uses.
+
+    For loops whose loader's batches cannot be watched, such as one that a framework made or that draws in other
+    processes::
+
+        for indices, (features, labels) in DataLoader(dn.index_records(data), ...):
+            run.use(indices)
+
+    Args:
+        records: A data set with `len` and ``[i]``.
+    """
+    return IndexedRecords(records)

@@ -132,7 +132,9 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield own_size_check(noise.p_value())
         return
     gradient, layers = gradient_check(record, claimed, level), layers_check(record, claimed, level)
-    if layers is not None and layers.outcome == LESS:  # whatever the gradient is, the residual is longer for it
+    if (
+        layers is not None and layers.outcome == LESS and not noise.is_bare_in_steps
+    ):  # whatever the gradient is, the residual is longer for it
         yield from (check for check in (layers, gradient) if check.outcome == LESS)
         return
     yield from (gradient, noise.check(record, level))

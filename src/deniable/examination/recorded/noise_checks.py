@@ -56,6 +56,11 @@ class NoiseSizes:
         """Measured standard deviation / claimed."""
         return sqrt(self.squares.sum() / self.degrees.sum())
 
+    @property
+    def is_bare_in_steps(self) -> bool:
+        """Whether some steps have no noise, others have."""
+        return bool(self.ratios.min() < _MISSING < self.ratios.max())
+
     def p_value(self, repeated: bool = False) -> float:
         """Of every step, and of all together unless it is the same noise in all, which is one draw."""
         together = [] if repeated else [chi_square(self.squares.sum(), self.degrees.sum())]

@@ -16,7 +16,7 @@ HUNT_MINUTES ?= 10
 # The main job: nobody may become more than 90 % sure, except with probability 1 %.
 AUDIT := $(BIN)/deniable audit digits --belief .9 --delta .01 --records 100 --steps 30 --trials 1000 --adjacency replace
 
-.PHONY: help audit quick test docs hunt bench clean
+.PHONY: help audit quick test docs hunt bench smoke oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo "make docs    build the documentation as a site, in site/; nothing is fetched"
 	@echo "make hunt    look for faults with fresh random cases, HUNT_MINUTES=10 unless told"
 	@echo "make bench   install and run the benchmarks against other packages"
+	@echo "make smoke   before a release: install the package alone, outside of here, for every Python in PYTHONS, and try it"
+	@echo "make oldest  the same with the oldest versions of what it needs"
 	@echo "make clean   remove the virtual environment, caches and builds"
 
 audit: $(VENV)/.installed-audit
@@ -72,6 +74,24 @@ hunt: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	@echo "== benchmarks (pytest-benchmark); ratios are taken within this run"
 	@$(BIN)/pytest benchmarks -W default
+
+# Pythons for which a release is tried: names or paths.
+PYTHONS ?= python3
+
+smoke:
+	@for python in $(PYTHONS); do \
+	    place=$$(mktemp -d) && echo "== $$python" && \
+	    $$python -m venv $$place/fresh && $$place/fresh/bin/pip install --quiet . && \
+	    cp tests/smoke.py $$place && (cd $$place && fresh/bin/python smoke.py) && rm -rf $$place || exit 1; \
+	done
+
+# Lower bounds of pyproject.toml, as pins.
+oldest:
+	@place=$$(mktemp -d) && $(PYTHON) -m venv $$place/fresh && \
+	    sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '" ' | tr ',' '\n' | sed 's/>=\(.*\)/==\1.*/' > $$place/oldest.txt && \
+	    cat $$place/oldest.txt && $$place/fresh/bin/pip install --quiet --requirement $$place/oldest.txt && \
+	    $$place/fresh/bin/pip install --quiet --no-deps . && \
+	    cp tests/smoke.py $$place && (cd $$place && fresh/bin/python smoke.py) && rm -rf $$place
 
 clean:
 	rm -rf $(VENV) build dist site audit-out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks

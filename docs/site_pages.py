@@ -6,8 +6,11 @@ take their place by themselves; only their order is written here.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -26,14 +29,16 @@ LAST = ("errata", "references")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the made pages, and set the order of all."""
-    made = {**_beside(), **_api(), "command-line.md": _command_line()}
+    made = {**_beside(), **_api(), **_notebooks(), "command-line.md": _command_line()}
     for name, content in made.items():
         files.append(File.generated(config, name, content=content))
     pages = [file.src_uri for file in files.documentation_pages()]
     config.nav = [
         {"Start": "index.md"},
+        {"A tour": "tour.md"},
         {"Limitations": "limitations.md"},
         {"Which promise": "which-promise.md"},
+        {"What privacy costs": "frontier.md"},
         {"Which sampler": "samplers.md"},
         {"For privacy officers": "privacy-officers.md"},
         {"Read a verdict": "read-a-verdict.md"},
@@ -41,10 +46,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Other tools": "formats.md"},
         {"Many machines": "scale.md"},
         {"Watch one run": "watched_run.md"},
+        {"Lightning, Hugging Face, MLflow": "frameworks.md"},
         {"Canaries in one run": "canaries.md"},
+        {"Attacks on a trained model": "attacks.md"},
         {"Privacy tests in CI": "privacy_tests.md"},
+        {"Notebooks": _of("notebooks", pages)},
         {"Command line": "command-line.md"},
         {"Python": _of("api", pages)},
+        {"What the numbers mean": "numbers.md"},
         {"Theory": _of("theory", pages)},
         {"Validation": "validation.md"},
         {"Compared with": "compared-with.md"},
@@ -73,6 +82,7 @@ def _beside() -> dict[str, str]:
     found = {}
     for source, name in BESIDE.items():
         text = (ROOT / source).read_text().replace("](docs/", "](")
+        text = re.sub(r"\]\((notebooks/\w+)\.ipynb", r"](\1.md", text)
         for other, page in BESIDE.items():
             text = text.replace(f"]({other}", f"]({page}")
         found[name] = text
@@ -86,6 +96,27 @@ def _api() -> dict[str, str]:
     index = "# Python\n\n::: deniable\n    options:\n      heading_level: 2\n"
     pages = {f"api/{room}.md": f"# deniable.{room}\n\n::: deniable.{room}\n" for room in rooms}
     return {"api/index.md": index, **pages}
+
+
+def _notebooks() -> dict[str, str]:
+    """The notebooks with the outputs that they hold; tests/test_notebooks.py makes these."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text())["cells"]
+        found[f"notebooks/{path.stem}.md"] = "\n\n".join(part for cell in cells for part in _cell(cell)) + "\n"
+    return found
+
+
+def _cell(cell: dict[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    yield source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```"
+    for output in cell.get("outputs", ()):
+        picture = output.get("data", {}).get("image/png")
+        if picture:
+            yield f'<img alt="What the code above draws" src="data:image/png;base64,{picture}">'
+        else:
+            printed = "".join(output.get("text") or output["data"]["text/plain"]).rstrip("\n")
+            yield f"```text\n{printed}\n```"
 
 
 def _has_names(path: Path) -> bool:

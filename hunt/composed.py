@@ -96,8 +96,9 @@ class _Tilted:
         if gain:
             scale = scale * _gain(losses - t)
         noise = _EPS * (32 + 4 * self.steps) * float(self.pmf.max())
-        rest = self.wrapped * exp(min(max(self.height - self.c * t, -745.0), 700.0))
-        return float((scale * pmf).sum()), noise * float(scale.sum()) + rest
+        rest = self.wrapped * exp(min(max(self.height - (self.c * t if self.c else 0.0), -745.0), 700.0))
+        with np.errstate(over="ignore"):
+            return float((scale * pmf).sum()), noise * float(scale.sum()) + rest
 
 
 def _bennett(x: Floats) -> Floats:

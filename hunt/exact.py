@@ -24,7 +24,7 @@ class OneStep:
     def __init__(self, step: Description, adjacency: str) -> None:
         self.base, self.rate = step.base, mpf(step.rate)
         self.sampled = step.rate < 1
-        self.replace = adjacency == "replace" and self.sampled
+        self.replace = (adjacency == "replace" or step.base.exchanges) and self.sampled
         self.exchanged = self.replace and step.base.kind == "gaussian" and not step.base.bare
 
     def tails(self, t: float, backward: bool) -> tuple[mpf, mpf]:

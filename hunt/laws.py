@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log, log1p
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,17 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 import deniable as dn
+from hunt import releases
+from hunt.releases import Masses
 
-__all__ = ["Description", "Law", "describe", "laws_of"]
+__all__ = ["Description", "Law", "Side", "describe", "laws_of"]
 
 Floats = NDArray[np.float64]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _LEAST_RATE = 1e-290  # products below underflow
 _DENSE_SIGMAS, _FAR_SIGMAS = 9.0, 37.5
+Side = Literal["exact", "gaussian below", "answer below", "above"]
+"""Releases that are known by brackets only are described by one that tells less, or by one that tells more."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,22 @@ class Law:
 
 @dataclass(frozen=True)
 class Base:
-    """`gaussian` (mu), `laplace` (epsilon) or `atoms` (epsilon, up, still, down, hidden); a bare guarantee or not."""
+    """`gaussian` (mu), `laplace` (epsilon), `range` (epsilon), `atoms` (epsilon, up, still, down, hidden), `masses`
+    (the largest finite loss), `several` (mu, rate, records) or `numbers` (mu); a bare guarantee or not.
+    """
 
     kind: str
     values: tuple[float, ...]
     bare: bool = False
     cut: tuple[int, int] | None = None  # size at which batches are cut, and number of records
+    masses: Masses = ((), 0.0, 0.0)
+    numbers: tuple[tuple[int, float], ...] = ()  # of a person's records in the batch, which is told, with their chances
+    exchanges: bool = False  # a record left out makes room for another one: as under replace for all neighbours
+
+    @property
+    def lopsided(self) -> bool:
+        """Whether the release with P and Q exchanged is another one, also without sampling."""
+        return self.kind in ("masses", "several")
 
 
 @dataclass(frozen=True)
@@ -58,11 +73,14 @@ class Description:
     runs: int
 
 
-def describe(mechanism: dn.Mechanism) -> list[Description]:
+def describe(mechanism: dn.Mechanism, adjacency: str, side: Side = "exact") -> list[Description]:
     """The steps of a release; unsampled Gaussians are one, steps that say nothing are left out."""
     found: dict[tuple[Base, float], int] = {}
-    for part, runs in mechanism.parts if isinstance(mechanism, dn.Composed) else ((mechanism, 1),):
-        base, rate = _sampled_base(part)
+    for part, count in mechanism.parts if isinstance(mechanism, dn.Composed) else ((mechanism, 1),):
+        if not count:
+            continue
+        base, rate, turns = _sampled_base(part, adjacency, side)
+        runs = count * turns
         if rate > 0 and runs > 0 and base.values[0] + base.values[-1] > 0:
             found[base, rate] = found.get((base, rate), 0) + runs
     together = sum(runs * base.values[0] ** 2 for (base, rate), runs in found.items() if _plain_gaussian(base, rate))
@@ -70,38 +88,73 @@ def describe(mechanism: dn.Mechanism) -> list[Description]:
     return [*kept, *([Description(Base("gaussian", (together**0.5,)), 1.0, 1)] if together > 0 else [])]
 
 
-def _sampled_base(mechanism: dn.Mechanism) -> tuple[Base, float]:
-    """A sample of a sample is one, at the product of their rates; other samplings as the Poisson sample they equal."""
+def _sampled_base(mechanism: dn.Mechanism, adjacency: str, side: Side) -> tuple[Base, float, int]:
+    """A sample of a sample is one, at the product of their rates; and how often it runs."""
     if isinstance(mechanism, dn.Sampled):
-        return _other_sampling(mechanism)
+        return _other_sampling(mechanism, adjacency, side)
     rate = 1.0
     while isinstance(mechanism, dn.Subsampled):
         rate = max(rate * mechanism.rate, _LEAST_RATE) if rate > 0 < mechanism.rate else 0.0
         mechanism = mechanism.mechanism
-    return _base(mechanism), rate
+    return _base(mechanism, side), rate, 1
 
 
-def _other_sampling(mechanism: dn.Sampled) -> tuple[Base, float]:
+def _other_sampling(  # noqa: PLR0911 (a table of kinds)
+    mechanism: dn.Sampled, adjacency: str, side: Side
+) -> tuple[Base, float, int]:
     """Cyclic: one round is one sample; shuffled: no sampling; a fixed size under replace: as little as is known."""
-    base = _base(mechanism.mechanism)
-    match mechanism.sampling:
+    base, sampling = _base(mechanism.mechanism, side), mechanism.sampling
+    (mu, *_), person = base.values, sampling.records_per_person
+    match sampling:
         case dn.CyclicPoisson(rate, bands):
-            return base, rate * bands
+            return Base("gaussian", (person**0.5 * mu,)), rate * bands, person
         case dn.Shuffled():
-            return base, 1.0
-        case dn.FixedSize(batch, records):
-            return Base(base.kind, base.values, bare=True), batch / records
+            return Base("gaussian", (person * mu,)), 1.0, 1
+        case dn.RandomAllocation(steps, times):
+            return _allocation(person**0.5 * mu, steps // times, side), 1.0, times * person
         case dn.TruncatedPoisson(rate, cap, records):
-            return Base(base.kind, base.values, cut=(cap, records) if cap < records else None), rate
+            return Base(base.kind, base.values, cut=(cap, records) if cap < records else None), rate, 1
+        case dn.Poisson(rate) if rate in (0.0, 1.0) or adjacency != "replace":
+            several = Base("several", (mu, rate, float(person)))
+            return several if 0 < rate < 1 else Base("gaussian", (person * mu,)), float(rate > 0), 1
+        case dn.FixedSize(batch, records, False) if person == 1:
+            shift = 2 * mu if adjacency == "zero-out" else mu
+            return Base("gaussian", (shift,), bare=True, exchanges=True), batch / records, 1
+        case dn.FixedSize() | dn.Poisson():
+            presence, numbers = releases.numbers_drawn(sampling)
+            shift = 2 * mu if isinstance(sampling, dn.FixedSize) and adjacency == "zero-out" else mu
+            return Base("numbers", (shift,), bare=True, numbers=numbers, exchanges=True), presence, 1
     raise TypeError(f"no description of {mechanism!r}")
+
+
+def _allocation(mu: float, steps: int, side: Side) -> Base:
+    if side == "exact":
+        raise TypeError("random allocation is known by brackets")
+    return Base("gaussian", (mu,)) if steps == 1 else _of_masses(releases.allocated(mu, steps, side == "above"))
+
+
+def _of_masses(masses: Masses) -> Base:
+    return Base("masses", (max(abs(loss) for loss, _ in masses[0]) if masses[0] else 1.0,), masses=masses)
 
 
 def _plain_gaussian(base: Base, rate: float) -> bool:
     return base.kind == "gaussian" and rate == 1 and base.cut is None
 
 
-def _base(mechanism: dn.Mechanism) -> Base:  # noqa: PLR0911 (a table of kinds)
+def _base(mechanism: dn.Mechanism, side: Side) -> Base:  # noqa: PLR0911 (a table of kinds)
     match mechanism:
+        case dn.DiscreteGaussian() | dn.DiscreteLaplace():
+            return _of_masses(releases.integer_noise(mechanism))
+        case dn.PmfPair(own, null):
+            return _of_masses(releases.pair_masses(np.array(own), np.array(null)))
+        case dn.ExponentialMechanism(epsilon):
+            return Base("range", (float(epsilon),))
+        case dn.ConcentratedDP() | dn.RenyiDP() if side.endswith("below"):
+            mu, epsilon = releases.renyi_witnesses(mechanism)
+            kept = dn.RandomizedResponse(epsilon) if epsilon > 0 else dn.TotalVariation(0.0)
+            return Base("gaussian", (mu,), bare=True) if side == "gaussian below" else _base(kept, side)
+        case dn.RepeatAndSelect() if side.endswith("below"):
+            return _of_masses(releases.selected(mechanism))
         case dn.Gaussian():
             return Base("gaussian", (1 / mechanism.noise,))
         case dn.GaussianDP():
@@ -142,7 +195,8 @@ class _Panels:
     nodes: Floats
     p_share: Floats
     q_share: Floats
-    hidden: float = 0.0  # P0-mass that Q0 cannot produce, and the other way round
+    hidden: float = 0.0  # P0-mass that Q0 cannot produce
+    null_hidden: float = 0.0
 
 
 def _shares(log_density: Floats) -> Floats:
@@ -210,15 +264,75 @@ def _atom_panels(epsilon: float, up: float, still: float, down: float, hidden: f
     flat = np.full((3, _NODES.size), 1 / _NODES.size)
     nodes = np.repeat(losses[:, None], _NODES.size, axis=1)
     p, q = np.array([up, still, down]), np.array([down, still, up])
-    return _Panels(losses, losses, p, q, nodes, flat, flat, hidden)
+    return _Panels(losses, losses, p, q, nodes, flat, flat, hidden, hidden)
 
 
-def _panels(base: Base, panels: int) -> _Panels:
+def _mass_panels(masses: Masses) -> _Panels:
+    atoms, hidden, null_hidden = masses
+    losses, logs = np.array(atoms).reshape(-1, 2).T
+    flat = np.full((losses.size, _NODES.size), 1 / _NODES.size)
+    nodes = np.repeat(losses[:, None], _NODES.size, axis=1)
+    q = np.exp(np.minimum(logs - losses, 0.0))
+    return _Panels(losses, losses, np.exp(logs), q, nodes, flat, flat, hidden, null_hidden)
+
+
+def _range_panels(epsilon: float, panels: int) -> _Panels:
+    """Laplace noise's density without its atoms."""
+    laplace, share = _laplace_panels(epsilon, panels), 2 / -np.expm1(-epsilon)
+    inner = laplace.low < laplace.high
+    kept = {name: getattr(laplace, name)[inner] for name in ("low", "high", "nodes", "p_share", "q_share")}
+    return _Panels(**kept, p=share * laplace.p[inner], q=share * laplace.q[inner])
+
+
+def _number_panels(mu: float, numbers: tuple[tuple[int, float], ...], panels: int) -> _Panels:
+    """Each number of records in the batch is told."""
+    parts = [(_gaussian_panels(number * mu, max(panels // len(numbers), 300)), share) for number, share in numbers]
+    joined = {
+        name: np.concatenate([getattr(part, name) for part, _ in parts])
+        for name in ("low", "high", "nodes", "p_share", "q_share")
+    }
+    p, q = (np.concatenate([share * getattr(part, side) for part, share in parts]) for side in "pq")
+    return _Panels(**joined, p=p, q=q)
+
+
+def _several_panels(mu: float, rate: float, records: int, panels: int) -> _Panels:
+    """The mixture over the number of records in the batch against none of them."""
+    weights = binom.pmf(np.arange(records + 1), records, rate)
+    edges = _edges_around(tuple(mu * m for m in range(records + 1) if weights[m] > 0), panels)
+    x = _between(edges)
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights)
+
+    def loss(x: Floats) -> Floats:
+        m = np.arange(records + 1.0)
+        exponents = np.multiply.outer(x, m * mu) - (m * mu) ** 2 / 2
+        small = np.log1p((weights * np.expm1(np.minimum(exponents, 30.0))).sum(axis=-1))
+        large = np.logaddexp.reduce(exponents + logs, axis=-1)
+        return np.where(exponents.max(axis=-1) < 30.0, small, large)
+
+    ends, inside = loss(edges), loss(x)
+    p = sum(weight * _normal_mass(edges, m * mu) for m, weight in enumerate(weights))
+    null = -(x**2) / 2
+    return _Panels(
+        ends[:-1], ends[1:], np.asarray(p), _normal_mass(edges, 0.0), inside, _shares(null + inside), _shares(null)
+    )
+
+
+def _panels(base: Base, panels: int) -> _Panels:  # noqa: PLR0911 (a table of kinds)
     match base.kind:
         case "gaussian":
             return _gaussian_panels(base.values[0], panels)
         case "laplace":
             return _laplace_panels(base.values[0], panels)
+        case "range":
+            return _range_panels(base.values[0], panels)
+        case "masses":
+            return _mass_panels(base.masses)
+        case "numbers":
+            return _number_panels(base.values[0], base.numbers, panels)
+        case "several":
+            mu, rate, records = base.values
+            return _several_panels(mu, rate, int(records), panels)
     return _atom_panels(*base.values)
 
 
@@ -250,12 +364,15 @@ def laws_of(step: Description, adjacency: str, fineness: int = 12_000) -> tuple[
     panels, rate = _panels(step.base, fineness), step.rate
     if rate == 1:
         law = _law(panels.nodes, panels.p, panels.p_share, (panels.low, panels.high), panels.hidden)
-        return law, law
+        if not step.base.lopsided:
+            return law, law
+        back = _law(-panels.nodes, panels.q, panels.q_share, (-panels.low, -panels.high), panels.null_hidden)
+        return law, back
     if adjacency == "replace" and step.base.kind == "gaussian" and not step.base.bare:
         law = _exchanged(step.base.values[0], rate, fineness)
         return law, law
     forward, backward = _removed(panels, rate)
-    if adjacency == "replace":
+    if adjacency == "replace" or step.base.exchanges:
         law = _replaced(forward, backward)
         return law, law
     return forward, backward
@@ -290,10 +407,10 @@ def _removed(panels: _Panels, rate: float) -> tuple[Law, Law]:
     share = ratio * panels.p_share + (1 - ratio) * panels.q_share
     forward = _law(loss, mass, share, ends, rate * panels.hidden)
     backward = _law(-loss, panels.q, panels.q_share, (-ends[0], -ends[1]))
-    if panels.hidden == 0:
+    if panels.null_hidden == 0:
         return forward, backward
-    least = log1p(-rate)
-    return _with_atom(forward, least, (1 - rate) * panels.hidden), _with_atom(backward, -least, panels.hidden)
+    least, hidden = log1p(-rate), panels.null_hidden
+    return _with_atom(forward, least, (1 - rate) * hidden), _with_atom(backward, -least, hidden)
 
 
 def _with_atom(law: Law, loss: float, mass: float) -> Law:

@@ -9,6 +9,7 @@ from random import Random
 import deniable as dn
 from hunt.composed import Bracket
 from hunt.questions import tpr_bracket
+from hunt.sandwich import Sandwich, truth_of
 from hunt.trees import logarithmic, random_adjacency
 from hunt.truth import Truth
 
@@ -42,13 +43,13 @@ class Promise:
 
     def judge(self, found: dn.Calibration) -> str | None:
         """What is wrong with the value."""
-        risk, level = _risk(self.aim, Truth(found.mechanism, self.adjacency)), self.aim.level
+        risk, level = _risk(self.aim, truth_of(found.mechanism, self.adjacency)), self.aim.level
         if risk.low > level * (1 + 1e-9):
             return f"safer: the risk is at least {risk.low!r} > {level!r} ({risk.by})"
         nearer = self._nearer(found)
         if nearer is None:
             return None
-        risk = _risk(self.aim, Truth(self.release(nearer), self.adjacency))
+        risk = _risk(self.aim, truth_of(self.release(nearer), self.adjacency))
         if risk.high < level * (1 - 1e-9):
             return f"less careful: beyond its error, at {nearer!r}, the risk is {risk.high!r} < {level!r} ({risk.by})"
         return None
@@ -65,7 +66,7 @@ class Promise:
         return rate if rate < 1 else None
 
 
-def _risk(target: object, truth: Truth) -> Bracket:
+def _risk(target: object, truth: Truth | Sandwich) -> Bracket:
     """What must stay below the target's level."""
     match target:
         case dn.Epsilon(bound, _):

@@ -9,10 +9,13 @@ from random import Random
 
 import deniable as dn
 from hunt.composed import Bracket
+from hunt.sandwich import Sandwich
 from hunt.trees import logarithmic
-from hunt.truth import Truth
+from hunt.truth import Truth as Exact
 
 __all__ = ["Question", "random_question"]
+
+Truth = Exact | Sandwich
 
 _RELATIVE = 1e-12  # differences of this size are round-off, no finds
 _NOTHING = 1e-260  # so are these: the least rates there are, times any number of steps
@@ -157,7 +160,7 @@ def _largest(truth: Truth, value: float, error: float) -> str | None:
     high = truth.largest
     if value < high * (1 - _RELATIVE):
         return f"the largest loss, {high!r}"
-    if value - error > high * (1 + 1e-9) and value < inf:
+    if value - error > high * (1 + 1e-9) and value < inf and not isinstance(truth, Sandwich):
         return f"the largest loss, {high!r}"
     return None
 
@@ -241,6 +244,8 @@ def _tpr(truth: Truth, values: tuple[float, ...], value: float, error: float) ->
         return None if value == 1 else "1"
     if fpr == 0:
         escape = max(release.escape for release in truth.releases) if truth.steps else 0.0
+        if isinstance(truth, Sandwich):
+            return _outside(Bracket(escape * (1 - 1e-9), 1.0, "escape"), value, error)
         return _outside(Bracket(escape * (1 - 1e-9), escape * (1 + 1e-9), "escape"), value, error)
     return _outside(tpr_bracket(truth, fpr), value, error)
 

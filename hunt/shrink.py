@@ -42,9 +42,18 @@ def simpler_mechanisms(mechanism: dn.Mechanism) -> Iterator[dn.Mechanism]:
         yield from (simpler.subsampled(mechanism.sampling) for simpler in simpler_mechanisms(mechanism.mechanism))
     else:
         for field in fields(mechanism):
-            value = getattr(mechanism, field.name)
-            simpler = fewer(value) if isinstance(value, int) else rounder(value)
+            simpler = _simpler_values(getattr(mechanism, field.name))
             yield from _allowed(replace(mechanism, **{field.name: other}) for other in simpler)
+
+
+def _simpler_values(value: object) -> Iterator[object]:
+    match value:
+        case int():
+            yield from fewer(value)
+        case float():
+            yield from rounder(value)
+        case dn.Mechanism():
+            yield from simpler_mechanisms(value)
 
 
 def _allowed(mechanisms: Iterator[dn.Mechanism]) -> Iterator[dn.Mechanism]:

@@ -15,6 +15,7 @@ from hunt.find import Find
 from hunt.promises import Promise, random_promise
 from hunt.questions import Question, random_question
 from hunt.relations import compare_releases, compare_routes, compare_scores, less_telling
+from hunt.sandwich import Sandwich, truth_of
 from hunt.shrink import shrunk, simpler_mechanisms, simpler_questions
 from hunt.trees import random_adjacency, random_mechanism, text
 from hunt.truth import Truth
@@ -49,11 +50,11 @@ class Case:
         return self.question.ask(dn.privacy_loss(self.mechanism, self.adjacency))
 
 
-def random_case(seed: int) -> tuple[Case, Truth]:
+def random_case(seed: int) -> tuple[Case, Truth | Sandwich]:
     draw = Random(seed)
     mechanism = random_mechanism(draw)
     adjacency = random_adjacency(draw, mechanism)
-    truth = Truth(mechanism, adjacency)
+    truth = truth_of(mechanism, adjacency)
     return Case(mechanism, adjacency, random_question(draw, truth)), truth
 
 
@@ -88,14 +89,14 @@ def _refused(found: Find) -> bool:
     return found.says.startswith(("ValueError", "RefusedError")) and any(word in found.says for word in _REFUSALS)
 
 
-def check(case: Case, truth: Truth | None = None, longest: float = LONGEST_CPU_SECONDS) -> Find | None:
+def check(case: Case, truth: Truth | Sandwich | None = None, longest: float = LONGEST_CPU_SECONDS) -> Find | None:
     """What is wrong with the answer to this case."""
     answered = _answered(str(case), case.answer, longest)
     if isinstance(answered, Find):
         return None if _refused(answered) else answered
     value, cost = answered
     error = getattr(value, "error", 0.0)
-    should = _judged(case, truth or Truth(case.mechanism, case.adjacency), value, error)
+    should = _judged(case, truth or truth_of(case.mechanism, case.adjacency), value, error)
     if should is not None:
         return Find(str(case), f"{float(value)!r} - {error!r}", should)
     return _slow(str(case), cost, case.answer, longest)
@@ -137,7 +138,7 @@ def check_relations(case: Case, draw: Random) -> Find | None:
     return answered[0]
 
 
-def _judged(case: Case, truth: Truth, value: float, error: float) -> str | None:
+def _judged(case: Case, truth: Truth | Sandwich, value: float, error: float) -> str | None:
     """By a quick look; what it suspects, by a finer one."""
     if case.question.judge(truth, value, error) is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 
 import deniable as dn
@@ -16,15 +17,14 @@ def logarithmic(draw: Random, low: float, high: float) -> float:
     return float(f"{value:.1g}") if draw.random() < 0.4 else value
 
 
-_SHARE_OF_OTHER_SAMPLINGS = 0.08
+_SHARE_OF_OTHER_SAMPLINGS, _SHARE_OF_OTHER_RELEASES = 0.15, 0.2
 
 
 def random_adjacency(draw: Random, mechanism: dn.Mechanism | None = None) -> str:
     """Any, but for samplings that are proved for some neighbours only."""
-    kinds = {type(sampling) for sampling in samplings_of(mechanism)} if mechanism else set()
-    if dn.FixedSize in kinds:
-        return "replace"
-    proved = ["zero-out", "replace"] if kinds & {dn.Shuffled, dn.TruncatedPoisson} else ["add-remove", "zero-out"]
+    kinds = {type(sampling) for sampling in samplings_of(mechanism)} - {dn.Poisson} if mechanism else set()
+    exchanging = kinds & {dn.Shuffled, dn.TruncatedPoisson, dn.FixedSize}
+    proved = ["zero-out", "replace"] if exchanging else ["add-remove", "zero-out"]
     return draw.choice(proved if kinds else ["add-remove", "add-remove", "replace", "zero-out"])
 
 
@@ -69,13 +69,58 @@ def _other_sampling(draw: Random) -> dn.Mechanism:
     noise = dn.Gaussian(logarithmic(draw, 1e-3, 1e6) if draw.random() < 0.25 else logarithmic(draw, 0.2, 50))
     records = int(logarithmic(draw, 2, 1e7))
     bands = draw.randint(1, 20)
+    person = draw.choice([1, 1, 2, draw.randint(1, min(records, 6))])
     samplings = [
         dn.FixedSize(draw.choice([1, records, draw.randint(1, records)]), records),
-        dn.CyclicPoisson(_rate(draw) / bands, bands),
-        dn.Shuffled(draw.randint(1, 1000)),
+        dn.FixedSize(draw.randint(1, min(records, 50)), records, replacement=True, records_per_person=person),
+        dn.FixedSize(draw.randint(1, records), records, records_per_person=person),
+        dn.Poisson(_rate(draw), records_per_person=draw.randint(2, 6)),
+        dn.CyclicPoisson(_rate(draw) / bands, bands, records_per_person=person),
+        dn.Shuffled(draw.randint(1, 1000), records_per_person=person),
         _truncated(draw, records),
+        *[_allocation(draw)] * 3,
     ]
-    return noise.subsampled(draw.choice(samplings))
+    sampling = draw.choice(samplings)
+    if isinstance(sampling, dn.RandomAllocation):
+        noise = dn.Gaussian(logarithmic(draw, 0.2, 50))
+    return noise.subsampled(sampling)
+
+
+def _allocation(draw: Random) -> dn.RandomAllocation:
+    steps = draw.choice([1, 2, 3, 7, int(logarithmic(draw, 1, 1e5))])
+    return dn.RandomAllocation(steps, draw.choice([1, 1, 1, draw.randint(1, min(steps, 5))]))
+
+
+def _other_release(draw: Random) -> dn.Mechanism:  # noqa: PLR0911 (a table of kinds)
+    """Integers, choices, bare curves and pairs."""
+    match draw.randrange(8):
+        case 0:
+            return dn.DiscreteGaussian(logarithmic(draw, 0.1, 60), draw.choice([1, 1, 2, draw.randint(1, 50)]))
+        case 1:
+            return dn.DiscreteLaplace(logarithmic(draw, 0.05, 100), draw.choice([1, 2, draw.randint(1, 50)]))
+        case 2:
+            return dn.ExponentialMechanism(logarithmic(draw, 1e-3, 30))
+        case 3:
+            return dn.ConcentratedDP(logarithmic(draw, 1e-5, 5))
+        case 4:
+            orders = sorted({1 + logarithmic(draw, 0.05, 60) for _ in range(draw.randint(1, 5))})
+            slope = logarithmic(draw, 1e-4, 2)
+            return dn.RenyiDP(orders, sorted(slope * order * draw.uniform(1, 1.5) for order in orders))
+        case 5:
+            return _selection(draw)
+    return _masses(draw)
+
+
+def _selection(draw: Random) -> dn.Mechanism:
+    one = draw.choice([dn.Gaussian, dn.Laplace])(logarithmic(draw, 0.5, 20))
+    return dn.RepeatAndSelect(one, 1 + logarithmic(draw, 0.01, 200), draw.choice([0.0, 1.0, 0.5, float("inf")]))
+
+
+def _masses(draw: Random) -> dn.Mechanism:
+    """Any two mass functions; at times with outputs that one of them never has."""
+    size = draw.randint(1, 6)
+    both = [[draw.expovariate(1.0) * (draw.random() > 0.1) + 1e-6 * (i == 0) for i in range(size)] for _ in range(2)]
+    return dn.PmfPair(*([value / sum(weights) for value in weights] for weights in both))
 
 
 def _truncated(draw: Random, records: int) -> dn.TruncatedPoisson:
@@ -88,7 +133,9 @@ def _truncated(draw: Random, records: int) -> dn.TruncatedPoisson:
 def _step(draw: Random) -> dn.Mechanism:
     if draw.random() < _SHARE_OF_OTHER_SAMPLINGS:
         return _other_sampling(draw)
-    step = _base(draw)
+    step = _other_release(draw) if draw.random() < _SHARE_OF_OTHER_RELEASES else _base(draw)
+    if isinstance(step, dn.RepeatAndSelect):
+        return step
     while draw.random() < 0.45:
         step = step.subsampled(_rate(draw))
     return step
@@ -124,11 +171,10 @@ def text(mechanism: dn.Mechanism) -> str:
             return f"{text(mechanism.mechanism)}.subsampled({mechanism.rate!r})"
         case dn.Sampled():
             sampling = mechanism.sampling
-            fields = [
-                name for name in sampling.__dataclass_fields__ if name not in ("records_per_person", "replacement")
-            ]
-            values = ", ".join(repr(getattr(sampling, name)) for name in fields)
-            return f"{text(mechanism.mechanism)}.subsampled(dn.{type(sampling).__name__}({values}))"
+            return f"{text(mechanism.mechanism)}.subsampled(dn.{_written(sampling)})"
+        case dn.RepeatAndSelect(inner, mean, shape):
+            shown = 'float("inf")' if shape == float("inf") else repr(shape)
+            return f"dn.RepeatAndSelect({text(inner)}, {mean!r}, {shown})"
         case dn.Composed():
             parts = [text(part) + (f".composed({runs})" if runs != 1 else "") for part, runs in mechanism.parts]
             if len(parts) == 1 and mechanism.parts[0][1] != 1:
@@ -138,3 +184,11 @@ def text(mechanism: dn.Mechanism) -> str:
     if isinstance(mechanism, dn.RandomizedResponse) and mechanism.categories == 2:
         values.pop()
     return f"dn.{type(mechanism).__name__}({', '.join(values)})"
+
+
+def _written(sampling: dn.Sampling) -> str:
+    """Without what is as usual."""
+    given = {field.name: getattr(sampling, field.name) for field in fields(sampling)}
+    usual = {"records_per_person": 1, "replacement": False, "times": 1}
+    values = [f"{name}={value!r}" for name, value in given.items() if value != usual.get(name)]
+    return f"{type(sampling).__name__}({', '.join(values)})"

@@ -11,7 +11,7 @@ import numpy as np
 import deniable as dn
 from hunt.composed import Bracket, Release
 from hunt.exact import OneStep, atoms_counted
-from hunt.laws import Description, Law, describe, laws_of
+from hunt.laws import Base, Description, Law, Side, describe, laws_of
 from hunt.line import line_estimate
 
 __all__ = ["Truth"]
@@ -22,9 +22,9 @@ class Truth:
 
     _no_line = False
 
-    def __init__(self, mechanism: dn.Mechanism, adjacency: str, points: int = 2**14, fineness: int = 5_000) -> None:
-        self.steps: list[Description] = describe(mechanism)
-        self.adjacency, self.points, self.fineness, self.quick = adjacency, points, fineness, True
+    def __init__(self, mechanism: dn.Mechanism, adjacency: str, side: Side = "exact", points: int = 2**14) -> None:
+        self.steps: list[Description] = describe(mechanism, adjacency, side)
+        self.adjacency, self.points, self.fineness, self.quick = adjacency, points, 5_000, True
 
     def finer(self) -> Truth:
         """The same on a grid sixteen times as fine: for what looks like a find."""
@@ -53,7 +53,7 @@ class Truth:
 
     @cached_property
     def one(self) -> OneStep | None:
-        if len(self.steps) == 1 and self.steps[0].runs == 1 and self.steps[0].base.cut is None:
+        if len(self.steps) == 1 and self.steps[0].runs == 1 and _is_plain_base(self.steps[0].base):
             return OneStep(self.steps[0], self.adjacency)
         return None
 
@@ -133,6 +133,11 @@ class Truth:
             return Bracket(float(t < 0), float(t < 0), "nothing is released")
         if self.one is not None:
             return self.one.null_tail(t, backward)
+        if len(self.steps) == 1 and self.steps[0].runs == 1:
+            ((law, _),) = self.nulls[backward].parts
+            masses = np.exp(law.log_mass)
+            low, high = (float(masses[law.loss + sign * law.width > t].sum()) for sign in (-1, 1))
+            return Bracket(low * (1 - 1e-11), min(1.0, high * (1 + 1e-11) + 1e-300), "panels")
         line = self._null_line(t, backward)
         if line is not None and self.quick:
             return line
@@ -142,6 +147,8 @@ class Truth:
 
     def _composed(self, t: float, backward: bool, gain: bool) -> Bracket:
         """Counted atoms are exact; a line integral is next best, and what it suspects all routes must confirm."""
+        if len(self.steps) == 1 and self.steps[0].runs == 1:
+            return self._panelled(t, backward, gain)
         counted = self._counted(t, backward, gain)
         if counted is not None:
             return counted
@@ -151,6 +158,17 @@ class Truth:
         release = self.releases[backward]
         found = release.stick(t) if gain else release.tail(t)
         return found if line is None else found.meet(line)
+
+    def _panelled(self, t: float, backward: bool, gain: bool) -> Bracket:
+        """Of one run, with every panel's mass at its lower and at its upper end."""
+        release = self.releases[backward]
+        ((law, _),) = release.parts
+        ends = []
+        for losses in (law.loss - law.width, law.loss + law.width):
+            above = losses > t
+            mass = np.exp(law.log_mass[above])
+            ends.append(float((mass * -np.expm1(t - losses[above]) if gain else mass).sum()) + release.escape)
+        return Bracket(ends[0] * (1 - 1e-11), min(1.0, ends[1] * (1 + 1e-11) + 1e-300), "panels")
 
     def _counted(self, t: float, backward: bool, gain: bool) -> Bracket | None:
         atoms = self._atoms[backward]
@@ -186,7 +204,10 @@ class Truth:
     @property
     def lopsided(self) -> bool:
         """Whether the two directions differ."""
-        return self.adjacency != "replace" and any(step.rate < 1 for step in self.steps)
+        return any(
+            step.base.lopsided or (self.adjacency != "replace" and step.rate < 1 and not step.base.exchanges)
+            for step in self.steps
+        )
 
     def delta(self, k: float) -> Bracket:
         """The smallest delta at epsilon k."""
@@ -201,13 +222,18 @@ class Truth:
     @property
     def largest(self) -> float:
         """The largest loss of either direction."""
-        if any(step.base.kind == "gaussian" for step in self.steps):
+        if any(step.base.kind in ("gaussian", "several", "numbers") for step in self.steps):
             return inf
         ends = [
             inf if release.escape > 0 else sum(runs * float(law.loss.max()) for law, runs in release.parts)
             for release in self.releases
         ]
         return max(ends)
+
+
+def _is_plain_base(base: Base) -> bool:
+    """One for which there are 40 digits."""
+    return base.kind in ("gaussian", "laplace", "atoms") and base.cut is None
 
 
 def _is_plain(step: Description) -> bool:

@@ -13,6 +13,7 @@ import deniable as dn
 
 KEPT = Path(__file__).with_name("public.txt")
 COMMANDS = (
+    *("index_records", "log_to_mlflow", "watch_lightning", "watch_trainer"),
     *(
         "attack",
         "audit",
@@ -22,6 +23,7 @@ COMMANDS = (
         "compare",
         "examine",
         "explain",
+        "frontier",
         "reproduce",
         "verdict",
     ),

@@ -1,4 +1,4 @@
-"""Every block of README.md runs, from an installed wheel, in an empty folder, and prints what README says.
+"""Every block of README.md and of the tour runs, from an installed wheel, in an empty folder, and prints what it says.
 
 Renew the outputs after a change of words with: python tests/test_readme.py
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+FOLLOWED = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 TINY = "--trials 20 --steps 2 --records 20 --processes 1"
 TINY_COMPARISON = (
     "--records 40 --classes 10 --central 16 --local 0.5 --repeats 1 --epochs 2 --attack threshold --processes 1"
@@ -191,7 +191,7 @@ def follow(folder: Folder, text: str) -> dict[str, str]:
 
 
 def test_readme_does_what_it_says(folder: Folder) -> None:
-    text = README.read_text()
+    text = "\n".join(page.read_text() for page in FOLLOWED)
     found = follow(folder, text)
     assert len(found) >= 9
     for command in commands(text):
@@ -211,12 +211,11 @@ def test_a_wrong_value_in_a_block_is_caught() -> None:
 
 
 def renew() -> None:
-    """Put the outputs of today into README."""
+    """Put the outputs of today into the pages."""
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "empty").mkdir()
         folder = Folder(Path(place) / "empty", installed(Path(place)))
-        text = README.read_text()
-        found = follow(folder, text)
+        found = follow(folder, "\n".join(page.read_text() for page in FOLLOWED))
 
     def renewed(block: re.Match[str]) -> str:
         first = block[0].split("\n")[0]
@@ -225,8 +224,9 @@ def renew() -> None:
         output = "\n".join(f"    {line}".rstrip() for line in found[first[6:]].split("\n"))
         return f"{first}\n{output}\n"
 
-    parts = re.split(r"(^```python\n.*?^```)", text, flags=re.MULTILINE | re.DOTALL)
-    README.write_text("".join(part if part.startswith("```python") else BLOCK.sub(renewed, part) for part in parts))
+    for page in FOLLOWED:
+        parts = re.split(r"(^```python\n.*?^```)", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        page.write_text("".join(part if part.startswith("```python") else BLOCK.sub(renewed, part) for part in parts))
 
 
 if __name__ == "__main__":

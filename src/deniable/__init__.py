@@ -99,6 +99,7 @@ _ROOMS = (
     "store",
     "testing",
     "training",
+    "utility",
 )
 """Modules that are imported when they are first asked for; some need torch."""
 _FUNCTIONS = {
@@ -115,11 +116,15 @@ _FUNCTIONS = {
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
+    "frontier": "deniable.utility.find_frontier",
     "index_records": "deniable.examination.recorded.used_batches",
+    "log_to_mlflow": "deniable.report.mlflow_log",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.risks",
     "verdict": "deniable.campaigns.score_verdict",
+    "watch_lightning": "deniable.examination.recorded.framework_callbacks",
     "watch_run": "deniable.examination.recorded.watch_run",
+    "watch_trainer": "deniable.examination.recorded.framework_callbacks",
 }
 """Likewise: the commands as functions, and where they are."""
 
@@ -135,13 +140,17 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.framework_callbacks import watch_lightning as watch_lightning
+    from deniable.examination.recorded.framework_callbacks import watch_trainer as watch_trainer
     from deniable.examination.recorded.used_batches import index_records as index_records
     from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event
     from deniable.formats import from_opacus as from_opacus
     from deniable.formats import from_pld as from_pld
+    from deniable.report.mlflow_log import log_to_mlflow as log_to_mlflow
     from deniable.testing.check_training import check_training as check_training
+    from deniable.utility.find_frontier import frontier as frontier
 
 __all__ += [
     "Budget",
@@ -157,11 +166,15 @@ __all__ += [
     "from_dp_event",
     "from_opacus",
     "from_pld",
+    "frontier",
     "index_records",
+    "log_to_mlflow",
     "reproduce",
     "singling_out",
     "verdict",
+    "watch_lightning",
     "watch_run",
+    "watch_trainer",
 ]
 
 

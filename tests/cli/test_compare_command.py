@@ -60,7 +60,7 @@ def test_words_table_pictures_and_json(run: Run, tmp_path: Path) -> None:
         ("compare --central 0", ["central", "> 0", "got 0.0"]),
         ("compare --local nan", ["local", "got nan"]),
         ("compare --central , --local ,", ["at least one level"]),
-        ("compare --attack guess", ["whitebox, shadow, threshold", "'guess'"]),
+        ("compare --attack guess", ["bayes, whitebox, shadow, threshold", "'guess'"]),
         ("compare --repeats 0", ["--repeats", "got 0"]),
         ("compare --classes 1", ["--classes", "got 1"]),
         ("compare --patience -1", ["--patience", "got -1"]),

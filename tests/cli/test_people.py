@@ -47,7 +47,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
             "reproduce",
             "serve",
         ),
-        *("worker", "submit", "merge", "status", "card", "doctor"),
+        *("worker", "submit", "merge", "status", "card", "doctor", "frontier"),
     ],
 )
 def test_help_is_locked(name: str) -> None:

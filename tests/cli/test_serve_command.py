@@ -72,3 +72,13 @@ def test_others_are_let_in_only_with_a_warning(run: Run, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("::", False)])
 def test_loopback_is_known(host: str, loopback: bool) -> None:
     assert _is_loopback(host) is loopback
+
+
+def test_the_page_is_opened_where_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    run("serve", "--port", 0)
+    assert opened == []
+    left = run("serve", "--port", 0, "--open")
+    assert f"planner: {opened[0]} (Ctrl-C ends it)" in left.err

@@ -21,7 +21,7 @@ from deniable.comparison.repeat_measures import Spread, spread_of
 from deniable.data import load
 from deniable.engines import Local
 from deniable.mechanisms import Gaussian
-from deniable.report.attack_words import outcome
+from deniable.report.attack_words import compared_attack, outcome
 from deniable.results.attack_result import AttackInput, ModelAccuracy
 from deniable.results.base import encode
 from deniable.results.reading import schema_name
@@ -59,8 +59,21 @@ def test_the_document_is_json_and_whole(document: dict[str, Any]) -> None:
     assert document.recommendation.text
 
 
+def test_the_strongest_attack_is_the_default_and_is_named() -> None:
+    """Shadows have the level's own protection: noise on gradients, or records perturbed anew."""
+    settings = {name: value for name, value in SMALL.items() if name != "attack"} | {"repeats": 1, "epochs": 6}
+    found = compare("purchases", processes=1, **settings)
+    assert found.input.attack == "strongest"
+    for level in found.levels:
+        assert level.judged[0] in ("lira", "rmia", "bayes", "threshold")
+    told = compared_attack(found)
+    assert "on the unprotected model: " in told
+    assert told.endswith(" 1 of 1)")
+    assert compare("purchases", processes=1, **settings).levels == found.levels
+
+
 def test_every_attack_can_be_chosen() -> None:
-    for attack in ("whitebox", "shadow"):
+    for attack in ("whitebox", "shadow", "rmia"):
         settings = SMALL | {"attack": attack, "central": [], "repeats": 1, "records": 60, "epochs": 3}
         found = compare("purchases", processes=1, **settings)
         assert found.input.attack == attack
@@ -100,7 +113,7 @@ def test_repeats_have_records_and_seeds_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"attack": "gradient"}, "attack must be one of whitebox, shadow, threshold, got 'gradient'"),
+        ({"attack": "gradient"}, "attack must be one of strongest, lira, rmia, bayes, whitebox, shadow, threshold"),
         ({"central": [0.0]}, "central must be a finite number > 0, got 0.0"),
         ({"local": [-1.0]}, "local must be a finite number > 0"),
         ({"central": [], "local": []}, "at least one level"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import comb, exp, log
+from math import comb, exp, inf, log
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import deniable as dn
 from hunt.composed import Release
 from hunt.laws import describe, laws_of
+from hunt.sandwich import truth_of
 from hunt.truth import Truth
 
 # dp-accounting's logger would close the stream it was made with, pytest's own, when another test sets up logging
@@ -24,7 +25,7 @@ SAMPLED = dn.Gaussian(0.8).subsampled(0.05).composed(20)
 
 def transform(mechanism: dn.Mechanism, adjacency: str = "add-remove", backward: bool = False) -> Release:
     """The FFT route alone."""
-    return Release([(laws_of(step, adjacency)[backward], step.runs) for step in describe(mechanism)])
+    return Release([(laws_of(step, adjacency)[backward], step.runs) for step in describe(mechanism, adjacency)])
 
 
 @pytest.mark.parametrize("k", [-1.0, 0.0, 0.7, 3.0, 9.0])
@@ -86,7 +87,7 @@ def test_line_and_transform_agree_with_dp_accounting(backward: bool) -> None:
 def test_panels_and_distribution_functions_agree(mechanism: dn.Mechanism, adjacency: str, backward: bool) -> None:
     """The law's masses are those of the closed form, in both directions; both sides of the pair are distributions."""
     truth = Truth(mechanism, adjacency)
-    law = laws_of(describe(mechanism)[0], adjacency)[backward]
+    law = laws_of(describe(mechanism, adjacency)[0], adjacency)[backward]
     assert np.exp(law.log_mass).sum() + law.escape == pytest.approx(1.0, abs=1e-12)
     reach = 1.1 * max(0.5, float(np.abs(law.loss[law.log_mass > log(1e-5)]).max()))
     for t in np.linspace(-reach, reach, 4):
@@ -135,3 +136,30 @@ def test_a_bracket_holds_what_a_simulation_shows() -> None:
 )
 def test_losses_have_no_cap(mechanism: dn.Mechanism, k: float, least: float) -> None:
     assert Truth(mechanism, "add-remove").stick(k).low >= least
+
+
+OTHERS = [
+    (dn.Gaussian(0.7).subsampled(dn.RandomAllocation(13)).composed(3), "add-remove", 2e-2),
+    (dn.Gaussian(2.0).subsampled(dn.Poisson(0.2, records_per_person=3)).composed(4), "add-remove", 2e-2),
+    (dn.Gaussian(2.0).subsampled(dn.Poisson(0.2, records_per_person=3)), "replace", 2e-2),
+    (dn.Gaussian(2.0).subsampled(dn.FixedSize(7, 50, replacement=True)), "replace", 2e-2),
+    (dn.Gaussian(2.0).subsampled(dn.FixedSize(7, 50)), "zero-out", 2e-2),
+    (dn.DiscreteGaussian(1.5, 2).composed(5), "add-remove", 1e-6),
+    (dn.DiscreteLaplace(1.5, 3).subsampled(0.3).composed(5), "replace", 1e-6),
+    (dn.ExponentialMechanism(1.2).subsampled(0.4), "add-remove", 2e-2),
+    (dn.PmfPair([0.5, 0.3, 0.2], [0.1, 0.3, 0.6]).composed(3), "add-remove", 1e-6),
+    (dn.ConcentratedDP(0.1), "add-remove", 3.0),
+    (dn.RenyiDP([2.0, 8.0], [0.2, 0.7]), "add-remove", 3.0),
+    (dn.RepeatAndSelect(dn.Gaussian(2.0), 4.0, 0.5), "add-remove", inf),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "adjacency", "apart"), OTHERS, ids=[str(other[0]) for other in OTHERS])
+def test_other_releases_lie_in_their_brackets(mechanism: dn.Mechanism, adjacency: str, apart: float) -> None:
+    """The brackets of what is known by brackets only are narrow enough to tell, and hold the value."""
+    truth, loss = truth_of(mechanism, adjacency).finer(), dn.privacy_loss(mechanism, adjacency)
+    for k in (0.0, 0.3):
+        found, bracket = loss.delta(k), truth.delta(k)
+        assert 0 < bracket.low <= found * (1 + 1e-9)
+        assert found.least <= bracket.high * (1 + 1e-9)
+        assert bracket.high <= bracket.low * (1 + apart)

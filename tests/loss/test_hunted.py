@@ -118,3 +118,27 @@ def test_a_sampled_gaussian_guarantee_beside_a_faint_gaussian():
     """Its fixed nodes did not follow fast waves: .2000000000013 +- 2e-13. By an FFT of 2^21 cells and Richardson."""
     release = dn.compose(dn.GaussianDP(0.5).subsampled(0.9).composed(9), G(80.0))
     assert PL(release, "replace").pair.tail(2.0930897057941356) == pytest.approx(0.19999991713, abs=2e-11)
+
+
+def test_selection_that_never_runs_or_is_sampled():
+    """TypeError: cannot compose RepeatAndSelect."""
+    best = dn.RepeatAndSelect(G(2.0), 5.0)
+    assert PL(best.composed(0), "add-remove").advantage() == 0
+    assert PL(best.subsampled(0.1), "add-remove").advantage() == pytest.approx(0.1 * PL(best, "add-remove").advantage())
+
+
+@pytest.mark.parametrize("release", [G(0.005).subsampled(0.5), G(0.005).for_any_query().subsampled(0.5)], ids=str)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_the_person_is_told_apart_no_more_often_than_sampled(release, adjacency):
+    """epsilon(.5) was 4213 +- 4213: the divergence at 0 was .5 and a rounding."""
+    assert PL(release, adjacency).epsilon(0.5) == 0
+    assert PL(release, adjacency).advantage() == 0.5
+
+
+def test_several_records_that_are_hardly_ever_sampled():
+    """RuntimeWarning: overflow in expm1."""
+    nothing = PL(G(36.8).subsampled(dn.Poisson(4e-173, records_per_person=4)), "add-remove")
+    assert nothing.ppv(0.01, 0.5) == pytest.approx(0.5)
+    rare = dn.compose(G(0.2).subsampled(dn.Poisson(1e-86, records_per_person=5)).composed(10**8), dn.Laplace(0.1))
+    found = PL(rare, "add-remove").exceedance(9.0)
+    assert found.least <= PL(dn.Laplace(0.1)).exceedance(9.0) <= found

@@ -244,3 +244,66 @@ def test_rare_draws_are_no_passes(records: int, steps: int, rate: float) -> None
     p_values = [spread_p_value(random.binomial(steps, rate, records), steps, rate) for _ in range(1000)]
     assert np.mean(np.array(p_values) < 0.01) < 0.02
     assert spread_p_value(np.full(1000, 5), 100, 0.05) < 1e-6  # passes
+
+
+class People(Dataset[dict[str, Tensor]]):
+    """Each item is a person with one to three visits, of a form that no default knows."""
+
+    def __len__(self) -> int:
+        return 30
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        generator = torch.Generator().manual_seed(index)
+        visits = 1 + index % 3
+        return {"visits": torch.randn(visits, 6, generator=generator), "sick": torch.full((visits,), index % 3)}
+
+
+def loss_of_a_person(model: nn.Module, batch: list[dict[str, Tensor]]) -> Tensor:
+    (person,) = batch
+    return nn.functional.cross_entropy(model(person["visits"]), person["sick"])
+
+
+@pytest.mark.parametrize(("noise", "verdict"), [(1.0, "consistent"), (0.5, "violated")])
+def test_the_unit_may_be_a_person_with_several_records(noise: float, verdict: str) -> None:
+    torch.manual_seed(6)
+    model, people = new_model(), People()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(people, batch_size=30, collate_fn=list)
+    run = watch_run(model, optimizer, loader, batch_loss=loss_of_a_person, clip=CLIP, divisor=30, budget="100%")
+    for _ in range(STEPS):
+        for batch in loader:
+            total = [torch.zeros_like(p) for p in model.parameters()]
+            for person in batch:
+                own = torch.autograd.grad(loss_of_a_person(model, [person]), list(model.parameters()))
+                norm = torch.stack([g.norm() for g in own]).norm()
+                for t, g in zip(total, own, strict=True):
+                    t.add_(g * min(1.0, CLIP / float(norm)))
+            for p, t in zip(model.parameters(), total, strict=True):
+                p.grad = (t + noise * CLIP * torch.randn_like(p)) / 30
+            optimizer.step()
+    assert dn.examine(run, claimed=CLAIM, confidence=0.999).verdict == verdict
+
+
+def test_a_claim_for_other_neighbours_is_told() -> None:
+    run = watched()
+    train(run)
+    found = dn.examine(run, claimed=Training(1.0, 1.0, STEPS, Adjacency.REPLACE))
+    assert found.verdict == "violated"
+    assert "for add-remove neighbours: of replace neighbours it is relative to 2 C" in found.verdict_text
+
+
+def test_records_carry_their_numbers() -> None:
+    data = dn.index_records(TensorDataset(torch.randn(9, 6), torch.arange(9) % 3))
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(data, batch_size=3, shuffle=True)
+    run = watch_run(model, optimizer, loader, clip=CLIP, divisor=3)
+    seen: list[int] = []
+    for numbers, (features, labels) in loader:
+        assert torch.equal(torch.stack([data.records[int(i)][0] for i in numbers]), features)
+        run.use(numbers)
+        seen += numbers.tolist()
+        nn.functional.cross_entropy(model(features), labels).backward()
+        optimizer.step()
+    assert sorted(seen) == list(range(9))
+    assert run.record().draws == (1,) * 9

@@ -103,7 +103,7 @@ def test_headings_go_down_one_at_a_time_and_figures_are_told(joint: str) -> None
         assert len(told["title"] or "") > 5
         assert len(told["desc"] or "") > 20
         assert tree.attrib["role"] == "img"
-    assert len(pictures) == 4 + 7 + 6 + 1 + 2  # scales, audit with exposure, comparison, attack, verdict
+    assert len(pictures) == 4 + 7 + 6 + 2 + 2  # scales, audit with exposure, comparison, attack, verdict
 
 
 def test_the_data_is_there_whole(runs: dict[str, Path], joint: str) -> None:

@@ -75,7 +75,7 @@ def refused(path: Path, said: str) -> None:
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     refused(tmp_path / "nowhere", "there is no run")
-    refused(tmp_path, "has no audit.json, compare.json or attack.json: it is no run's folder")
+    refused(tmp_path, "has no audit.json, compare.json, attack.json or frontier.json: it is no run's folder")
     with Store(tmp_path, {"a": 1}):
         pass
     refused(tmp_path, "not finished: go on with --resume")

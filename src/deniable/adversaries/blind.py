@@ -17,10 +17,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from deniable.adversaries.membership import Half, Scored, best_threshold, halves
+from deniable.adversaries.membership import Scored, best_threshold, halves
 from deniable.data import Dataset
 
-__all__ = ["Blind"]
+__all__ = ["Blind", "features_and_labels"]
 
 MOST_RECORDS = 4000
 """Known records that it learns from, at most; a shift that is worth a warning shows on fewer."""
@@ -41,11 +41,11 @@ class Blind:
         """The classifier's decision value for each tested record."""
         known, tested = halves(members, non_members, seed)
         chosen = np.random.default_rng([seed, 1]).permutation(len(known.member))[:MOST_RECORDS]
-        table, member = _table(known)[chosen], known.member[chosen]
+        table, member = features_and_labels(known.records)[chosen], known.member[chosen]
         held = [(_held_out(kind, table, member, seed), kind) for kind in _classifiers(table, seed)]
         scores, best = max(held, key=lambda found: float(average_precision_score(member, found[0])))
         best.fit(table, member)
-        return tested.with_scores(_decision(best, _table(tested)), best_threshold(scores, member))
+        return tested.with_scores(_decision(best, features_and_labels(tested.records)), best_threshold(scores, member))
 
 
 def _classifiers(table: NDArray[np.float32], seed: int) -> tuple[Pipeline, Pipeline]:
@@ -68,8 +68,7 @@ def _decision(kind: Pipeline, table: NDArray[np.float32]) -> NDArray[np.float64]
     return np.asarray(found, dtype=np.float64)
 
 
-def _table(half: Half) -> NDArray[np.float32]:
+def features_and_labels(records: Dataset) -> NDArray[np.float32]:
     """Features, and the label as one column a class."""
-    records = half.records
     labels = np.eye(records.classes, dtype=np.float32)[records.labels]
     return np.hstack([records.features.reshape(len(records), -1), labels])

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from deniable.checks import whole
 from deniable.data import Dataset
 
-__all__ = ["Attack", "Half", "Scored", "as_input", "best_threshold", "halves"]
+__all__ = ["Attack", "Half", "HalfPlaces", "Scored", "as_input", "best_threshold", "half_places", "halves"]
 
 FEWEST_RECORDS = 4
 """Members and non-members that can be halved with at least two of each on either side."""
@@ -36,6 +36,8 @@ class Scored:
     members: NDArray[np.float64]
     non_members: NDArray[np.float64]
     threshold: float
+    rule: str = ""
+    """Of an attack that chooses among several scores: the one that it chose on the known half."""
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -61,6 +63,11 @@ class Half(NamedTuple):
     members: Dataset
     non_members: Dataset
 
+    @classmethod
+    def of(cls, members: Dataset, non_members: Dataset, places: HalfPlaces) -> Half:
+        """The records at these places."""
+        return cls(members.take(places.members), non_members.take(places.non_members))
+
     @property
     def records(self) -> Dataset:
         """Both, the members first."""
@@ -79,7 +86,14 @@ class Half(NamedTuple):
         return Scored(scores[: len(self.members)], scores[len(self.members) :], threshold)
 
 
-def halves(members: Dataset, non_members: Dataset, seed: int) -> tuple[Half, Half]:
+class HalfPlaces(NamedTuple):
+    """Which members and which non-members are in a half."""
+
+    members: NDArray[np.int64]
+    non_members: NDArray[np.int64]
+
+
+def half_places(members: Dataset, non_members: Dataset, seed: int) -> tuple[HalfPlaces, HalfPlaces]:
     """(known, tested): disjoint, drawn at random from `seed`, each with equally many members and non-members."""
     count = min(len(members), len(non_members))
     if count < FEWEST_RECORDS:
@@ -90,8 +104,16 @@ def halves(members: Dataset, non_members: Dataset, seed: int) -> tuple[Half, Hal
         raise ValueError(f"members and non_members must have records of one shape, got {shapes}")
     generator = np.random.default_rng(whole("seed", seed, low=0))
     drawn = [generator.permutation(len(group))[:count] for group in (members, non_members)]
-    known, tested = ([order[part] for order in drawn] for part in (slice(count // 2), slice(count // 2, count)))
-    return tuple(Half(members.take(inside), non_members.take(outside)) for inside, outside in (known, tested))  # type: ignore[return-value]
+    known, tested = (
+        HalfPlaces(*(order[part] for order in drawn)) for part in (slice(count // 2), slice(count // 2, count))
+    )
+    return known, tested
+
+
+def halves(members: Dataset, non_members: Dataset, seed: int) -> tuple[Half, Half]:
+    """The records of `half_places`."""
+    known, tested = half_places(members, non_members, seed)
+    return Half.of(members, non_members, known), Half.of(members, non_members, tested)
 
 
 def best_threshold(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> float:

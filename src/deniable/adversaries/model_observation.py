@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,19 +17,50 @@ from deniable.adversaries.membership import as_input
 from deniable.data import Dataset
 from deniable.training.networks.losses import cross_entropy
 
-__all__ = ["LayerGradient", "last_layer_gradients", "losses", "margins", "outputs"]
+__all__ = ["LayerGradient", "accuracy", "last_layer_gradients", "losses", "margins", "outputs"]
 
 RECORDS_AT_ONCE = 1024
+LEAST_PROBABILITY = 1e-7
+"""Of an estimator's class: forests and neighbours give 0, whose logarithm is infinite."""
 
 
-def outputs(model: nn.Module, dataset: Dataset) -> Tensor:
-    """The model's outputs before the softmax, (records, classes), in evaluation mode."""
+def outputs(model: nn.Module | Any, dataset: Dataset) -> Tensor:
+    """The model's outputs before the softmax, (records, classes), in evaluation mode.
+
+    Of anything with `predict_proba` (scikit-learn's estimators) the logarithms of its probabilities, which are at least
+    `LEAST_PROBABILITY`.
+    """
+    if not isinstance(model, nn.Module):
+        return _log_probabilities(model, dataset)
     records, _ = as_input(dataset)
     with _evaluating(model), torch.no_grad():
         found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, RECORDS_AT_ONCE)])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
     return found
+
+
+def _log_probabilities(model: Any, dataset: Dataset) -> Tensor:
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(f"model must be an nn.Module or have predict_proba, got {type(model).__name__}")
+    found = np.asarray(model.predict_proba(dataset.features.reshape(len(dataset), -1)), dtype=np.float64)
+    classes = getattr(model, "classes_", None)
+    if found.ndim == 2 and classes is not None and len(classes) == found.shape[1]:
+        named = np.asarray(classes)
+        if not np.issubdtype(named.dtype, np.integer) or named.min() < 0:
+            raise ValueError(f"model must know classes by their numbers from 0 on, it knows {named[:5].tolist()}")
+        spread = np.zeros((len(found), max(dataset.classes, int(named.max()) + 1)))
+        spread[:, named] = found
+        found = spread
+    if not np.isfinite(found).all():
+        raise ValueError("model must give finite probabilities for all records; some are NaN or infinite")
+    logs = torch.from_numpy(np.log(np.clip(found, LEAST_PROBABILITY, None)))
+    return _check_part(logs, torch.from_numpy(dataset.features), dataset)
+
+
+def accuracy(model: nn.Module | Any, dataset: Dataset) -> float:
+    """The share of records whose class has the largest output."""
+    return float((outputs(model, dataset).argmax(1).numpy() == dataset.labels).mean())
 
 
 def _check_part(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
@@ -51,7 +83,7 @@ def margins(found: Tensor, labels: NDArray[np.int64]) -> Tensor:
     return logits.gather(1, own).squeeze(1) - others.logsumexp(1)
 
 
-def losses(model: nn.Module, dataset: Dataset) -> NDArray[np.float64]:
+def losses(model: nn.Module | Any, dataset: Dataset) -> NDArray[np.float64]:
     """The cross-entropy of every record: ln(1 + e^-margin), without ties at 0."""
     loss: NDArray[np.float64] = nn.functional.softplus(-margins(outputs(model, dataset), dataset.labels)).numpy()
     return loss

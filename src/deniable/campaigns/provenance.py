@@ -132,7 +132,9 @@ def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confide
 
 def attack_command(model: str, files: Sequence[str], asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """The command that attacks the same model again; `asked` are the options that name files and columns."""
-    settings = {name: given[name] for name in ("attack", "repeats", "seed", "delta", "confidence")}
+    shadows = ("shadows", "queries", "epochs", "batch", "learning_rate", "optimizer", "noise", "clip")
+    names = ("attack", "repeats", "seed", "delta", "confidence", *shadows)
+    settings = {name.replace("_", "-"): given.get(name) or None for name in names} | {"seed": given["seed"]}
     return shlex.join(["deniable", "attack", model, *files, *_options({**asked, **settings})])
 
 

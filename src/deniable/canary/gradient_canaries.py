@@ -9,15 +9,16 @@ Gaussian, summed over the steps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import log1p, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, gammaln, xlog1py, xlogy
 from torch import Tensor
 
+from deniable.canary.adaptive_guesses import guess_adaptively, guess_at_once
 from deniable.checks import positive, probability
 from deniable.examination.adapters import drawn_batches, next_batch
 
@@ -42,10 +43,15 @@ class GradientCanaries:
         self.plan, self.steps = plan, 0
         self.noise, self.rate = positive("noise", noise), probability("rate", rate)
         width = 1 if plan.kind == "gradient" else _SPREAD_COORDINATES
-        self._layer, self._place, self._sign = _draw_coordinates([prod(shape) for shape in shapes], len(plan), width)
+        self._places = len(plan) // plan.per_coordinate
+        self._layer, self._place, self._sign = _draw_coordinates([prod(shape) for shape in shapes], self._places, width)
         self.set_clips(clips)
-        self._of_carrier = {int(carrier): i for i, carrier in enumerate(plan.carriers) if plan.coins[i]}
-        self._ratios = np.zeros(len(plan))
+        inside = np.flatnonzero(np.repeat(plan.coins, plan.records_per_person))
+        each = plan.per_coordinate * plan.records_per_person
+        self._of_carrier = {int(plan.carriers[i]): int(i) // each for i in inside}
+        """The place of every record whose canary is in."""
+        self._likelihoods = np.zeros((self._places, plan.per_coordinate + 1))
+        self._drawn_laws = _drawn_laws(plan.per_coordinate, plan.records_per_person, self.rate)
         self._common: list[float] = []
         self._spreads: list[float] = []
         self._compared: list[int] = []
@@ -72,8 +78,8 @@ class GradientCanaries:
         self._note(self._read(gradients) * divisor - clean)
 
     def _count(self, batch: Iterable[int]) -> Array:
-        """How often each canary is in the batch."""
-        times = np.zeros(len(self.plan))
+        """How many canaries' records of each place are in the batch."""
+        times = np.zeros(self._places)
         for record in batch:
             if int(record) in self._of_carrier:
                 times[self._of_carrier[int(record)]] += 1
@@ -86,14 +92,13 @@ class GradientCanaries:
         self._note(self._read(noisy) - self._clean)
 
     def _note(self, added: Array) -> None:
-        """Add the step's log-likelihood ratios; `added` is what noise and canaries added to the clean sums."""
+        """Add the step's log-likelihoods; `added` is what noise and canaries added to the clean sums."""
         seen = added / self._length
         self._clean, self.steps = None, self.steps + 1
-        # log((1 - q) + q exp((x - 1/2) / noise^2)), without overflow
-        exponent = (seen - 0.5) / self.noise**2
-        inside = np.log(self.rate) + exponent
-        outside = log1p(-self.rate) if self.rate < 1 else -np.inf
-        self._ratios += np.logaddexp(outside, inside)
+        for canaries, law in enumerate(self._drawn_laws):  # with so many canaries in, j records are drawn by this law
+            j = np.arange(len(law))
+            exponents = law + (seen[:, None] * j - j * j / 2) / self.noise**2
+            self._likelihoods[:, canaries] += np.logaddexp.reduce(exponents, axis=1)
         self._compare(seen[self._times == 0] / self.noise)
 
     def _compare(self, noise: Array) -> None:
@@ -103,13 +108,18 @@ class GradientCanaries:
             self._spreads.append(float(noise.var()))
             self._compared.append(len(noise))
 
-    def log_likelihood_ratios(self, plan: CanaryPlan) -> tuple[Array, float | None]:
-        """The canaries' scores, and the p-value against noise that they share; for the plan that they came from."""
+    def log_likelihood_ratios(self, plan: CanaryPlan, adaptive: bool = False) -> tuple[Array, float | None]:
+        """The canaries' scores, and the p-value against noise that they share; for the plan that they came from.
+
+        `adaptive`: in place of ratios, the order of guesses that know the coins of those before them.
+        """
         if plan is not self.plan:
             raise ValueError("these canaries are another plan's: their coins are not this one's")
         if not self.steps:
             raise ValueError("the run showed no step: attach the plan before the training, to the loader it draws from")
-        return self._ratios.copy(), self._independence()
+        if adaptive:
+            return guess_adaptively(self._likelihoods, plan.coins), self._independence()
+        return guess_at_once(self._likelihoods), self._independence()
 
     def _independence(self) -> float | None:
         """Shared noise moves the mean of many coordinates, or their spread, from step to step."""
@@ -125,7 +135,7 @@ class GradientCanaries:
 
     def _read(self, values: Sequence[Tensor]) -> Array:
         """The component of some sums along each canary, in double precision."""
-        found = np.empty(len(self.plan))
+        found = np.empty(self._places)
         for layer, own in self._by_layer():
             flat = values[layer].detach().flatten()
             place = torch.as_tensor(self._place[own], device=flat.device)
@@ -147,6 +157,16 @@ class GradientCanaries:
             yield int(layer), np.flatnonzero(self._layer == layer)
 
 
+def _drawn_laws(canaries: int, records: int, rate: float) -> list[Array]:
+    """For 0, 1, ... canaries that are in: the logarithms of a batch's chances to draw 0, 1, ... of their records."""
+    laws = []
+    for number in range(0, canaries * records + 1, records):
+        j = np.arange(number + 1)
+        ways = gammaln(number + 1) - gammaln(j + 1) - gammaln(number - j + 1)
+        laws.append(ways + xlogy(j, rate) + xlog1py(number - j, -rate))
+    return laws
+
+
 def _draw_coordinates(
     sizes: Sequence[int], number: int, width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -154,7 +174,8 @@ def _draw_coordinates(
     room = np.array(sizes) // width
     if room.sum() < number:
         raise ValueError(
-            f"the model has room for {room.sum():,} canaries, {number:,} are planned: draw a plan with fewer of them"
+            f"the model has room for {room.sum():,} canaries, {number:,} are planned: draw a plan with fewer of them, "
+            "or with more per_coordinate"
         )
     random = np.random.default_rng()
     slots = np.sort(random.choice(int(room.sum()), number, replace=False))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import expm1, isfinite
 from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +13,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.canary.canary_claim import claim_for_people, claim_for_replaced_records, claim_of, training_of
 from deniable.checks import one_of, probability, whole
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import Assumption
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.score_audit import judge_scores
-from deniable.formatting import at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon
 from deniable.results.base import UnreadableError, plain
 from deniable.results.canary_result import CanaryClaim, CanaryFile
 from deniable.results.verdict_result import VerdictResult
-from deniable.scores import privacy_loss
 from deniable.store.documents import read_document, write_document
 
 if TYPE_CHECKING:
@@ -38,8 +36,7 @@ GRADIENT_KINDS = ("gradient", "spread-gradient")
 RECORD_KINDS = ("mislabelled", "out-of-distribution", "new-token", "crafted")
 KINDS = (*GRADIENT_KINDS, *RECORD_KINDS)
 FORMAT = "deniable canaries 1"
-_CLAIM_DIGITS = 6
-"""To which the epsilon of a claimed training is rounded, upwards."""
+_TOLD = Assumption("each guess knew the coins of the canaries guessed before it, and never its own", True)
 DEPENDENT_LEVEL = 1e-3
 """How often independent canaries are taken for dependent ones."""
 
@@ -49,22 +46,29 @@ def canaries(
     number: int = 1000,
     *,
     kind: str = "gradient",
+    per_coordinate: int = 1,
+    records_per_person: int = 1,
     craft: Crafting | None = None,
     classes: int | None = None,
-    vocabulary: int | None = None,
+    vocabulary: int | Sequence[int] | None = None,
 ) -> CanaryPlan:
     """Toss a fair coin for each canary, before the training; the coins come from the operating system's entropy.
 
     Args:
         dataset: What is trained on, or how many records it has. Neither its size nor rate or divisor changes.
-        number: Of canaries, at most one for each record.
+        number: Of canaries, at most one for each record (or for each `records_per_person` of them).
         kind: ``gradient``: one coordinate of the gradient of length C, through the optimizer (`CanaryPlan.attach`); the
             strongest. ``spread-gradient``: the same over 64 coordinates of its own. Records for `CanaryPlan.dataset`:
-            ``mislabelled``, ``out-of-distribution`` (noise for features), ``new-token`` (random tokens) and
+            ``mislabelled``, ``out-of-distribution`` (noise for features), ``new-token`` (sequences of tokens) and
             ``crafted`` (by `craft`).
+        per_coordinate: How many gradient canaries share each coordinate, for models that have few of them. Then more
+            canaries are played, and each is harder to tell (Keinan et al. 2025).
+        records_per_person: A canary is a person with so many records, all in or all out; the claim is then one for
+            people.
         craft: Makes a canary from a record: ``craft(item, random) -> item``, `random` being a NumPy generator.
         classes: How many labels there are, for mislabelled and out-of-distribution canaries.
-        vocabulary: How many tokens there are, for ``new-token``.
+        vocabulary: How many tokens there are, for ``new-token``; or those to draw from, such as tokens that no other
+            record has.
 
     Example:
         >>> plan = canaries(10_000, 500)
@@ -73,8 +77,12 @@ def canaries(
     """
     one_of("kind", kind, KINDS)
     records = whole("dataset", dataset) if isinstance(dataset, int) else len(dataset)
-    if whole("number", number, low=2) > records:
-        raise ValueError(f"number must be at most the {records:,} records, one canary for each, got {number:,}")
+    _check_number(whole("number", number, low=2), records, whole("records_per_person", records_per_person))
+    if number % whole("per_coordinate", per_coordinate) or (per_coordinate > 1 and kind not in GRADIENT_KINDS):
+        raise ValueError(
+            f"per_coordinate is for gradient canaries whose number is a multiple of it, got {per_coordinate} for "
+            f"{number:,} {kind} ones"
+        )
     if kind in RECORD_KINDS and isinstance(dataset, int):
         raise ValueError(f"kind {kind!r} puts records into a data set: give the data set, not its size")
     random = np.random.default_rng(int.from_bytes(urandom(32), "little"))
@@ -83,15 +91,30 @@ def canaries(
         records=records,
         identifiers=tuple(f"canary-{i:06d}" for i in range(number)),
         coins=random.integers(0, 2, number).astype(bool),
-        carriers=np.sort(random.choice(records, number, replace=False)),
+        carriers=_draw_carriers(random, records, number, records_per_person),
         drawn=datetime.now(UTC).isoformat(timespec="seconds"),
+        per_coordinate=per_coordinate,
+        records_per_person=records_per_person,
     )
     if kind in RECORD_KINDS:
         from deniable.canary.record_canaries import CanaryDataset, craft_of_kind  # noqa: PLC0415 (torch)
 
         made = craft_of_kind(kind, craft, classes, vocabulary)
-        plan.dataset = CanaryDataset(dataset, plan.carriers, plan.coins, made, random)
+        coins = np.repeat(plan.coins, records_per_person)
+        plan.dataset = CanaryDataset(dataset, plan.carriers, coins, made, random, records_per_person=records_per_person)
     return plan
+
+
+def _check_number(number: int, records: int, each: int) -> None:
+    if number * each > records:
+        wanted = "one canary for each" if each == 1 else f"a person with {each} of them for each canary"
+        raise ValueError(f"number must be at most what the {records:,} records allow, {wanted}, got {number:,}")
+
+
+def _draw_carriers(random: np.random.Generator, records: int, number: int, each: int) -> NDArray[np.int64]:
+    """Records of their own for every canary; those of one canary stand one after the other."""
+    chosen = random.choice(records, number * each, replace=False)
+    return np.sort(chosen) if each == 1 else chosen
 
 
 @dataclass
@@ -103,12 +126,17 @@ class CanaryPlan:
     identifiers: tuple[str, ...]
     coins: NDArray[np.bool_]
     carriers: NDArray[np.int64]
+    """The records of each canary, `records_per_person` of them, one canary after the other."""
     drawn: str
     dataset: CanaryDataset | None = None
     """The data set to train on, of the same size, for kinds that are records."""
     scores: NDArray[np.float64] | None = None
     independence: float | None = None
     claim: CanaryClaim | None = None
+    per_coordinate: int = 1
+    records_per_person: int = 1
+    adaptive: bool = False
+    """Whether the scores stand for guesses that knew the coins of those before them."""
 
     def __len__(self) -> int:
         return len(self.identifiers)
@@ -141,16 +169,22 @@ class CanaryPlan:
         *,
         loss: str | LossOfItems = "cross-entropy",
         reference: Any = None,
+        adaptive: bool = False,
     ) -> None:
         """Score every canary by what was trained, once; a larger score speaks for having been in the data.
 
         - gradient kinds: the run that `attach` or `gradients` returned. Its scores are log-likelihood ratios.
         - record kinds: the model. The score is minus the loss, or the loss of a `reference` model less that of this
           one. `loss` is a name, or a function (model, items) -> losses.
+        - `adaptive`, of gradient kinds: guess one after the other, each guess knowing the coins of those before it
+          (Keinan et al. 2025). It helps where canaries share coordinates, and is judged by ``one-run`` alone.
         - scores from elsewhere: a mapping from every identifier to its score.
         """
         if self.scores is not None:
             raise ValueError("the canaries are scored already: a second try would choose among scores; draw a new plan")
+        if adaptive and (self.kind not in GRADIENT_KINDS or isinstance(trained, Mapping)):
+            raise ValueError("adaptive guesses need the run of gradient canaries: give what plan.attach(...) returned")
+        self.adaptive = adaptive
         values = self._scores_of(trained, loss, reference)
         if not np.isfinite(values).all():
             wrong = self.identifiers[int(np.flatnonzero(~np.isfinite(values))[0])]
@@ -168,7 +202,7 @@ class CanaryPlan:
         if self.kind in GRADIENT_KINDS:
             if not hasattr(trained, "log_likelihood_ratios"):
                 raise ValueError("gradient canaries are scored by their run: give what plan.attach(...) returned")
-            values, self.independence = trained.log_likelihood_ratios(self)
+            values, self.independence = trained.log_likelihood_ratios(self, self.adaptive)
             return np.asarray(values)
         if self.dataset is None or not self.dataset.was_used:
             raise ValueError(
@@ -204,19 +238,31 @@ class CanaryPlan:
         if self.scores is None:
             raise ValueError("there are no scores yet: train, then plan.score(...)")
         if claimed is not None:
-            self.claim = _claim(claimed, delta)
+            self.claim = claim_of(claimed, delta)
         if self.claim is None:
             raise ValueError("claimed is missing: name the training or the epsilon that is claimed")
-        if method == "order-statistics" and self.kind not in GRADIENT_KINDS:
-            raise ValueError("order-statistics needs independent canaries, which records in one model are not")
+        self._check_method(method)
         asked = self._asked(self.claim, method, confidence)
         return judge_scores(Scores.of(self.scores, self.coins), asked)
 
+    def _check_method(self, method: str | None) -> None:
+        """Refuse what is not proved for such canaries."""
+        if method == "order-statistics" and (self.kind not in GRADIENT_KINDS or self.per_coordinate > 1):
+            raise ValueError(
+                "order-statistics needs independent canaries, which records in one model are not, nor gradients that "
+                "share a coordinate"
+            )
+        if self.adaptive and method not in (None, "one-run"):
+            raise ValueError(f"{method} is proved for guesses made at once, not for adaptive ones: take one-run")
+
     def _asked(self, claim: CanaryClaim, method: str | None, confidence: float) -> Asked:
-        training, epsilon = _training(claim), Epsilon(claim.epsilon, claim.delta)
+        training, epsilon = training_of(claim), Epsilon(claim.epsilon, claim.delta)
+        if self.records_per_person > 1 and training is not None:
+            epsilon, training = claim_for_people(training, claim.delta, self.records_per_person), None
         if self.kind in RECORD_KINDS and claim.adjacency != Adjacency.REPLACE:
-            training, epsilon = _for_replaced_records(training, epsilon)
-        shown = self._shown_of_independence(method)
+            training, epsilon = claim_for_replaced_records(training, epsilon)
+        method = "one-run" if self.adaptive else method
+        shown = (*self._shown_of_independence(method), *((_TOLD,) if self.adaptive else ()))
         return Asked(epsilon, training, method, None, probability("confidence", confidence), "one-run", shown)
 
     def _shown_of_independence(self, method: str | None) -> tuple[Assumption, ...]:
@@ -245,6 +291,9 @@ class CanaryPlan:
             scores=None if self.scores is None else tuple(self.scores.tolist()),
             independence=self.independence,
             claim=self.claim,
+            per_coordinate=self.per_coordinate,
+            records_per_person=self.records_per_person,
+            adaptive=self.adaptive,
         )
         write_document(place, plain(found))
         return place
@@ -265,8 +314,9 @@ def read_plan(path: Path | str) -> CanaryPlan:
         raise UnreadableError(f"{path} is no file of a canary plan: {error}") from error
     if found.format != FORMAT:
         raise UnreadableError(f"{path} is a file of another version: {found.format!r} in place of {FORMAT!r}")
-    lengths = {len(found.identifiers), len(found.coins), len(found.carriers), len(found.scores or found.coins)}
-    if len(lengths) > 1:
+    carriers, odd = divmod(len(found.carriers), max(1, found.records_per_person))
+    lengths = {len(found.identifiers), len(found.coins), carriers, len(found.scores or found.coins)}
+    if len(lengths) > 1 or odd:
         raise UnreadableError(f"{path} must have as many coins and scores as canaries, got {sorted(lengths)}")
     return CanaryPlan(
         kind=found.kind,
@@ -278,37 +328,7 @@ def read_plan(path: Path | str) -> CanaryPlan:
         scores=None if found.scores is None else np.array(found.scores),
         independence=found.independence,
         claim=found.claim,
+        per_coordinate=found.per_coordinate,
+        records_per_person=found.records_per_person,
+        adaptive=found.adaptive,
     )
-
-
-def _claim(claimed: Training | Epsilon, delta: float | None) -> CanaryClaim:
-    if isinstance(claimed, Epsilon):
-        return CanaryClaim(epsilon=claimed.bound, delta=claimed.delta)
-    if delta is None:
-        raise ValueError("delta is missing: name that of the claim, such as 1e-5")
-    exact = privacy_loss(claimed.mechanism, claimed.adjacency).epsilon(delta)
-    epsilon = float(at_most(exact, _CLAIM_DIGITS).replace(",", "")) if isfinite(exact) else float(exact)
-    return CanaryClaim(
-        epsilon=epsilon,
-        delta=delta,
-        noise=claimed.noise,
-        rate=claimed.rate,
-        steps=claimed.steps,
-        adjacency=claimed.adjacency,
-    )
-
-
-def _training(claim: CanaryClaim) -> Training | None:
-    if claim.noise is None or claim.rate is None or claim.steps is None or claim.adjacency is None:
-        return None
-    return Training(claim.noise, claim.rate, claim.steps, claim.adjacency)
-
-
-def _for_replaced_records(training: Training | None, epsilon: Epsilon) -> tuple[Training | None, Epsilon]:
-    """The claim for neighbours with one record in the place of another: sensitivity 2C, or twice the guarantee."""
-    if training is None:
-        doubled = 2 * epsilon.bound, epsilon.delta * (2 + expm1(min(epsilon.bound, 700.0)))
-        return None, Epsilon(doubled[0], min(doubled[1], 1 - 1e-9))
-    replaced = replace(training, noise=training.noise / 2, adjacency=Adjacency.REPLACE)
-    exact = privacy_loss(replaced.mechanism, replaced.adjacency).epsilon(epsilon.delta)
-    return replaced, Epsilon(float(exact), epsilon.delta)

@@ -33,10 +33,12 @@ class CanaryDataset(Dataset[Any]):
         coins: NDArray[np.bool_],
         craft: Crafting,
         random: np.random.Generator,
+        *,
+        records_per_person: int = 1,
     ) -> None:
-        self.dataset, self.was_used = dataset, False
+        self.dataset, self.was_used, self._each = dataset, False, records_per_person
         self.items = [craft(dataset[int(carrier)], random) for carrier in carriers]
-        """All canaries, those that are in and those that are not."""
+        """The records of all canaries, those that are in and those that are not."""
         self._inside = {int(c): i for i, c in enumerate(carriers) if coins[i]}
 
     def __len__(self) -> int:
@@ -49,9 +51,10 @@ class CanaryDataset(Dataset[Any]):
         return self.dataset[index] if place is None else self.items[place]
 
     def scores(self, model: Any, loss: str | LossOfItems, reference: Any = None) -> NDArray[np.float64]:
-        """Minus the loss of every canary, or a reference model's loss less this one's."""
+        """Minus the loss of every canary, or a reference model's loss less this one's; summed over a person."""
         losses = self._losses(model, loss)
-        return -losses if reference is None else self._losses(reference, loss) - losses
+        each = -losses if reference is None else self._losses(reference, loss) - losses
+        return np.asarray(each.reshape(-1, self._each).sum(1))
 
     def _losses(self, model: Any, loss: str | LossOfItems) -> NDArray[np.float64]:
         losses_of = _loss_by_name(loss) if isinstance(loss, str) else loss
@@ -84,7 +87,9 @@ def _loss_by_name(name: str) -> LossOfItems:
     return losses
 
 
-def craft_of_kind(kind: str, craft: Crafting | None, classes: int | None, vocabulary: int | None) -> Crafting:
+def craft_of_kind(
+    kind: str, craft: Crafting | None, classes: int | None, vocabulary: int | Sequence[int] | None
+) -> Crafting:
     """How canaries of this kind are made from records; refused where a setting that it needs is missing."""
     if kind == "crafted":
         if craft is None:
@@ -92,8 +97,10 @@ def craft_of_kind(kind: str, craft: Crafting | None, classes: int | None, vocabu
         return craft
     if kind == "new-token":
         if vocabulary is None:
-            raise ValueError("vocabulary is missing: how many tokens the model knows")
-        return _new_tokens(whole("vocabulary", vocabulary, low=2))
+            raise ValueError("vocabulary is missing: how many tokens the model knows, or those to draw from")
+        if isinstance(vocabulary, int):
+            return _new_tokens(np.arange(whole("vocabulary", vocabulary, low=2)))
+        return _new_tokens(np.array([whole("vocabulary", token, low=0) for token in vocabulary]))
     if classes is None:
         raise ValueError("classes is missing: how many labels there are")
     count = whole("classes", classes, low=2)
@@ -118,7 +125,7 @@ def _noise_features(classes: int) -> Crafting:
     return craft
 
 
-def _new_tokens(vocabulary: int) -> Crafting:
+def _new_tokens(vocabulary: NDArray[np.int64]) -> Crafting:
     """Random tokens in place of a sequence; of a mapping, in place of its input_ids (and labels)."""
 
     def craft(item: Any, random: np.random.Generator) -> Any:
@@ -131,7 +138,7 @@ def _new_tokens(vocabulary: int) -> Crafting:
 
     def _draw(tokens: Any, random: np.random.Generator) -> Tensor:
         like = torch.as_tensor(tokens)
-        return torch.as_tensor(random.integers(0, vocabulary, tuple(like.shape))).to(like.dtype)
+        return torch.as_tensor(random.choice(vocabulary, tuple(like.shape))).to(like.dtype)
 
     return craft
 

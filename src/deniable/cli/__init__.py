@@ -22,6 +22,7 @@ from deniable.cli import (
     compare_command,
     doctor_command,
     examine_command,
+    frontier_command,
     options,
     report_command,
     reproduce_command,
@@ -32,7 +33,7 @@ from deniable.cli import (
 from deniable.cli.signals import Stopped, signals_raised
 
 if TYPE_CHECKING:
-    from deniable.results.explain_result import ExplainResult
+    from deniable.results.explain_result import ChooseResult, ExplainResult
 
 __all__ = ["app", "main"]
 
@@ -94,19 +95,33 @@ def explain(json: options.Json = False, **texts: Any) -> None:
 
 
 @app.command(epilog=_CHOOSE_EXAMPLES)
-@options.taking(options.CHOOSE, before="json")
-def choose(json: options.Json = False, **texts: Any) -> None:
+@options.taking(options.CHOOSE, before="frontier")
+def choose(frontier: options.Frontier = None, json: options.Json = False, **texts: Any) -> None:
     """How much noise a training needs to keep a promise, beside what weaker analyses demand for it."""
     from deniable.answers.choose import choose_input
     from deniable.answers.parse import parse_choice
 
     with _refusals():
         asked = parse_choice(options.read(texts), texts["adjacency"], texts["mechanism"])
-        _print(lambda: choose_input(*asked), json)
+        _print(lambda: _with_expectation(choose_input(*asked), frontier), json)
+
+
+def _with_expectation(found: ChooseResult, frontier: str | None) -> ChooseResult:
+    """With a row of what accuracy to expect, where a frontier is named."""
+    if frontier is None:
+        return found
+    from deniable.promises.read_promise import promise_in
+    from deniable.utility.expected_quality import expect_quality, read_frontier
+
+    try:
+        return found.replace(expected=expect_quality(read_frontier(frontier), promise_in(found.input)))
+    except OSError as missing:
+        raise ValueError(str(missing)) from missing
 
 
 app.command(epilog=audit_command.EXAMPLES, cls=audit_command.AuditCommand)(audit_command.audit)
 app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=frontier_command.EXAMPLES)(frontier_command.frontier)
 app.command(epilog=attack_command.EXAMPLES)(attack_command.attack)
 app.command(epilog=examine_command.EXAMPLES)(examine_command.examine)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)

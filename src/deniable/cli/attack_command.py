@@ -22,28 +22,63 @@ __all__ = ["EXAMPLES", "attack"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable attack mine:network members.npz others.npz --weights model.safetensors\n\n"
-    "deniable attack mine:network records.csv --label group --attack threshold"
+    "deniable attack mine:network records.csv --label group --attack threshold\n\n"
+    "deniable attack mine:network members.npz others.npz --weights model.safetensors --attack all --epochs 20"
 )
-MODEL, ATTACK = "The model and its records", "The attack"
+MODEL, ATTACK, RECIPE = "The model and its records", "The attack", "How the model was trained, for shadow models"
+NUMBERS = ("repeats", "seed", "delta", "confidence", "shadows", "queries")
+TRAINING = ("epochs", "batch", "learning_rate", "noise", "clip")
 
 
 @options.taking(engine_options(ATTACK, "Worker processes. Default 1."), before="out")
 def attack(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="module:function that returns the trained nn.Module.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="module:function that returns the trained nn.Module, or an estimator with "
+            "predict_proba. Or, without DATA, a .csv of confidences: member, target, shadow_1, inside_1, ...",
+        ),
+    ],
     data: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="DATA...",
             help="Members and non-members: two .npz or .csv files, in this order, or one with a column (array) "
             "'member' of 0 and 1.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     weights: Annotated[
         Text, option("weights", "FILE", "Its weights: .safetensors, or a checkpoint of tensors alone.", MODEL)
     ] = None,
     label: Annotated[Text, option("label", "NAME", "Label column of the .csv.", MODEL)] = None,
-    kind: Annotated[Text, option("attack", "A", "whitebox (default) or threshold.", ATTACK)] = None,
+    epochs: Annotated[Text, option("epochs", "E", "Default: as many as fit shadows as closely.", RECIPE)] = None,
+    batch: Annotated[Text, option("batch", "B", "Records a step. Default 64.", RECIPE)] = None,
+    learning_rate: Annotated[
+        Text, option("learning-rate", "L", "Default 0.001, or 0.01 if that is too slow.", RECIPE)
+    ] = None,
+    optimizer: Annotated[Text, option("optimizer", "O", "adam (default) or sgd.", RECIPE)] = None,
+    noise: Annotated[
+        Text, option("noise", "Z", "Noise multiplier of DP-SGD (Poisson batches); needs --epochs.", RECIPE)
+    ] = None,
+    clip: Annotated[Text, option("clip", "C", "Clipping norm, with --noise. Default 1.", RECIPE)] = None,
+    train: Annotated[
+        Text,
+        option("train", "M:F", "In place of these: module:function(records, seed) that trains a model.", RECIPE),
+    ] = None,
+    kind: Annotated[
+        Text,
+        option(
+            "attack",
+            "A",
+            "strongest (default), all, lira, rmia, bayes, these with -offline, quantile, whitebox or threshold.",
+            ATTACK,
+        ),
+    ] = None,
+    shadows: Annotated[Text, option("shadows", "N", "Shadow models. Default 32.", ATTACK)] = None,
+    queries: Annotated[Text, option("queries", "Q", "Ways to show an image to a model. Default 1.", ATTACK)] = None,
     repeats: Annotated[
         Text, option("repeats", "R", "Divisions into known and tested records. Default 5.", ATTACK)
     ] = None,
@@ -67,11 +102,19 @@ def attack(
         if plan:
             _plan_only(context.params, out)
             return
-        values = _values(context.params, "repeats", "seed", "delta", "confidence")
+        if not data:
+            document = _judge_table(context.params)
+            _show(document, write_report(document, out), json)
+            return
+        values = _values(context.params, *NUMBERS)
         values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume}
         with kept_told(out, unit="repeats"):
-            document = _attack_model(model, data, weights, label, values)
+            document = _attack_model(context.params, values)
         unwritten = write_report(document, out)
+    _show(document, unwritten, json)
+
+
+def _show(document: AttackResult, unwritten: Any, json: bool) -> None:
     if json:
         typer.echo(document.to_json())
     else:
@@ -79,10 +122,46 @@ def attack(
     refuse_late(unwritten)
 
 
+def _judge_table(texts: Mapping[str, Any]) -> AttackResult:
+    """Of a file of confidences; options that are about a model are refused."""
+    from deniable.campaigns.provenance import attack_command, versions
+    from deniable.comparison.confidence_table import read_confidence_table
+    from deniable.comparison.own_model import attack_confidences
+    from deniable.results.base import plain
+    from deniable.results.shared import Provenance
+
+    file = texts["model"]
+    if ":" in file or not file.lower().endswith((".csv", ".csv.gz", ".parquet")):
+        raise ValueError("DATA is missing: name the files of members and non-members, or a .csv of confidences alone")
+    needless = [name for name in ("weights", "label", "train", "shadows", "queries", *TRAINING) if texts[name]]
+    if needless:
+        raise ValueError(f"--{needless[0].replace('_', '-')} is about a model: a file of confidences has none")
+    values = options.read({name: texts[name] for name in ("repeats", "seed", "delta", "confidence")})
+    if texts["kind"] is not None:
+        values["attack"] = texts["kind"]
+    found = attack_confidences(read_confidence_table(file), **values)
+    command = attack_command(file, [], {}, plain(found.input))
+    return found.replace(provenance=Provenance(data=file, versions=versions(), command=command))
+
+
 def _values(texts: Mapping[str, Any], *numbers: str) -> dict[str, Any]:
     """What the attack takes, from the options that were given."""
-    kind = texts["kind"]
-    return options.read({name: texts[name] for name in numbers}) | ({} if kind is None else {"attack": kind})
+    found = options.read({name: texts[name] for name in numbers})
+    if texts["kind"] is not None:
+        found["attack"] = texts["kind"]
+    return found | _training(texts)
+
+
+def _training(texts: Mapping[str, Any]) -> dict[str, Any]:
+    """How shadows are trained, where that was said."""
+    from deniable.adversaries import ShadowTraining
+    from deniable.data import import_function
+
+    asked = options.read({name: texts[name] for name in TRAINING})
+    if texts["optimizer"] is not None:
+        asked["optimizer"] = texts["optimizer"]
+    found: dict[str, Any] = {"training": ShadowTraining(**asked)} if asked else {}
+    return found if texts["train"] is None else found | {"train": import_function(texts["train"])}
 
 
 def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
@@ -101,21 +180,29 @@ def plan_attack(texts: Mapping[str, Any]) -> Campaign[Any]:
 
     members, non_members = read_records(texts["data"], texts["label"])
     return campaign_of(
-        read_model(texts["model"], texts["weights"]), members, non_members, **_values(texts, "repeats", "seed")
+        read_model(texts["model"], texts["weights"]),
+        members,
+        non_members,
+        **_values(texts, "repeats", "seed", "shadows", "queries"),
     )
 
 
-def _attack_model(model: str, data: list[str], weights: Text, label: Text, values: dict[str, Any]) -> AttackResult:
+def _attack_model(texts: Mapping[str, Any], values: dict[str, Any]) -> AttackResult:
+    from torch import nn
+
     from deniable.campaigns.provenance import attack_command, versions
     from deniable.comparison.own_model import attack, read_model, read_records
     from deniable.results.base import plain
     from deniable.results.shared import Provenance
 
+    model, data, weights, label = (texts[name] for name in ("model", "data", "weights", "label"))
     with bar("Reading the model and the records", "Attacking") as progress:
         members, non_members = read_records(data, label)
-        found = attack(read_model(model, weights), members, non_members, progress=progress, **values)
-    command = attack_command(model, data, {"weights": weights, "label": label}, plain(found.input))
-    if weights is None:
+        attacked = read_model(model, weights)
+        found = attack(attacked, members, non_members, progress=progress, **values)
+    named = {"weights": weights, "label": label, "train": texts["train"]}
+    command = attack_command(model, data, named, plain(found.input))
+    if weights is None and isinstance(attacked, nn.Module):
         from deniable.report.attack_words import FRESH
 
         found = found.replace(warning=" ".join(filter(None, (FRESH, found.warning))))
@@ -127,15 +214,40 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.attack_words import attack_sentence, meaning, rows
+    from deniable.report.attack_words import (
+        attack_sentence,
+        meaning,
+        proven_sentence,
+        rows,
+        shadow_caution,
+        shadow_sentence,
+    )
 
     if document.warning:
         yield Words(document.warning + "\n", style="bold red")
     yield Words(meaning(document) + "\n", style="bold")
-    yield Words(attack_sentence(document) + "\n")
+    for sentence in filter(None, (attack_sentence(document), shadow_sentence(document), proven_sentence(document))):
+        yield Words(sentence + "\n")
+    if caution := shadow_caution(document):
+        yield Words(caution + "\n", style="yellow")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for row in rows(document):
         table.add_row(*row)
     yield Padding(table, (0, 0, 1, 2), expand=False)
+    if len(document.attacks) > 1:
+        yield Padding(_side_by_side(document), (0, 0, 1, 2), expand=False)
+
+
+def _side_by_side(document: AttackResult) -> Any:
+    from rich.table import Table
+
+    from deniable.report.attack_words import side_by_side
+
+    table = Table(box=None, pad_edge=False, title="Attacks side by side (* judged above)", title_justify="left")
+    for name in ("", "AUC", "TPR at 0.1 %", "TPR at 1 %", "advantage", "epsilon >="):
+        table.add_column(name, justify="left" if not name else "right")
+    for row in side_by_side(document):
+        table.add_row(row[0], *(cell.split(" (")[0] for cell in row[1:]))
+    return table

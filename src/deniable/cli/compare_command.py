@@ -65,7 +65,9 @@ def compare(
         Text,
         option("patience", "E", "Stop after E epochs without a smaller held-out loss; 0: never. Default 5.", LEVELS),
     ] = None,
-    attack: Annotated[Text, option("attack", "A", "whitebox (default), shadow or threshold.", CAMPAIGN)] = None,
+    attack: Annotated[
+        Text, option("attack", "A", "strongest (default), lira, rmia, bayes, whitebox, shadow or threshold.", CAMPAIGN)
+    ] = None,
     repeats: Annotated[Text, option("repeats", "R", "Trainings of each level. Default 5.", CAMPAIGN)] = None,
     seed: Annotated[Text, option("seed", "S", "Seed of everything random. Default 0.", CAMPAIGN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of all limits. Default 0.95.", CAMPAIGN)] = None,
@@ -161,11 +163,12 @@ def _parts(document: CompareResult) -> Iterator[Any]:
 
 
 def _game(document: CompareResult) -> str:
+    from deniable.report.attack_words import compared_attack
+
     given = document.input
-    attacks = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
     return (
         f"Every level was trained {times(given.repeats)} on {given.records:,} records of {given.data} "
-        f"({given.classes} classes) and attacked by the {attacks[given.attack]} attack, which was tested on as "
+        f"({given.classes} classes) and attacked by {compared_attack(document)}, which was tested on as "
         "many members as non-members. An average precision (AP) of 0.5 is guessing; blind is the AP of the records "
         "alone, without the model."
     )

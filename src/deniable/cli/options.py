@@ -142,6 +142,10 @@ CHOOSE = [
     *(field_option(field, LOCAL_MECHANISM) for field in LOCAL.values()),
     *_ASKED,
 ]
+Frontier = Annotated[
+    Text,
+    option("frontier", "FILE", "Say what accuracy to expect: what `deniable frontier` wrote.", QUESTION),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION),
@@ -161,10 +165,13 @@ _OTHERS = (
     Field("memory", "GB", "", "positive", (1e-3, 1e6)),
     Field("hours", "H", "", "positive", (1e-2, 1e5)),
     Field("repeats", "R", "", "whole", (1, 10_000)),
+    Field("shadows", "N", "", "whole", (4, 4096)),
+    Field("queries", "Q", "", "whole", (1, 10)),
     Field("classes", "C", "", "whole", (2, 1e6)),
     Field("patience", "E", "", "whole", (0, 1e6)),
     Field("claimed_epsilon", "E", "", "from zero", (0, 1e6)),
     Field("threshold", "T", "", "real"),
+    Field("mean_runs", "K", "", "positive", (1.001, 1e6)),
 )
 """Of single commands, which tell them."""
 FIELDS: dict[str, Field] = {

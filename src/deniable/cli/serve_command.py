@@ -8,6 +8,7 @@ import errno
 import os
 import socket
 import sys
+import webbrowser
 from ipaddress import ip_address
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +36,9 @@ def serve(
     runs: Annotated[
         Text, option("runs", "DIR", "List and open the audits and comparisons in this directory.", SERVER)
     ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", metavar=" ", help="Open the page in the browser.", rich_help_panel=SERVER)
+    ] = False,
 ) -> None:
     """Open the planner: a page to choose and explain privacy with sliders, and a JSON API."""
     number, folder = _port(port), _folder(runs)
@@ -51,9 +55,12 @@ def serve(
             file=sys.stderr,
         )
     shown = "[" + host + "]" if ":" in host else host
-    print(f"planner: http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    print(f"planner: {address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
     application = create_app(folder, hosts=[host, socket.gethostname()])
     settings = uvicorn.Config(application, log_level="warning", access_log=False, http=PunctualProtocol)
+    if open_page:
+        webbrowser.open(address)  # the socket listens already: the browser waits until the page is there
     with listener:
         uvicorn.Server(settings).run(sockets=[listener])
 

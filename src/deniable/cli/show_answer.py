@@ -33,6 +33,8 @@ def _parts(result: ExplainResult) -> Iterator[RenderableType]:
         yield Text(sentences.warning(result) + "\n", style="bold red")
     if isinstance(result, ChooseResult):
         yield Text(sentences.engineering(result) + "\n")
+        if result.expected is not None:
+            yield Text(result.expected.text + "\n", style="bold")
         yield _indent(_demands(result))
     yield _indent(_scores(result))
     if not isinstance(result, ChooseResult) and rows.is_mechanism(result):

@@ -58,7 +58,7 @@ def compare(
     *,
     central: Iterable[float] = CENTRAL_NOISES,
     local: Iterable[float] | None = None,
-    attack: AttackName = "whitebox",
+    attack: AttackName = "strongest",
     records: int | None = None,
     classes: int | None = None,
     label: str | None = None,
@@ -82,7 +82,8 @@ def compare(
         data: A name, a file, or a function (`deniable.data.load`).
         central: Noise multipliers of DP-SGD, a level each.
         local: Epsilons for each value of a record, a level each. Default: Bernau 2021b's for such data.
-        attack: whitebox, shadow or threshold.
+        attack: strongest (of LiRA, RMIA, Bayesian LiRA and the loss threshold, the one that does best on the records
+            that the attacker knows), lira, rmia, bayes, whitebox, shadow or threshold.
         records: Members, and as many non-members, drawn for each repeat. Default 1000, or a third of what there is.
         classes: Of generated data, how many. Default 20.
         label: The label's column of a .csv file.
@@ -178,6 +179,7 @@ def _row(
         value=level.value,
         epsilon=_epsilon(plan, level, max(int(played.steps) for played in repeats), delta),
         steps=tuple(int(played.steps) for played in repeats),
+        judged=tuple(played.rule_name for played in repeats) if plan.attack == "strongest" else (),
         train_accuracy=spread_of([float(played.train_accuracy) for played in repeats]),
         test_accuracy=spread_of([float(played.test_accuracy) for played in repeats]),
         average_precision=precisions(scored),

@@ -21,7 +21,7 @@ from deniable.training.targets import TargetSettings
 __all__ = ["AttackName", "ComparisonPlan", "Division", "Kind", "Level"]
 
 Kind = Literal["original", "central", "local"]
-AttackName = Literal["whitebox", "shadow", "threshold"]
+AttackName = Literal["strongest", "lira", "rmia", "bayes", "whitebox", "shadow", "threshold"]
 CENTRAL_NOISES = (0.5, 2.0, 4.0, 6.0, 16.0)
 LOCAL_EPSILONS = (3.0, 2.0, 1.0, 0.5, 0.1)
 LOCAL_IMAGE_EPSILONS = (10_000.0, 1_000.0, 100.0, 10.0, 1.0)
@@ -84,7 +84,7 @@ class ComparisonPlan:
         classes: int | None = None,
         central: Iterable[float] = CENTRAL_NOISES,
         local: Iterable[float] | None = None,
-        attack: AttackName = "whitebox",
+        attack: AttackName = "strongest",
         repeats: int = 5,
         records: int | None = None,
         seed: int = 0,

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Literal, get_args
+from typing import Any
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import torch
-from msgspec import convert
+from msgspec import convert, structs
 from torch import Tensor, nn
 
-from deniable.adversaries import Attack, Blind, LossThreshold, Scored, WhiteBox
-from deniable.checks import probability, whole
-from deniable.comparison.repeat_measures import advantages, curve, lower_bound, precisions, rates_at, shift, void
+from deniable.adversaries import Blind, Scored, ShadowTraining
+from deniable.adversaries.model_observation import accuracy, losses
+from deniable.adversaries.shadow_recipes import Train
+from deniable.adversaries.shadow_scores import RULES
+from deniable.checks import one_of, probability, whole
+from deniable.comparison.attack_measures import measure_attack, proven_limits
+from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
+from deniable.comparison.confidence_table import ConfidenceTable
+from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row
@@ -26,22 +31,28 @@ from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import average_precision_interval
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
-from deniable.training.targets import quality
 
-__all__ = ["OwnAttack", "attack", "campaign_of", "read_model", "read_records"]
+__all__ = ["OwnAttack", "attack", "attack_confidences", "campaign_of", "read_model", "read_records"]
 
-OwnAttack = Literal["whitebox", "threshold"]
 MEMBER = "member"
+UNSEEN = (
+    "The records themselves were not given: whether members and non-members differ without the model could not be "
+    "looked at. If they do, these figures measure that difference."
+)
 Progress = Callable[[int, int], None]
 
 
-def read_model(reference: str, weights: Path | str | None = None) -> nn.Module:
+def read_model(reference: str, weights: Path | str | None = None) -> nn.Module | Any:
     """The model that ``module:function`` returns, with the weights of a file if one is named.
+
+    An `nn.Module`, or, without weights, a fitted estimator with `predict_proba`.
 
     Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
     that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
     """
     model = import_function(reference)()
+    if weights is None and hasattr(model, "predict_proba"):
+        return model
     if not isinstance(model, nn.Module):
         raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
     if weights is not None:
@@ -130,11 +141,15 @@ def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]
 
 
 def attack(
-    model: nn.Module,
+    model: nn.Module | Any,
     members: Dataset,
     non_members: Dataset,
     *,
-    attack: OwnAttack = "whitebox",
+    attack: OwnAttack = "strongest",
+    shadows: int = 32,
+    queries: int = 1,
+    training: ShadowTraining | None = None,
+    train: Train | None = None,
     repeats: int = 5,
     seed: int = 0,
     delta: float | None = None,
@@ -148,76 +163,131 @@ def attack(
     """Attack one trained model; each repeat divides the records anew into those the attacker knows and those tested.
 
     The lower bound on epsilon and the interval of the average precision are those of the first repeat alone: further
-    ones test the same records of the same model again. The result is the same wherever the repeats run.
+    ones test the same records of the same model again. The result is the same wherever the blocks run.
 
     Args:
-        model: The trained model.
+        model: The trained model: an `nn.Module`, or a fitted estimator with `predict_proba`.
         members: Records that it was trained on.
         non_members: Records that it never saw, of the same kind.
-        attack: whitebox (sees the model's gradients) or threshold (sees its loss).
-        repeats: How many times.
-        seed: Of the divisions and of the attack's own training.
+        attack: strongest (of those with shadow models and the loss threshold, the one that does best on the known
+            half), all (the same, with every other attack beside it), or one by its name: lira, rmia, bayes (each also
+            with -offline), quantile, whitebox, threshold.
+        shadows: Shadow models, from 4 on.
+        queries: Ways to show an image to a model; 1 for other records.
+        training: How the target was trained, so that shadows are trained alike; what is not known is chosen.
+        train: A training of your own, of records and a seed, for shadow models; in place of `training`.
+        repeats: How many times records are divided.
+        seed: Of the divisions, of shadow models and of the attack's own training.
         delta: At which epsilon is bounded. Default 1 / members.
         confidence: Of the interval and the lower bound together, each of which spends half of the risk.
-        out: A directory in which every finished repeat is kept; `resume` goes on there with the same model and records.
+        out: A directory in which every finished block is kept; `resume` goes on there with the same model and records.
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
-        engine: Where the repeats run (`deniable.engines`).
-        progress: Hears (repeats done, repeats in all).
+        engine: Where the blocks run (`deniable.engines`).
+        progress: Hears (blocks done, blocks in all).
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
-    campaign = campaign_of(model, members, non_members, attack=attack, repeats=repeats, seed=seed)
+    plan = AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train)
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
+    campaign = plan.campaign
     with open_store(chosen_engine, out, resume) as store:
         if store is not None:
             store.begin(campaign.settings)
-        tell = None if progress is None else partial(_tell, progress, repeats)
+        tell = None if progress is None else partial(_tell, progress, campaign.blocks)
         kept = play_missing(campaign, chosen_engine, store, tell=tell)
-    found = [Scored(one.members, one.non_members, float(one.threshold)) for one in kept]
-    counts = {"members": len(members), "non_members": len(non_members), "tested": len(found[0].scores)}
-    asked = {"delta": allowed, "confidence": confidence}
-    given = convert(dict(campaign.settings) | asked | counts, AttackInput)
-    accuracy = ModelAccuracy(members=quality(model, members).accuracy, non_members=quality(model, non_members).accuracy)
-    return _judge_repeats(given, accuracy, found, Blind()(None, members, non_members, seed))
+    return _judge_plan(plan, kept, allowed, confidence)
 
 
 def campaign_of(
-    model: nn.Module,
+    model: nn.Module | Any,
     members: Dataset,
     non_members: Dataset,
     *,
-    attack: OwnAttack = "whitebox",
+    attack: OwnAttack = "strongest",
+    shadows: int = 32,
+    queries: int = 1,
+    training: ShadowTraining | None = None,
+    train: Train | None = None,
     repeats: int = 5,
     seed: int = 0,
-) -> Campaign[Scored]:
-    """The attack's repeats, as every engine plays them."""
-    if attack not in get_args(OwnAttack):
-        raise ValueError(f"attack must be one of {', '.join(get_args(OwnAttack))}, got {attack!r}")
-    played: Attack = WhiteBox() if attack == "whitebox" else LossThreshold("free")
-    settings = {"attack": attack, "repeats": whole("repeats", repeats), "seed": whole("seed", seed, low=0)}
-    identity = {"model_sha256": _digest(model), "data_sha256": [members.sha256, non_members.sha256]}
-    work = partial(play_repeat, played, model, (members, non_members), seed)
-    return Campaign(settings | identity, repeats, Scored, work)
+) -> Campaign[PlayedBlock]:
+    """The attack's blocks, as every engine plays them."""
+    return AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train).campaign
 
 
 def _tell(progress: Progress, total: int, done: int) -> None:
     progress(done, total)
 
 
-def play_repeat(attack: Attack, model: nn.Module, parts: tuple[Dataset, Dataset], seed: int, number: int) -> Scored:
-    """One repeat's scores; attacks run on one thread."""
-    return attack(model, *parts, seed + number)
+def attack_confidences(
+    table: ConfidenceTable,
+    *,
+    attack: OwnAttack = "strongest",
+    repeats: int = 5,
+    seed: int = 0,
+    delta: float | None = None,
+    confidence: float = 0.95,
+) -> AttackResult:
+    """The same judgement of confidences from elsewhere: a target's, and those of shadow models.
+
+    Args:
+        table: What a file of confidences holds (`read_confidence_table`).
+        attack: strongest or all (the one that does best on the known half), lira, rmia, bayes, these with -offline, or
+            threshold.
+        repeats: How many times records are divided.
+        seed: Of the divisions.
+        delta: At which epsilon is bounded. Default 1 / members.
+        confidence: Of the interval and the lower bound together.
+    """
+    one_of("attack", attack, (*CHOICES, *RULES))
+    whole("repeats", repeats)
+    found, judged = divide_rules(table.scores(tuple(RULES) if attack in CHOICES else (attack,)), table, repeats, seed)
+    main = [found[name][repeat] for repeat, name in enumerate(judged)]
+    given = AttackInput(
+        attack=attack,
+        repeats=repeats,
+        seed=whole("seed", seed, low=0),
+        delta=probability("delta", 1 / len(table.members) if delta is None else delta),
+        confidence=confidence,
+        data_sha256=(table.sha256,),
+        members=len(table.members),
+        non_members=len(table.non_members),
+        tested=len(main[0].scores),
+    )
+    result = _judge_repeats(given, None, main, None)
+    return result.replace(
+        judged=judged,
+        attacks=tuple(measure_attack(name, scored[0], given, None) for name, scored in found.items()),
+        shadows=table.describe(),
+    )
 
 
-def _digest(model: nn.Module) -> str:
-    """Of all weights and buffers, by name."""
-    digest = sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, confidence: float) -> AttackResult:
+    found, judged, shadows = plan.read(kept)
+    main = [found[name][repeat] for repeat, name in enumerate(judged)]
+    counts = {"members": len(plan.members), "non_members": len(plan.non_members), "tested": len(main[0].scores)}
+    given = convert(plan.settings | {"delta": delta, "confidence": confidence} | counts, AttackInput)
+    right = ModelAccuracy(
+        members=accuracy(plan.model, plan.members), non_members=accuracy(plan.model, plan.non_members)
+    )
+    blind = Blind()(None, plan.members, plan.non_members, plan.seed)
+    result = _judge_repeats(given, right, main, blind)
+    differ = shift([blind])
+    used = None if shadows is None else plan.describe_shadows(shadows)
+    if used is not None:
+        used = structs.replace(used, target_loss=float(losses(plan.model, plan.members).mean()))
+    return result.replace(
+        judged=judged,
+        attacks=tuple(measure_attack(name, scored[0], given, differ) for name, scored in found.items()),
+        shadows=used,
+        proven=proven_limits(plan.training, len(plan.members), delta),
+    )
 
 
-def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[Scored], blind: Scored) -> AttackResult:
-    shifted, each = shift([blind]), 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+def _judge_repeats(
+    given: AttackInput, accuracy: ModelAccuracy | None, found: Sequence[Scored], blind: Scored | None
+) -> AttackResult:
+    each = 1 - (1 - given.confidence) / 2  # an outcome rests on either of two statements
+    shifted = None if blind is None else shift([blind])
     limits = average_precision_interval(Scores(found[0].members, found[0].non_members), each)
     return AttackResult(
         input=given,
@@ -228,6 +298,10 @@ def _judge_repeats(given: AttackInput, accuracy: ModelAccuracy, found: Sequence[
         tpr_at_fpr=rates_at(found),
         epsilon_lower_bound=void(lower_bound(found[:1], given.delta, each).result(), shifted),
         precision_recall=curve(found),
-        blind=BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found),
-        warning=shifted.warning,
+        blind=None if shifted is None else _blind(shifted),
+        warning=UNSEEN if shifted is None else shifted.warning,
     )
+
+
+def _blind(shifted: Shift) -> BlindMean:
+    return BlindMean(average_precision=shifted.precision.mean, stays_below=shifted.chance, differs=shifted.found)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, WhiteBox
+from deniable.adversaries import Attack, Blind, LossThreshold, Scored, Shadow, ShadowAttack, WhiteBox
+from deniable.adversaries.shadow_models import count_blocks, join_blocks, pool_of, train_block
+from deniable.adversaries.shadow_recipes import EngineRecipe, ShadowRecipe
+from deniable.adversaries.shadow_scores import RULES
 from deniable.comparison.comparison_plan import ComparisonPlan, Division, Level
 from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, Local, play_missing
@@ -21,6 +24,10 @@ from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
 __all__ = ["PlayedRepeat", "campaign_of", "play"]
 
+SHADOWS = 16
+"""Shadow models of each level and repeat."""
+SHADOWS_OF_A_PERTURBATION = 2
+STRONG_RULES = ("lira", "rmia", "bayes", "threshold")
 Progress = Callable[[int, int], None]
 """Called with (units done, units in all), first with those that a resumed campaign had already."""
 
@@ -35,11 +42,18 @@ class PlayedRepeat:
     train_accuracy: NDArray[np.float64]
     test_accuracy: NDArray[np.float64]
     steps: NDArray[np.int64]
+    rule: NDArray[np.int64]
+    """Which of `shadow_scores.RULES` was chosen; -1 of an attack that has none to choose."""
 
     @property
     def attack_scores(self) -> Scored:
         """The attack's scores."""
-        return Scored(self.members, self.non_members, float(self.threshold))
+        return Scored(self.members, self.non_members, float(self.threshold), self.rule_name)
+
+    @property
+    def rule_name(self) -> str:
+        """The rule's name; empty where there is none."""
+        return "" if self.rule < 0 else tuple(RULES)[int(self.rule)]
 
 
 def play(
@@ -81,23 +95,35 @@ def _unit(plan: ComparisonPlan, row: int, repeat: int, number: int) -> PlayedRep
         return _summarize_repeat(Blind()(None, records.members, records.non_members, repeat), np.nan, np.nan, 0)
     trainer = Trainer.of(plan, plan.levels[row - 1], records.validation)
     fitted = trainer.fit(records.members, int(np.random.SeedSequence([plan.seed, number]).generate_state(1)[0]))
-    scored = _attack(plan, trainer, records)(fitted.model, records.members, records.non_members, repeat)
+    scored = _attack(plan, trainer, records, fitted.steps)(fitted.model, records.members, records.non_members, repeat)
     test = quality(fitted.model, records.non_members).accuracy
     return _summarize_repeat(scored, fitted.train.accuracy, test, fitted.steps)
 
 
 def _summarize_repeat(scored: Scored, train: float, test: float, steps: int) -> PlayedRepeat:
     threshold, *accuracies = (np.array(value, dtype=np.float64) for value in (scored.threshold, train, test))
-    return PlayedRepeat(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], np.array(steps))
+    rule = tuple(RULES).index(scored.rule) if scored.rule else -1
+    counts = np.array(steps), np.array(rule)
+    return PlayedRepeat(scored.members, scored.non_members, threshold, accuracies[0], accuracies[1], *counts)
 
 
-def _attack(plan: ComparisonPlan, trainer: Trainer, records: Division) -> Attack:
+def _attack(plan: ComparisonPlan, trainer: Trainer, records: Division, steps: int) -> Attack:
+    """The plan's attack; shadow models take as many `steps` as the target did."""
     match plan.attack:
         case "whitebox":
             return WhiteBox()
         case "threshold":
             return LossThreshold("free")
-    return Shadow(trainer, records.others)
+        case "shadow":
+            return Shadow(trainer, records.others)
+    rules = STRONG_RULES if plan.attack == "strongest" else (plan.attack,)
+    recipe = trainer.recipe(steps)
+    pool = pool_of(records.members, records.non_members)
+    blocks = [
+        train_block(recipe, pool, shadows=SHADOWS, queries=1, seed=plan.seed, block=block)
+        for block in range(count_blocks(recipe, SHADOWS))
+    ]
+    return ShadowAttack(join_blocks(blocks), rules)
 
 
 @dataclass(frozen=True)
@@ -119,6 +145,31 @@ class Trainer:
         given = records if self.randomizer is None else perturb_dataset(records, self.randomizer, seed)
         return fit(self.settings, given, self.validation, seed)
 
+    def recipe(self, steps: int) -> ShadowRecipe:
+        """Of shadow models, with as many steps; at a local level each few of them see records perturbed anew."""
+        recipe = EngineRecipe(self.settings, steps)
+        if self.randomizer is None:
+            return recipe
+        return PerturbedRecipe(replace(recipe, shadows_at_once=SHADOWS_OF_A_PERTURBATION), self.randomizer)
+
     def __call__(self, records: Dataset, seed: int) -> nn.Module:
         """Only the model."""
         return self.fit(records, seed).model
+
+
+@dataclass(frozen=True)
+class PerturbedRecipe:
+    """Shadows of a local level: each block is trained on the pool perturbed anew; confidences are in the originals."""
+
+    recipe: EngineRecipe
+    randomizer: Randomizer
+
+    @property
+    def shadows_at_once(self) -> int:
+        """The recipe's."""
+        return self.recipe.shadows_at_once
+
+    def train(self, pool: Dataset, inside: NDArray[np.bool_], seed: int, block: int) -> Iterator[nn.Module]:
+        """One model a row."""
+        drawn = int(np.random.SeedSequence([seed, 7, block]).generate_state(1)[0])
+        return self.recipe.train(perturb_dataset(pool, self.randomizer, drawn), inside, seed, block)

@@ -121,12 +121,14 @@ class Shift:
         )
 
 
-def void(bound: EpsilonBound, shifted: Shift) -> EpsilonBound:
+def void(bound: EpsilonBound, shifted: Shift | None) -> EpsilonBound:
     """A bound from members and non-members that differ by themselves bounds nothing: None, with the reason.
 
     (epsilon, delta)-DP limits what a model adds to the records, not what the records say alone.
     """
-    return structs.replace(bound, value=None, upper=None, note=shifted.warning) if shifted.found else bound
+    if shifted is None or not shifted.found:
+        return bound
+    return structs.replace(bound, value=None, upper=None, note=shifted.warning)
 
 
 def shift(blind: Sequence[Scored]) -> Shift:

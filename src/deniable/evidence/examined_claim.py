@@ -110,7 +110,7 @@ class Asked:
             curve = MechanismCurve.of(self.training, self.delta)
             return lambda scores: self._with_shown(OF_TRAINING[name](scores, curve, self.confidence))
         if name in ONE_RUN:
-            return lambda scores: WITHOUT_THRESHOLD[name](scores, self.delta, self.confidence)
+            return lambda scores: self._with_shown(WITHOUT_THRESHOLD[name](scores, self.delta, self.confidence))
         if name == "watch":
             return lambda scores: self.watched_bound(scores, self.watch(scores))
         found = self._of_trainings(name)

@@ -21,6 +21,7 @@ from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.grid import Grid
 from deniable.loss.compose.mixture import MOST_RUNS, Mixture
+from deniable.loss.compose.stand_in import rough_pair
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
@@ -64,7 +65,7 @@ from deniable.mechanisms import (
 )
 from deniable.upper import Upper
 
-__all__ = ["Pair", "Upper", "dominating_pair", "renyi_divergences"]
+__all__ = ["Pair", "Upper", "dominating_pair", "renyi_divergences", "rough_pair"]
 
 NOTHING = AtomStep.of_guarantee(0.0, 0.0)
 _NO_ESCAPE = 1e-250  # counted for what is too unlikely for a number
@@ -107,7 +108,9 @@ def _merge_steps(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step,
     counts: Counter[Step] = Counter()
     curves: list[Curve] = []
     for part, steps in _parts(mechanism):
-        if steps and isinstance(part, ConcentratedDP | RenyiDP | RepeatAndSelect):
+        if not steps:
+            continue
+        if isinstance(part, ConcentratedDP | RenyiDP | RepeatAndSelect):
             orders, epsilons = _renyi_curve(part, adjacency)
             curves.append((orders, tuple(steps * epsilon for epsilon in epsilons)))
         elif isinstance(part, Sampled):
@@ -194,6 +197,8 @@ def _is_flat(step: Step) -> TypeGuard[AtomStep]:
 def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
     if isinstance(mechanism, Subsampled):
         return _sample_step(mechanism, adjacency)
+    if isinstance(mechanism, RepeatAndSelect):
+        return step_of_renyi(*_selected_curve(mechanism, adjacency))
     step = _noise_step(mechanism) or _guarantee_step(mechanism)
     if step is None:
         raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")

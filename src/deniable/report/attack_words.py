@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import at_least, short
+from deniable.formatting import at_least, at_most, short
 from deniable.report.amount_text import share
-from deniable.results.attack_result import AttackResult
+from deniable.report.verdict_words import ATTACKS
+from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
+from deniable.results.compare_result import CompareResult
 
-__all__ = ["FRESH", "TONES", "attack_sentence", "meaning", "outcome", "rows"]
+__all__ = [
+    "FRESH",
+    "TONES",
+    "attack_sentence",
+    "compared_attack",
+    "judged_name",
+    "meaning",
+    "outcome",
+    "proven_sentence",
+    "rows",
+    "shadow_caution",
+    "shadow_sentence",
+    "side_by_side",
+]
 
 TONES = {"cannot be told": "open", "gives members away": "bad", "gives something away": "odd", "nothing shown": "open"}
 FRESH = (
@@ -19,7 +34,7 @@ FRESH = (
 
 def outcome(document: AttackResult) -> str:
     """One of `TONES`."""
-    if document.blind.differs:
+    if document.blind is not None and document.blind.differs:
         return "cannot be told"
     if document.average_precision_interval.low > 0.5:
         return "gives members away"
@@ -43,27 +58,175 @@ def meaning(document: AttackResult) -> str:
     }[outcome(document)]
 
 
+def compared_attack(document: CompareResult) -> str:
+    """The attack of a comparison; of the strongest of several, which it was on the unprotected model."""
+    name, judged = document.input.attack, document.levels[0].judged
+    if not judged:
+        return f"the {ATTACKS.get(name, name)} attack"
+    chosen = sorted(set(judged), key=lambda rule: (-judged.count(rule), rule))
+    counts = ", ".join(f"{ATTACKS.get(rule, rule)} {judged.count(rule)}" for rule in chosen)
+    return (
+        "the strongest of several attacks, chosen on records that the attacker knows (on the unprotected model: "
+        f"{counts} of {len(judged)})"
+    )
+
+
+def judged_name(document: AttackResult) -> str:
+    """The attack that the limits are of, in words."""
+    name = document.judged[0] if document.judged else document.input.attack
+    return ATTACKS.get(name, name)
+
+
 def attack_sentence(document: AttackResult) -> str:
-    """How it was found out."""
+    """How it was found out, and by which attack."""
     given = document.input
     times = f"{given.repeats} time{'s' * (given.repeats > 1)}"
-    return (
+    return _choice_sentence(document) + (
         f"The attacker knew half of {given.members:,} members and {given.non_members:,} non-members (as many of "
         f"each) and was tested on {given.tested:,} others, {times}. The limits and the bound on "
         f"epsilon, both of the first time, hold together with confidence {100 * given.confidence:.4g} %."
     )
 
 
+def _choice_sentence(document: AttackResult) -> str:
+    if document.input.attack not in ("strongest", "all") or not document.judged:
+        return ""
+    names = sorted(set(document.judged), key=document.judged.count, reverse=True)
+    told = judged_name(document)
+    if len(names) > 1:
+        counts = ", ".join(f"{ATTACKS.get(name, name)} {document.judged.count(name)}" for name in names)
+        told += f" the first time (all times: {counts})"
+    return f"Judged is the attack that did best on the known half: {told}. "
+
+
+def shadow_sentence(document: AttackResult) -> str:
+    """What the attacker's own models were, or nothing without them."""
+    used = document.shadows
+    if used is None:
+        return ""
+    if used.accuracy_inside is None or used.accuracy_outside is None:
+        return (
+            f"{used.shadows} shadow models' confidences were given; each record is in some of them and not in others."
+        )
+    how = {
+        "engine": "by the vectorised engine",
+        "loop": "one after the other, since the engine does not take this network,",
+        "own": "by the model's own training",
+    }[used.trained_by]
+    epochs = "" if used.epochs is None else f" for {used.epochs} epoch{'s' * (used.epochs > 1)}"
+    if used.epochs_loss is not None:
+        epochs += ", as many as fit them as closely as the target was fitted"
+    own = document.accuracy
+    beside = "" if own is None else f"; the attacked model on {share(own.members)} and {share(own.non_members)}"
+    return (
+        f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They are "
+        f"right on {share(used.accuracy_inside)} of their own records and {share(used.accuracy_outside)} of the "
+        f"others{beside}."
+    )
+
+
+def shadow_caution(document: AttackResult) -> str | None:
+    """Where shadows are unlike the target, so that the attack may find less than it could; None where they match."""
+    if document.shadows is None or document.accuracy is None:
+        return None
+    unlike = list(_unlike(document))
+    if not unlike:
+        return None
+    return (
+        f"The shadow models do not match the attacked one: {'; '.join(unlike)}. An attacker who knows its recipe may "
+        "find more. Name the recipe (epochs, batch, learning rate, optimizer, noise), or give a training of your own."
+    )
+
+
+def _unlike(document: AttackResult) -> Iterator[str]:
+    used, own = document.shadows, document.accuracy
+    assert used is not None
+    assert own is not None
+    if not 0.8 < used.records / document.input.members < 1.25:
+        yield f"they were trained on {used.records:,} records, the target on {document.input.members:,}"
+    loss = used.target_loss
+    if used.epochs_loss is not None and loss is not None and used.epochs_loss > 1.5 * loss:
+        after = f"after {used.epochs} epochs"
+        yield f"their loss on their own records is {used.epochs_loss:.3g} {after}, the target's {loss:.3g}"
+    assert used.accuracy_inside is not None
+    assert used.accuracy_outside is not None
+    gap, target_gap = used.accuracy_inside - used.accuracy_outside, own.members - own.non_members
+    if abs(gap - target_gap) > 0.05:
+        yield (
+            f"they are right {share(abs(gap))} {'more' if gap >= 0 else 'less'} often on their own records than on "
+            f"others, the target {share(abs(target_gap))} {'more' if target_gap >= 0 else 'less'}"
+        )
+
+
+def proven_sentence(document: AttackResult) -> str:
+    """How far below the proven bound the judged attack stays, and what that means; nothing without a bound."""
+    proven, row = document.proven, _judged_row(document)
+    if proven is None or row is None:
+        return ""
+    bound, found, gain = proven.tpr[-1], row.tpr[-1], row.advantage
+    promised = (
+        f"With this noise no attack has an advantage above {proven.advantage:.3f}, or finds more than "
+        f"{share(bound.tpr)} of the members at {100 * bound.fpr:g} % false alarms"
+    )
+    measured = (
+        f"{judged_name(document)} has {gain.value:.3f} (limits {gain.low:.3f} to {gain.high:.3f}) and "
+        f"{share(found.value)} (limits {share(found.low)} to {share(found.high)})"
+    )
+    if _exceeds(row, proven):
+        return (
+            f"{promised}; {measured}, which is more: the model was not trained as stated, or members and non-members "
+            "are not of one source."
+        )
+    return (
+        f"{promised}; {measured}. The gap is no reserve: the bound holds for the most exposed record and for an "
+        "observer of every step, the attack saw one final model and these records."
+    )
+
+
+def _exceeds(row: AttackRow, proven: ProvenLimits) -> bool:
+    """Whether a limit of the attack lies above what is proven."""
+    shown, most = row.epsilon_lower_bound.value or 0.0, proven.epsilon
+    rates = any(limits.low > bound.tpr for limits, bound in zip(row.tpr, proven.tpr, strict=True))
+    return rates or row.advantage.low > proven.advantage or (most is not None and shown > most)
+
+
+def _judged_row(document: AttackResult) -> AttackRow | None:
+    name = document.judged[0] if document.judged else document.input.attack
+    return next((row for row in document.attacks if row.name == name), None)
+
+
+def side_by_side(document: AttackResult) -> Iterator[tuple[str, ...]]:
+    """Every attack's AUC, TPR at both rates, advantage and epsilon at least, each with its limits."""
+    judged = _judged_row(document)
+    for row in sorted(document.attacks, key=lambda row: -row.auc.value):
+        low = {f"{limits.fpr:g}": limits for limits in row.tpr}
+        bound = row.epsilon_lower_bound.value
+        yield (
+            ATTACKS.get(row.name, row.name) + (" *" if row is judged else ""),
+            f"{row.auc.value:.3f} ({row.auc.low:.3f} to {row.auc.high:.3f})",
+            *(f"{share(each.value)} ({share(each.low)} to {share(each.high)})" for each in low.values()),
+            f"{row.advantage.value:.3f} ({row.advantage.low:.3f} to {row.advantage.high:.3f})",
+            "-" if bound is None else at_least(bound),
+        )
+    if document.proven is not None:
+        proven = document.proven
+        shown = "-" if proven.epsilon is None else at_most(proven.epsilon)
+        yield ("Proven: at most", "", *(share(each.tpr) for each in proven.tpr), f"{proven.advantage:.3f}", shown)
+
+
 def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     """A label and a figure."""
     given, limits, bound = document.input, document.average_precision_interval, document.epsilon_lower_bound
+    yield "Attack", judged_name(document)
     yield "Average precision (0.5: guessing)", f"{document.average_precision.mean:.3f}"
     yield "  its limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
-    yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
+    if document.blind is not None:
+        yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
     yield "Advantage (TPR - FPR)", f"{document.advantage.mean:.3f}"
     for fpr, tpr in document.tpr_at_fpr.items():
         yield f"Members found (TPR) at {100 * float(fpr):g} % FPR", share(tpr)
     shown = "-" if bound.value is None else at_least(bound.value)
     yield f"Epsilon at delta {short(given.delta)}, at least", shown
-    yield "The model's accuracy on members", share(document.accuracy.members)
-    yield "The model's accuracy on non-members", share(document.accuracy.non_members)
+    if document.accuracy is not None:
+        yield "The model's accuracy on members", share(document.accuracy.members)
+        yield "The model's accuracy on non-members", share(document.accuracy.non_members)

@@ -16,6 +16,7 @@ from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.compare_chapter import comparison_chapter
 from deniable.report.chapters.exposure_chapter import exposure_chapter
+from deniable.report.chapters.frontier_chapter import frontier_chapter
 from deniable.report.chapters.run_chapter import run_chapter
 from deniable.report.chapters.verdict_chapter import verdict_chapter
 from deniable.report.pictures.picture import Picture, inline, write_pictures
@@ -77,6 +78,7 @@ CHAPTERS = {
     "choose": answer_chapter,
     "exposure": exposure_chapter,
     "reproduce": reproduce_chapter,
+    "frontier": frontier_chapter,
 }
 
 

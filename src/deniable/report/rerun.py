@@ -10,6 +10,7 @@ from deniable.report.report_tables import origin
 from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult
 from deniable.results.compare_result import CompareResult
+from deniable.results.frontier_result import FrontierResult
 from deniable.results.reading import schema_name
 from deniable.results.shared import Provenance
 from deniable.results.verdict_result import VerdictResult
@@ -42,7 +43,7 @@ SETTINGS = {
 }
 
 
-Reported = AuditResult | AttackResult | CompareResult | VerdictResult
+Reported = AuditResult | AttackResult | CompareResult | VerdictResult | FrontierResult
 
 
 def rerun(document: Reported) -> Section:

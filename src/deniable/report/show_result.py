@@ -17,6 +17,7 @@ from deniable.results import (
     CompareResult,
     ExplainResult,
     ExposureResult,
+    FrontierResult,
     ReproduceResult,
     Result,
     RunResult,
@@ -38,13 +39,22 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
         case VerdictResult():
             badge = verdict_words.badge(result.verdict, verdict_words.claimed_protection(result))
             return "\n".join([f"{badge}. {result.verdict_text}", *verdict_words.scored_cautions(result)])
+        case FrontierResult():
+            return "\n".join([" ".join(result.knee.sentences), result.tuning_text])
         case RunResult():
             return f"{result.verdict.capitalize()}. {result.verdict_text}"
         case CompareResult():
             return " ".join(result.recommendation.sentences)
         case AttackResult():
-            warning = [result.warning] if result.warning else []
-            return "\n".join([*warning, attack_words.meaning(result), attack_words.attack_sentence(result)])
+            parts = (
+                result.warning,
+                attack_words.meaning(result),
+                attack_words.attack_sentence(result),
+                attack_words.shadow_sentence(result),
+                attack_words.proven_sentence(result),
+                attack_words.shadow_caution(result),
+            )
+            return "\n".join(filter(None, parts))
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "

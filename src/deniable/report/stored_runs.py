@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from deniable.report import attack_words, verdict_words
+from deniable.report import attack_words, frontier_words, verdict_words
 from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult, CourseResult, ExposureResult
 from deniable.results.base import Result, UnreadableError, plain
 from deniable.results.compare_result import CompareResult, LevelResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.frontier_result import FrontierResult
 from deniable.results.reading import kind_of, read_result, rename_fields
 from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.run_result import RunResult
@@ -35,10 +36,10 @@ __all__ = [
     "title",
 ]
 
-DOCUMENTS = ("audit.json", "compare.json", "attack.json")
+DOCUMENTS = ("audit.json", "compare.json", "attack.json", "frontier.json")
 """The document in a run's folder."""
 PAGE = "report.html"
-KINDS = ("audit", "compare", "verdict", "attack", "run")
+KINDS = ("audit", "compare", "verdict", "attack", "run", "frontier")
 """The results that a report is made of."""
 Reported = (
     AuditResult
@@ -49,6 +50,7 @@ Reported = (
     | ExposureResult
     | ReproduceResult
     | RunResult
+    | FrontierResult
 )
 """Every kind of result; a file may hold one of `KINDS`."""
 LARGEST_BYTES = 64 * 2**20
@@ -119,6 +121,8 @@ def title(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of resul
             return f"Verdict on {scored.scores or 'scores'}"
         case AttackResult():
             return "Membership attack on a trained model"
+        case FrontierResult(input=asked):
+            return f"What privacy costs on {asked.data}"
         case RunResult(steps=steps):
             return f"One watched run of {steps:,} steps"
         case ChooseResult():
@@ -148,6 +152,8 @@ def outcome(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of res
             return f"advantage {exposure.most_exposed[0].advantage:.3g}"
         case RunResult(verdict=verdict):
             return verdict
+        case FrontierResult() as priced:
+            return frontier_words.outcome(priced)
         case AuditResult() | VerdictResult() as judged:
             return verdict_words.badge(judged.verdict, verdict_words.claimed_protection(judged)).lower()
 

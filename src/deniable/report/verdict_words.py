@@ -56,7 +56,20 @@ TEST_MODE = (
     "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "
     "way is NOT private."
 )
-ATTACKS = {"whitebox": "white-box", "shadow": "shadow-model", "threshold": "loss-threshold"}
+ATTACKS = {
+    "whitebox": "white-box",
+    "shadow": "shadow-model",
+    "threshold": "loss-threshold",
+    "lira": "LiRA",
+    "lira-offline": "offline LiRA",
+    "rmia": "RMIA",
+    "rmia-offline": "offline RMIA",
+    "bayes": "Bayesian LiRA",
+    "bayes-offline": "offline Bayesian LiRA",
+    "quantile": "quantile-regression",
+    "strongest": "strongest",
+    "all": "strongest",
+}
 ADJACENCIES = {
     "replace": "D and D' are equally large and differ in one record, which is exchanged for another (replace, or "
     "bounded). One person's influence is then at most twice the clipping norm C.",

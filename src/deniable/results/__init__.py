@@ -11,6 +11,7 @@ from deniable.results.audit_result import AuditResult, ExposureResult
 from deniable.results.base import Part, Result, UnreadableError
 from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.frontier_result import FrontierResult
 from deniable.results.reading import RESULTS, json_schema, read_result
 from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.run_result import RunResult
@@ -24,6 +25,7 @@ __all__ = [
     "CompareResult",
     "ExplainResult",
     "ExposureResult",
+    "FrontierResult",
     "Part",
     "ReproduceResult",
     "Result",

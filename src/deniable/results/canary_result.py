@@ -37,3 +37,9 @@ class CanaryFile(Part, frozen=True, kw_only=True):
     independence: float | None = None
     """The p-value of what the training showed against canaries that are independent of each other."""
     claim: CanaryClaim | None = None
+    per_coordinate: int = 1
+    """Canaries that share a coordinate of the gradient."""
+    records_per_person: int = 1
+    """Of each canary; `carriers` has so many for each, one canary after the other."""
+    adaptive: bool = False
+    """Whether the scores stand for guesses that knew the coins of those before them."""

@@ -72,6 +72,8 @@ class LevelResult(Part, frozen=True, kw_only=True):
     value: float | None
     epsilon: LevelEpsilon | None
     steps: tuple[int, ...] = ()
+    judged: tuple[str, ...] = ()
+    """The attack that was judged in each repeat, where it was chosen among several on the known half."""
     train_accuracy: Spread
     test_accuracy: Spread
     average_precision: Spread

@@ -17,6 +17,7 @@ __all__ = [
     "ChooseResult",
     "CurvesResult",
     "Demand",
+    "ExpectedQuality",
     "ExplainResult",
     "NumericalErrors",
     "RocCurve",
@@ -114,6 +115,17 @@ class NumericalErrors(Part, frozen=True, kw_only=True):
     belief: float | None
 
 
+class ExpectedQuality(Part, frozen=True, kw_only=True):
+    """How good a model is to be expected at the promise, as a frontier measured it."""
+
+    metric: str
+    low: float
+    high: float
+    """One more training with the frontier's settings lies between `low` and `high`, with the frontier's confidence."""
+    data: str
+    text: str
+
+
 class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2"):
     """What a release means for a person."""
 
@@ -133,6 +145,8 @@ class ChooseResult(ExplainResult, frozen=True, kw_only=True, tag="deniable/choos
     kind: ClassVar[str] = "choose"
     noise: float
     methods: tuple[Demand, ...]
+    expected: ExpectedQuality | None = None
+    """Where a frontier was named."""
 
 
 class RocCurve(Part, frozen=True, kw_only=True):

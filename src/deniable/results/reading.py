@@ -13,6 +13,7 @@ from deniable.results.audit_result import AuditResult, ExposureResult
 from deniable.results.base import Result, UnreadableError
 from deniable.results.compare_result import CompareResult
 from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.frontier_result import FrontierResult
 from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.run_result import RunResult
 from deniable.results.verdict_result import VerdictResult
@@ -31,6 +32,7 @@ RESULTS: dict[str, type[Result]] = {
         AttackResult,
         ReproduceResult,
         RunResult,
+        FrontierResult,
     )
 }
 """By the kind of result that a schema names."""

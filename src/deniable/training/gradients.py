@@ -11,7 +11,10 @@ from torch.func import functional_call, grad, vmap
 
 from deniable.training.networks.losses import Loss
 
-__all__ = ["ExampleGradients", "GenericGradients", "trainable"]
+__all__ = ["Clip", "ExampleGradients", "GenericGradients", "trainable"]
+
+Clip = float | Tensor
+"""The largest norm of an example's gradient: one for all trials, or one for each, (trials,)."""
 
 
 def trainable(model: nn.Module) -> dict[str, Tensor]:
@@ -43,7 +46,7 @@ class ExampleGradients(ABC):
         """The step's records (1 or trials, examples, ...) and labels; 1 where all trials share them."""
 
     @abstractmethod
-    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Norms and factors (trials, examples); the sum goes into `out`."""
 
     @abstractmethod
@@ -54,7 +57,7 @@ class ExampleGradients(ABC):
     def _project(self, noise: list[Tensor]) -> Tensor:
         """Inner products of `noise` with the differing records' gradients before clipping."""
 
-    def clipped_sum(self, include: Tensor, clip: float, out: list[Tensor]) -> Tensor:
+    def clipped_sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> Tensor:
         """Write sum_i include_i clip(g_i) into `out`; returns the norms before clipping, (trials, examples)."""
         norms, factors = self._sum(include, clip, out)
         self._factors = factors[:, factors.shape[1] - self.differing :].double()
@@ -74,9 +77,9 @@ class ExampleGradients(ABC):
         return self._project(noise) * self._factors
 
 
-def clip_factors(norms: Tensor, clip: float, out: Tensor) -> None:
-    """min(1, clip / norm), written into `out`."""
-    torch.reciprocal(norms, out=out).mul_(clip).clamp_(max=1.0)
+def clip_factors(norms: Tensor, clip: Clip, out: Tensor) -> None:
+    """min(1, clip / norm), written into `out`; `clip` is one for all trials or one for each, (trials,)."""
+    torch.reciprocal(norms, out=out).mul_(clip.unsqueeze(1) if isinstance(clip, Tensor) else clip).clamp_(max=1.0)
 
 
 class GenericGradients(ExampleGradients):
@@ -104,7 +107,7 @@ class GenericGradients(ExampleGradients):
         """Keep them."""
         self._records, self._labels = records, labels
 
-    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         norms, factors = torch.empty_like(include), torch.empty_like(include)
         for total in out:
             total.zero_()

@@ -49,9 +49,9 @@ def unpredictable() -> torch.Generator:
     return generator
 
 
-def fill_model(model: nn.Module, ensemble: Ensemble) -> nn.Module:
-    """The model with the ensemble's first weights; refused if the training diverged."""
-    trained = ensemble.state(0)
+def fill_model(model: nn.Module, ensemble: Ensemble, trial: int = 0) -> nn.Module:
+    """The model with one trial's weights; refused if the training diverged."""
+    trained = ensemble.state(trial)
     if not all(bool(torch.isfinite(value).all()) for value in trained.values()):
         raise FloatingPointError("training diverged: lower learning_rate or scale the records")
     model.load_state_dict(trained, strict=False)

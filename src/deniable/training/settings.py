@@ -33,16 +33,16 @@ class Course(Protocol):
         """The loss of each example."""
 
     @property
-    def clip(self) -> float:
-        """The largest norm of an example's gradient; infinity for none."""
+    def clip(self) -> float | Tensor:
+        """The largest norm of an example's gradient, for all trials or for each; infinity for none."""
 
     @property
     def rate(self) -> float:
         """The probability of each record to be in a batch."""
 
     @property
-    def learning_rate(self) -> float:
-        """The optimizer's."""
+    def learning_rate(self) -> float | Tensor:
+        """The optimizer's; one for all trials, or one for each."""
 
     @property
     def optimizer(self) -> Optimizer:

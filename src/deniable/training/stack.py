@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from deniable.training import kernels
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
-from deniable.training.gradients import ExampleGradients, GenericGradients, clip_factors
+from deniable.training.gradients import Clip, ExampleGradients, GenericGradients, clip_factors
 from deniable.training.networks.layers import Flatten, Layer, Weighted
 from deniable.training.networks.losses import Loss, output_gradient
 
@@ -62,7 +62,7 @@ class StackGradients(ExampleGradients):
         flat[:, :, self._examples :] = 0
         return flat
 
-    def _sum(self, include: Tensor, clip: float, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
         include = _pad(include, shape[1])
@@ -71,7 +71,7 @@ class StackGradients(ExampleGradients):
         for start in range(0, len(include), self._wave):
             trials = slice(start, start + self._wave)
             self._run(trials, norms[trials])
-            clip_factors(norms[trials], clip, factors[trials])
+            clip_factors(norms[trials], clip[trials] if isinstance(clip, Tensor) else clip, factors[trials])
             self._sum_wave(factors[trials] * include[trials], [total[trials] for total in out])
         return norms[:, : self._examples], factors[:, : self._examples]
 

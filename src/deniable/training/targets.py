@@ -24,7 +24,7 @@ from deniable.training.noise_source import RandomSource, SeededSource, SystemSou
 from deniable.training.release import fill_model, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
 
-__all__ = ["Fitted", "Quality", "TargetSettings", "calibrate_settings", "fit", "quality"]
+__all__ = ["Fitted", "Quality", "TargetCourse", "TargetSettings", "calibrate_settings", "fit", "quality"]
 
 LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""
@@ -136,7 +136,7 @@ def _loss(mechanism: Mechanism | None) -> PrivacyLoss | None:
 
 
 @dataclass(frozen=True)
-class _Course:
+class TargetCourse:
     """The settings as the engine's moves need them."""
 
     model: str | ModelFactory
@@ -184,7 +184,7 @@ class _Run:
     ) -> None:
         clip = settings.clip if settings.noise else inf
         rate = settings.rate(len(train))
-        course = _Course(settings.model, clip, rate, settings.learning_rate, settings.optimizer)
+        course = TargetCourse(settings.model, clip, rate, settings.learning_rate, settings.optimizer)
         columns = Columns(*as_records(train.inputs, train.labels), 0)
         self._model, weights = initial_weights(course, 1, generator)
         check_fit(self._model, columns.records[:2], train.classes)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from deniable.checks import probability
 from deniable.examination.recorded.gradient_checks import gradient_check
 from deniable.examination.recorded.move_checks import moves_check, rates_check
@@ -24,7 +26,7 @@ from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.examination.recorded.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.step_lengths import length_check
-from deniable.mechanisms import Training
+from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
 from deniable.scores import privacy_loss
@@ -137,7 +139,7 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     ):  # whatever the gradient is, the residual is longer for it
         yield from (check for check in (layers, gradient) if check.outcome == LESS)
         return
-    yield from (gradient, noise.check(record, level))
+    yield from (gradient, _hint_adjacency(noise.check(record, level), claimed, noise.ratio))
     if gradient.outcome == AS_CLAIMED:
         if noise.ratio > _BARE:
             yield independent
@@ -145,6 +147,14 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
             yield layers
         if noise.p_value() >= level and (shape := shape_check(record, claimed, level)) is not None:
             yield shape
+
+
+def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunCheck:
+    """Half the noise of a claim for replace neighbours is the whole of one for add-remove neighbours."""
+    if check.outcome != LESS or claimed.adjacency != Adjacency.REPLACE or not 0.45 < ratio < 0.55:
+        return check
+    told = "as noise that is relative to C, for add-remove neighbours: of replace neighbours it is relative to 2 C"
+    return msgspec.structs.replace(check, observed=f"{check.observed}, {told}")
 
 
 _BARE = 0.01

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 from typing import Any
 
 import torch
@@ -46,8 +45,7 @@ class SteppedOptimizer:
         """The clipping norm of this step, of all parameters together."""
         if self._clip is not None:
             return self._clip
-        norm = self._norm if self._norm is not None else self.private.max_grad_norm  # type: ignore[union-attr]
-        return sqrt(sum(float(one) ** 2 for one in norm)) if isinstance(norm, list | tuple) else float(norm)
+        return self._norm if self._norm is not None else float(self.private.max_grad_norm)  # type: ignore[union-attr]
 
     def clips(self, parameters: Sequence[torch.Tensor]) -> float | list[float]:
         """The clipping norm of this step; where each parameter is clipped by itself theirs, in this order."""
@@ -67,7 +65,7 @@ class SteppedOptimizer:
         earlier = private.step_hook
 
         def note(stepping: Any) -> None:
-            self._norm = stepping.max_grad_norm
+            self._norm = float(stepping.max_grad_norm)  # a copy: the next one is written over it
             if earlier is not None:
                 earlier(stepping)
 

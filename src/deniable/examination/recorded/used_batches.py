@@ -20,7 +20,9 @@ _DRAW = "loader must be the one that the loop draws from, and watch_run must be 
 class UsedBatches:
     """The data set of a run, and the batches that were drawn from it and not yet used by a step."""
 
-    def __init__(self, loader: Any, per_step: int | None) -> None:
+    def __init__(self, loader: Any) -> None:
+        ahead = hasattr(loader, "base_dataloader")  # Accelerate's, which is one batch ahead
+        loader = loader.base_dataloader if ahead else loader
         loads = hasattr(loader, "batch_sampler")
         self.data = loader.dataset if loads else loader
         self._wrapped = isinstance(self.data, IndexedRecords)
@@ -32,7 +34,9 @@ class UsedBatches:
             )
         self.collate: Callable[[list[Any]], Any] = loader.collate_fn if loads and not self._wrapped else default_collate
         self._drawn = drawn_batches(loader) if loads and not self._wrapped else DrawnBatches()
-        self._told, self._per_step = not loads or self._wrapped, per_step
+        self._drawn.ahead = self._drawn.ahead or ahead
+        self._told = not loads or self._wrapped
+        self.per_step: int | None = None
 
     def tell(self, indices: Sequence[int] | Tensor) -> None:
         """The records of a batch; all that are told since the last step are used by the next."""
@@ -45,8 +49,8 @@ class UsedBatches:
 
     def of_step(self, optimizer: SteppedOptimizer) -> list[int]:
         """The records of the step that is about to be taken."""
-        if self._per_step is not None and not self._told:
-            return self._first(self._per_step)
+        if self.per_step is not None and not self._told and optimizer.private is None:
+            return self._first(self.per_step)
         if self._drawn.ahead and optimizer.private is not None:
             return next_batch(self._drawn, optimizer.private)
         return self._first(1 if self._drawn.ahead else max(1, len(self._drawn)))

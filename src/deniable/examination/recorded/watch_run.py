@@ -71,8 +71,8 @@ def watch_run(
             asked for batches of one record, made by the loader's own `collate_fn`.
         clip: The clipping norm. With Opacus it is known.
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
-        batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching).
-            Without it: all that were drawn since the step before.
+        batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching). With
+            Opacus it is known. Without it: all that were drawn since the step before.
         budget: The share of the run's time that the watcher may take (.1 or ``"10%"``): it recomputes as many steps as
             that allows, the first in any case, and with 1 all of them.
         path: A new file to which every step is added at once, as a line of JSON; `dn.examine(path, ...)` reads it, also
@@ -82,7 +82,8 @@ def watch_run(
     the training ends; without it `dn.examine` does.
     """
     stepped = SteppedOptimizer(optimizer, clip, divisor)
-    batches = UsedBatches(loader, None if batches_per_step is None else whole("batches_per_step", batches_per_step))
+    batches = loader if isinstance(loader, UsedBatches) else UsedBatches(loader)
+    batches.per_step = None if batches_per_step is None else whole("batches_per_step", batches_per_step)
     record_loss = RecordLoss(loss, batch_loss, batches.collate)
     return RunWatcher(model, stepped, batches, record_loss, budget=_share(budget), path=path)
 

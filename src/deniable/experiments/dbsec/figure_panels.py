@@ -125,7 +125,7 @@ def _compare_variant(run: ItemRun, source: Source, data: str, classes: int | Non
         from deniable.comparison import run as compare
         from deniable.engines import Local, resume_store
 
-        given = {name: value for name, value in settings.items() if value is not None}
+        given = {"attack": "whitebox"} | {name: value for name, value in settings.items() if value is not None}
         if "central" in settings:  # a small run
             given["local"] = _ends(data)
         plan = ComparisonPlan.of(data, classes=classes, **given)

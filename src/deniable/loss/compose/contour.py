@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, inf, log, sqrt
+from math import exp, expm1, inf
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from deniable.loss.compose.inversion import GOOD, Inversion, Known
 from deniable.loss.compose.largest_jump import bands
 from deniable.loss.compose.saddle import find_level_saddle
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
-from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.pair import Pair
-from deniable.loss.pairs.step import Step
 from deniable.search import falls_to
 from deniable.upper import Upper, upper
 
@@ -40,10 +37,6 @@ __all__ = ["ANY", "Contour", "Range"]
 _NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
 _WORTH_ONE_LINE = 1e-25  # ... and below this what one line tells, be it no more than a bound
 _BESIDE = 1e-10  # or below this share of a level that is searched for
-_APART = 100.0  # standard deviations
-_OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling
-_LOG_MUS = -20.0, 4.0
-_SLIGHT = 1e-2  # relative error of an overlap that is guessed with
 _EXPLODING = 10.0  # times the variance at a saddle may exceed the loss's own: beyond, jumps stand apart from the bulk
 _FEW_PARTS = 8  # unlike steps, whose bulk is quickly looked at
 _SMALL_LEVEL = 0.2  # below it a functional's level is found from its tail
@@ -150,27 +143,6 @@ class Contour(ComposedPair):
     @cached_property
     def _grid(self) -> Grid:
         return Grid(self.composition, points=_GRID_POINTS)
-
-    def rough(self) -> Pair:
-        """One Gaussian release whose P and Q overlap as much: sums of many small losses are nearly Gaussian.
-
-        Where the person may never be sampled at all, one on a sample that holds the person with that probability.
-        """
-        overlap = self.composition.saddle(0.5).value  # logarithm; inf where it cannot be had, as it hardly is any
-        mu = sqrt(8 * max(-overlap, _NEGLIGIBLE)) if overlap < inf else _APART
-        present = self.composition.presence
-        if overlap == inf or present > _OFTEN:
-            return GaussianStep(mu)
-
-        def rare(log_mu: float) -> Step:
-            return self.composition.parts[0][0].sampled_like(exp(log_mu), present)
-
-        def overlaps(log_mu: float) -> float:
-            return exp(float(rare(log_mu).tilted_moments(np.array([0.5]))[0, 0]))
-
-        start = log(mu / present), 0.5
-        log_mu = falls_to(overlaps, exp(overlap), start, within=_LOG_MUS, close=_SLIGHT * abs(overlap))
-        return rare(min(max(log_mu, _LOG_MUS[0]), _LOG_MUS[1]))
 
     @cached_property
     def _whole(self) -> Inversion:

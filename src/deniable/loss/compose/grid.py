@@ -179,8 +179,8 @@ class Grid(ComposedPair):
         high, low = self.composition.saddles([c, lower])
         return high.value == inf or (c - lower > _LEAST_TILT and high.bend > _MOST_SPREAD * low.bend)
 
-    def rough(self) -> Grid | None:
-        """The same on fewer points."""
+    def with_fewer_points(self) -> Grid | None:
+        """To look around with; None where there are few already."""
         return Grid(self.composition, _QUICK_POINTS) if self.points > _QUICK_POINTS else None
 
     def _compose(self, c: float, points: int) -> GridLaw:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, exp, expm1, inf, log, sqrt
 
 import numpy as np
 
@@ -136,11 +136,10 @@ class GridLaw:
     def slope(self, t: float) -> tuple[float, float]:
         """Lower and upper end of e^t Q(L > t) from those of the divergence around t, which is convex in e^t."""
         ends, move = [(0.0, inf)], sqrt(self.moved)
-        here = self.stick(t)
-        for width in (2 * move, 6 * move, 20 * move):
-            before, after = self.stick(t - width), self.stick(t + width)
-            rise = -np.expm1(-width)
-            ends.append(((here[0] - after[1]) / np.expm1(min(width, 700.0)), (before[1] - here[0]) / rise))
+        here = float(self.stick(t)[0])
+        for width in (2 * move, 6 * move, 20 * move) if move > 0 else ():
+            before, after = (float(self.stick(at)[1]) for at in (t - width, t + width))  # plain numbers become inf
+            ends.append(((here - after) / expm1(min(width, 700.0)), (before - here) / -expm1(-width)))
         return max(low for low, _ in ends), min(high for _, high in ends)
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.moments.mean_law import MeanLaw, law_of_mean
 from deniable.loss.moments.nodes import seen_from
+from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.step import Mirrored, Step
+from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.upper import Upper, upper
 
 __all__ = ["AllocatedAdd", "AllocatedRemove"]
@@ -99,6 +101,11 @@ class AllocatedRemove(_Allocated):
     def tilted_moments(self, c: Floats) -> Floats:
         return self.law.tilted_moments(c)
 
+    @property
+    def alike(self) -> tuple[Step, int]:  # type: ignore[override]
+        """As many Poisson samples that hold the record once on average."""
+        return SubsampledRemove(GaussianStep(self.mu), 1 / self.steps), self.steps
+
     def reverse(self) -> Step:
         return AllocatedAdd(self)
 
@@ -122,6 +129,11 @@ class AllocatedAdd(_Allocated):
 
     def null_tails(self, t: Floats) -> Floats:
         return np.clip(sum(self.law.below(-t)), 0.0, 1.0)
+
+    @property
+    def alike(self) -> tuple[Step, int]:  # type: ignore[override]
+        step, count = self.mirror.alike
+        return step.reverse(), count
 
     def cumulant(self, s: Complexes) -> Complexes:
         return Mirrored(self.mirror).cumulant(s)

@@ -79,10 +79,6 @@ class Pair(ABC):
         """Whether that attack is nearly the best of all."""
         return False
 
-    def rough(self) -> Pair | None:
-        """A much quicker pair that answers nearly the same, to begin searches with; None where there is none."""
-        return None
-
     def ceiling(self, k: float) -> float:
         """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
         return self.escape if k >= self.largest else 1.0

@@ -66,7 +66,10 @@ class SeveralRemove(Step):
         tops = (exponents.real + self._log_weights).max(axis=-1)
         large = tops > _LARGE_NATS
         held = np.where(large[..., None], 0.0, exponents)
-        small = complex_log1p(np.asarray((self.weights * expm1(held)).sum(axis=-1)))
+        steep = held.real > _LARGE_NATS  # where e^x - 1 is e^x, and may overflow beside the least weights
+        mild = self.weights * expm1(np.where(steep, 0.0, held))
+        grown = np.where(steep, np.exp(np.where(steep, held + self._log_weights, 0.0)), mild)
+        small = complex_log1p(np.asarray(grown.sum(axis=-1)))
         if not large.any():
             return small
         terms = np.exp(np.where(large[..., None], exponents + self._log_weights - tops[..., None], 0.0))

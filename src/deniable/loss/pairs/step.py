@@ -95,6 +95,9 @@ class Step(Pair):
     presence: float = 1.0
     """Probability that the person takes part."""
 
+    alike: tuple[Step, int] | None = None
+    """A step that is quicker to compose, and how many of them are about as telling: where searches begin."""
+
     def sampled_like(self, mu: float, presence: float) -> Step:
         """Gaussian noise on a sample of the same kind."""
         raise TypeError(f"{type(self).__name__} is not sampled")
@@ -142,8 +145,12 @@ class Step(Pair):
         """Total variation: the divergence at 0."""
         return float(self.hockey_stick(0.0))
 
+    most_gain: float = 1.0
+    """No divergence at k >= 0 is larger: the chance that the person takes part, where it is given."""
+
     def hockey_stick(self, k: float) -> Upper:
-        return self._round_outwards(STICK, k)
+        found = self._round_outwards(STICK, k)
+        return found if k < 0 else found.meet(Upper(self.most_gain, self.most_gain))
 
     def tail(self, t: float) -> Upper:
         return self._round_outwards(TAIL, t)

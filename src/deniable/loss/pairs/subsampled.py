@@ -120,6 +120,10 @@ class SubsampledRemove(Step):
         )
 
     @property
+    def most_gain(self) -> float:  # type: ignore[override]
+        return self.rate * (1 + 2 * self.rate_error)
+
+    @property
     def presence(self) -> float:  # type: ignore[override]
         return self.rate
 
@@ -240,6 +244,10 @@ class SubsampledAdd(ReversedStep):
 
     def damp(self, decay: float) -> Step:
         return SubsampledAdd(replace(self.mirror, decay=decay))
+
+    @property
+    def most_gain(self) -> float:  # type: ignore[override]
+        return self.mirror.most_gain
 
     @property
     def presence(self) -> float:  # type: ignore[override]

@@ -104,6 +104,16 @@ class SubsampledReplace(Step):
         """Losses stay on their side of 0."""
         return np.asarray(np.minimum(self._half.blur(np.abs(k)), np.abs(k)))
 
+    @property
+    def most_gain(self) -> float:  # type: ignore[override]
+        return self._half.most_gain
+
+    @property
+    def alike(self) -> tuple[Step, int] | None:  # type: ignore[override]
+        """A Poisson sample that holds the record as often."""
+        base = self.base if not isinstance(self.base, Blend) else max(self.base.parts, key=lambda part: part[0])[1]
+        return (SubsampledRemove(base, self.rate), 1) if isinstance(base, GaussianStep) else None
+
     def _round_outwards(self, functional: Functional, k: float) -> Upper:
         """Of the half where k is: its round-off does not reach the atom at 0."""
         if k >= 0:
@@ -269,6 +279,10 @@ class SubsampledReplaceSum(Step):
             lift=lift(mu),
             decay=self.decay,
         )
+
+    @property
+    def most_gain(self) -> float:  # type: ignore[override]
+        return self.rate * (1 + 2 * self.rate_error)
 
     @property
     def presence(self) -> float:  # type: ignore[override]

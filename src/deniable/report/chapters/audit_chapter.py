@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from deniable.formatting import at_least, short
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section
+from deniable.report.decision import decide
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.pictures.observer_pictures import course_pictures
@@ -45,6 +46,13 @@ def audit_chapter(run: ReportedRun) -> Chapter:
         parts=tuple(_parts(document)),
         finished=document.finished,
         labels=(verdict_words.aim(document), "Measured"),
+        decision=decide(
+            verdict,
+            verdict_words.audit_tone(document),
+            weak,
+            (verdict_words.meaning(document), verdict_words.measured_text(document)),
+            test_mode=test_mode,
+        ),
         last=test_mode,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deniable.report.decision import Decision
 from deniable.report.pictures.picture import Picture
 from deniable.report.pictures.scale_chart import ScaleChart
 
@@ -56,6 +57,8 @@ class Chapter:
     finished: str | None = None
     labels: tuple[str, str] = ("Promised", "Measured")
     """Of `promise` and `measured`."""
+    decision: Decision | None = None
+    """What follows for a release; None where nothing does."""
     last: bool = False
     """Whether it comes behind all others: it protects nobody."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from deniable.formatting import count_of, times
 from deniable.report import verdict_words
 from deniable.report.amount_text import share
+from deniable.report.attack_words import compared_attack
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.comparison_pictures import comparison_pictures
 from deniable.report.pictures.scale_chart import precision_scale
@@ -55,8 +56,8 @@ def _promise(document: CompareResult) -> str:
 def _measured_text(document: CompareResult) -> str:
     given, original = document.input, document.levels[0]
     return (
-        f"Each level was trained {times(given.repeats)} on {given.records:,} records and attacked by the "
-        f"{verdict_words.ATTACKS.get(given.attack, given.attack)} attack. Without protection the model is right on "
+        f"Each level was trained {times(given.repeats)} on {given.records:,} records and attacked by "
+        f"{compared_attack(document)}. Without protection the model is right on "
         f"{share(original.test_accuracy.mean)} of new records, and the attack's average precision is "
         f"{original.average_precision.mean:.2f} (guessing: 0.5)."
     )
@@ -74,8 +75,9 @@ def _assumptions(document: CompareResult) -> Iterator[tuple[str, str]]:
     yield "Neighbours", verdict_words.ADJACENCIES["add-remove"]
     yield (
         "The attacker",
-        "It is given as many members as non-members and has to tell them apart; the white-box attack also sees the "
-        "model and knows half of the truth. It is weaker than the observer that differential privacy assumes: a "
+        "It is given as many members as non-members and has to tell them apart. LiRA, RMIA and Bayesian LiRA compare "
+        "the model with shadow models of the same recipe; the white-box attack sees the model and knows half of the "
+        "truth. It is weaker than the observer that differential privacy assumes: a "
         "stronger one may achieve more.",
     )
     yield (

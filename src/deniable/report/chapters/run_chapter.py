@@ -10,6 +10,7 @@ from deniable.answers.sentences import weakness
 from deniable.formatting import as_given, percent_at_most
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.decision import decide
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.results.run_result import RunResult
@@ -39,6 +40,13 @@ def run_chapter(run: ReportedRun) -> Chapter:
         scale=None,
         parts=tuple(_parts(document)),
         labels=("Claimed", "Watched"),
+        decision=decide(
+            document.verdict,
+            verdict_words.tone(document.verdict, weak),
+            weak,
+            (document.verdict_text,),
+            enough=not document.not_shown,
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section
+from deniable.report.decision import decide
 from deniable.report.pictures.epsilon_pictures import epsilon_picture
 from deniable.report.pictures.observer_pictures import exact_curve, promised_line
 from deniable.report.pictures.picture import GREEN, INK, MUTED, RED, Data, Picture, axes, legend_above
@@ -50,6 +51,13 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
         scale=claim_scale(axis, given.claimed_epsilon, exact, row, f"Measured by {given.method}, with {sure}."),
         parts=tuple(_parts(document)),
         labels=("Claimed", "Measured"),
+        decision=decide(
+            name,
+            verdict_words.tone(name, weak),
+            weak,
+            (verdict_words.scored_meaning(document), document.verdict_text),
+            enough=False,  # a stronger attack than this one may refute the claim
+        ),
     )
 
 

@@ -5,6 +5,7 @@ After Bernau et al. 2021 (DBSec), Figures 2 to 5, and Erlingsson et al. 2019, Fi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,7 +14,22 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from deniable.report.pictures.epsilon_pictures import region_picture
-from deniable.report.pictures.picture import BLUE, INK, MUTED, ORANGE, WIDTH_INCHES, Data, Picture, axes, legend_above
+from deniable.report.pictures.picture import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    RED,
+    WIDTH_INCHES,
+    YELLOW,
+    Data,
+    Picture,
+    axes,
+    legend_above,
+)
 from deniable.report.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
@@ -22,6 +38,7 @@ from deniable.results.shared import Curve, Spread
 __all__ = ["attack_pictures", "comparison_pictures"]
 
 COLOURS = {"original": INK, "central": BLUE, "local": ORANGE}
+ROC_COLOURS = (ORANGE, BLUE, GREEN, RED, PURPLE, YELLOW, GREY)
 AXIS = {"central": "epsilon of the training", "local": "epsilon for each value"}
 _NO_CURVE = Curve(precision=(), recall=())
 
@@ -73,11 +90,37 @@ def _curves(document: CompareResult) -> Picture:
 
 
 def attack_pictures(document: AttackResult) -> list[Picture]:
-    """The precision-recall curve of one attacked model."""
+    """The ROC and precision-recall curves of one attacked model."""
     mean = document.average_precision.mean
     told = f"Precision of the attack's accusations over the share of members that is accused; average {mean:.3f}."
     data = {"precision": document.precision_recall.precision, "recall": document.precision_recall.recall, "mean": mean}
-    return [Picture("precision-recall", "Precision and recall", told, told, data, _draw_curve)]
+    return [*_roc(document), Picture("precision-recall", "Precision and recall", told, told, data, _draw_curve)]
+
+
+def _roc(document: AttackResult) -> Iterator[Picture]:
+    """Both axes logarithmic: the few records that are found with hardly a false alarm show there."""
+    if not document.attacks:
+        return
+    told = "Share of the members that is found over the share of others that is accused; both axes are logarithmic."
+    found = "; ".join(f"{ATTACKS.get(row.name, row.name)}: AUC {row.auc.value:.3f}" for row in document.attacks)
+    proven = [] if document.proven is None else [(each.fpr, each.tpr) for each in document.proven.tpr]
+    data = {"attacks": document.attacks, "proven": proven, "tested": document.input.tested}
+    yield Picture("roc", "Members found at few false alarms", told, f"{told} {found}.", data, _draw_roc)
+
+
+def _draw_roc(data: Data) -> Figure:
+    drawing, found = axes("false positive rate", "true positive rate", height=4.0)
+    least = 1 / max(2, data["tested"])
+    for row, colour in zip(data["attacks"], itertools.cycle(ROC_COLOURS), strict=False):
+        points = [(max(x, least), max(y, least)) for x, y in zip(row.roc.fpr, row.roc.tpr, strict=True)]
+        label = f"{ATTACKS.get(row.name, row.name)}: {row.auc.value:.3f}"
+        found.step(*zip(*points, strict=True), where="post", color=colour, label=label, linewidth=1.3)
+    found.plot([least, 1], [least, 1], color=INK, linestyle=":", linewidth=1)
+    if data["proven"]:
+        found.plot(*zip(*data["proven"], strict=True), "v", color=INK, label="proven: at most")
+    found.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
+    found.legend(fontsize=7.5)
+    return drawing
 
 
 def _draw_curve(data: Data) -> Figure:

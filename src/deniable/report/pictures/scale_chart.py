@@ -153,11 +153,13 @@ def attack_scale(document: AttackResult) -> ScaleChart:
     """One model's attack, beside one that never sees the model."""
     limits, blind = document.average_precision_interval, document.blind
     attack = Row("Attack", "measured", limits.low, limits.high, document.average_precision.mean, True)
-    least, most = 0.5, max(blind.average_precision, 0.5)
-    unseen = Row("Without the model", "exact", least, most, told=f"{blind.average_precision:.2f}")
+    rows = [attack]
+    if blind is not None:
+        most = max(blind.average_precision, 0.5)
+        rows.append(Row("Without the model", "exact", 0.5, most, told=f"{blind.average_precision:.2f}"))
     sure = f"{100 * document.input.confidence:.4g} %"
     note = f"The attack's limits, of its first repeat, hold together with the bound on epsilon: {sure} confidence."
-    return _scale("What the attack achieves", _precision_axis(), [attack, unseen], None, note)
+    return _scale("What the attack achieves", _precision_axis(), rows, None, note)
 
 
 def _precision_axis() -> Axis:

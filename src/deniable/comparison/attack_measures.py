@@ -1,0 +1,64 @@
+"""One attack's row: what it achieves on the tested records, each figure with its limits; and what is proven."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from deniable.adversaries import Scored, ShadowTraining
+from deniable.comparison.repeat_measures import Shift, errors, lower_bound, void
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.intervals import advantage_interval, auc_interval, tpr_interval
+from deniable.mechanisms import Adjacency
+from deniable.results.attack_result import AttackInput, AttackRow, ProvenLimits, RocPoints
+from deniable.results.shared import TprAt
+from deniable.results.verdict_result import TprLimits
+from deniable.scores import privacy_loss
+from deniable.tradeoff import rates
+
+__all__ = ["FPRS", "measure_attack", "proven_limits"]
+
+FPRS = (0.001, 0.01)
+CURVE_POINTS = 300
+
+
+def measure_attack(name: str, scored: Scored, given: AttackInput, shifted: Shift | None) -> AttackRow:
+    """The row of one attack; every limit holds by itself with the given confidence."""
+    scores, sure = Scores(scored.members, scored.non_members), given.confidence
+    limits = ((fpr, tpr_interval(scores, fpr, sure)) for fpr in FPRS)
+    return AttackRow(
+        name=name,
+        auc=auc_interval(scores, sure).result(),
+        advantage=advantage_interval(errors([scored]), sure).result(),
+        tpr=tuple(TprLimits(fpr=fpr, value=float(r.value), low=float(r.low), high=float(r.high)) for fpr, r in limits),
+        epsilon_lower_bound=void(lower_bound([scored], given.delta, sure).result(), shifted),
+        roc=_curve(scored),
+    )
+
+
+def _curve(scored: Scored) -> RocPoints:
+    """At most `CURVE_POINTS` points, close together where few are accused."""
+    found = rates(scored.scores, scored.member)
+    last = len(found.fpr) - 1
+    chosen = np.unique(np.r_[0, np.geomspace(1, max(1, last), CURVE_POINTS).astype(int).clip(max=last), last])
+    return RocPoints(fpr=tuple(found.fpr[chosen].tolist()), tpr=tuple(found.tpr[chosen].tolist()))
+
+
+def proven_limits(training: ShadowTraining | None, records: int, delta: float) -> ProvenLimits | None:
+    """What the exact privacy loss of the target's training allows an attacker who sees every step; None without noise.
+
+    It holds if the target was trained as `training` says, on `records` records: Poisson batches, clipping, noise.
+    """
+    if training is None or training.epochs is None or not training.noise:
+        return None
+    mechanism = training.settings("unnamed", training.epochs).mechanism(records)
+    assert mechanism is not None
+    loss = privacy_loss(mechanism, Adjacency.ADD_REMOVE)
+    epsilon = float(loss.epsilon(delta))
+    return ProvenLimits(
+        epsilon=epsilon if isfinite(epsilon) else None,
+        delta=delta,
+        advantage=min(1.0, float(loss.advantage())),
+        tpr=tuple(TprAt(fpr=fpr, tpr=min(1.0, float(loss.tpr(fpr)))) for fpr in FPRS),
+    )

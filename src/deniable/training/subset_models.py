@@ -1,0 +1,128 @@
+"""Many models of one recipe at once, each trained on its own part of the same records: shadow models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, inf
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from deniable.data import Dataset
+from deniable.training.engine import one_thread
+from deniable.training.ensemble import Ensemble, initial_weights
+from deniable.training.networks.usual_models import check_fit
+from deniable.training.noise_source import RandomSource, SeededSource
+from deniable.training.release import fill_model
+from deniable.training.settings import Columns, as_records
+from deniable.training.targets import TargetCourse, TargetSettings
+
+__all__ = ["train_subsets"]
+
+
+def train_subsets(
+    settings: TargetSettings, records: Dataset, inside: NDArray[np.bool_], *, seed: int, block: int, steps: int
+) -> Iterator[nn.Module]:
+    """One model for each row of `inside` (models, records), trained on the records that the row names.
+
+    They are yielded one after the other as one module, which holds a model's weights until the next is asked for.
+
+    The recipe is the target's: with noise, Poisson batches, clipping and noise as `fit` has them; without noise,
+    batches of `settings.batch` records by shuffling, epoch after epoch. The result depends on the arguments alone. For
+    audits only: everything is drawn from the seed.
+    """
+    with one_thread(), torch.no_grad():
+        columns = Columns(*as_records(records.inputs, records.labels), 0)
+        course = _course(settings, inside)
+        source = SeededSource(seed, block, stream=1)
+        model, weights = initial_weights(course, len(inside), SeededSource(seed, block, stream=0).generator)
+        check_fit(model, columns.records[:2], records.classes)
+        kind = _PoissonSubsets if settings.noise else _ShuffledSubsets
+        models = kind(course, model, weights, columns, source=source, inside=torch.from_numpy(inside))
+        sigma = torch.full((len(inside),), settings.noise * settings.clip)
+        nobody = torch.empty(len(inside), 0)
+        for _ in range(steps):
+            models.draw_batch(nobody)
+            models.sum_gradients()
+            if settings.noise:
+                models.add_noise(sigma)
+            models.apply()
+    for number in range(len(inside)):
+        yield fill_model(model, models, number)
+
+
+def _course(settings: TargetSettings, inside: NDArray[np.bool_]) -> TargetCourse:
+    sizes = inside.sum(1)
+    if len(set(sizes.tolist())) != 1 or sizes[0] == 0:
+        raise ValueError(f"inside must name equally many records for every model, got {sizes.min()} to {sizes.max()}")
+    clip, rate = settings.clip if settings.noise else inf, settings.rate(int(sizes[0]))
+    return TargetCourse(settings.model, clip, rate, settings.learning_rate, settings.optimizer)
+
+
+class _Subsets(Ensemble):
+    """Batches are drawn from each model's own records."""
+
+    def __init__(
+        self,
+        course: TargetCourse,
+        model: nn.Module,
+        weights: list[Tensor],
+        columns: Columns,
+        *,
+        source: RandomSource,
+        inside: Tensor,
+    ) -> None:
+        self._flat_weights = torch.cat([values.flatten() for values in weights])
+        super().__init__(course, model, _views(self._flat_weights, weights), columns, source)
+        self._flat_sums = torch.zeros_like(self._flat_weights)
+        self.sums = _views(self._flat_sums, weights)
+        self._inside = inside
+        self._members = inside.sum(1)[0].item()
+        self._count = course.rate * self._members
+
+    def apply(self) -> None:
+        """All weights are one row of memory: the optimizer's few passes over it cost little for small networks."""
+        self._updater.apply([self._flat_weights], [self._flat_sums], self._count)
+
+
+def _views(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
+    """Parts of `flat`, in order, each of the shape of one of `like`."""
+    parts = torch.split(flat, [values.numel() for values in like])
+    return [part.view_as(values) for part, values in zip(parts, like, strict=True)]
+
+
+class _PoissonSubsets(_Subsets):
+    def _draw_members(self) -> Tensor:
+        drawn = self._source.uniform(*self._inside.shape) < self._settings.rate
+        return drawn.logical_and_(self._inside).float()
+
+
+class _ShuffledSubsets(_Subsets):
+    """Every epoch in a new order; the last batch of an epoch is as large as the others, from the epoch's beginning."""
+
+    _left = 0
+
+    def draw_batch(self, members: Tensor) -> Tensor:
+        """The next batch; where batches are small, copied together by the places of its records."""
+        places = self._draw_places()
+        if self._shared:
+            self._include = torch.zeros(self._inside.shape).scatter_(1, places, 1.0)
+        else:
+            self._include = self._everybody[:, : places.shape[1]]
+            drawn = self._records.index_select(0, places.flatten())
+            self.gradients.load(drawn.view(*places.shape, *drawn.shape[1:]), self._labels[places])
+        return members
+
+    def _draw_places(self) -> Tensor:
+        """The records of each model's batch, (models, batch)."""
+        size = max(1, round(self._settings.rate * self._members))
+        batches = ceil(self._members / size)
+        if not self._left:
+            keys = self._source.uniform(*self._inside.shape).masked_fill_(~self._inside, 2.0)
+            order = keys.argsort(1)[:, : self._members]
+            self._order, self._left = torch.cat([order, order], 1), batches
+        start = (batches - self._left) * size
+        self._left -= 1
+        return self._order[:, start : start + size]

@@ -1,0 +1,120 @@
+"""Many trainings with settings of their own, on the same batches: what a search over settings needs.
+
+Every training by itself is DP-SGD (or DP-Adam) with Poisson batches: who is in a batch is drawn once for all of them,
+which no single training can tell. So the first dense layer is one matrix product for all trainings, and what differs
+between two settings is not who happened to be drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from deniable.training.engine import one_thread
+from deniable.training.ensemble import initial_weights
+from deniable.training.gradients import trainable
+from deniable.training.networks.losses import loss_function
+from deniable.training.noise_source import RandomSource, SeededSource
+from deniable.training.optimizers import updater
+from deniable.training.settings import ModelFactory, Optimizer
+from deniable.training.stack import example_gradients
+
+__all__ = ["Together", "TrainedTogether", "train_together"]
+
+EVALUATED_VALUES = 2**22
+"""Outputs of layers that are held at once while trained models are evaluated, about."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Trainings that differ in noise, clipping norm and learning rate alone, a value of each (trials,).
+
+    `noise` is the multiplier: noise of standard deviation ``noise * clip`` is added to each step's sum of gradients,
+    clipped to norm `clip`, under add-remove neighbours. Where it is 0, `clip` may be infinite: an ordinary training.
+    """
+
+    model: str | ModelFactory
+    rate: float
+    steps: int
+    noise: Tensor
+    clip: Tensor
+    learning_rate: Tensor
+    optimizer: Optimizer = "sgd"
+    loss: str = "cross-entropy"
+
+    def __len__(self) -> int:
+        return len(self.noise)
+
+
+def train_together(
+    settings: Together, records: Tensor, labels: Tensor, *, seed: int, block: int, part: int = 0
+) -> TrainedTogether:
+    """The trained models; they depend on the arguments alone, and all start from weights of their own.
+
+    Parts of one block have the same batches, too. For measurements only: who knows the seed can take the noise away.
+    """
+    weights_drawn, noise = (SeededSource(seed, block, stream=2 * part + one) for one in (1, 2))
+    with one_thread(), torch.no_grad():
+        model, weights = initial_weights(settings, len(settings), weights_drawn.generator)
+        sources = SeededSource(seed, block, stream=0), noise
+        moves = _Moves(settings, model, weights, (records, labels), sources)
+        for _ in range(settings.steps):
+            moves.step()
+    return TrainedTogether(model, weights)
+
+
+class _Moves:
+    """One step of all trainings: draw the batch, sum clipped gradients, add noise, update."""
+
+    def __init__(
+        self,
+        settings: Together,
+        model: nn.Module,
+        weights: list[Tensor],
+        data: tuple[Tensor, Tensor],
+        sources: tuple[RandomSource, RandomSource],
+    ) -> None:
+        self._settings, self._weights = settings, weights
+        self._batch_source, self._noise_source = sources
+        self._records, self._labels = data
+        self._sums, self._noise = [[torch.empty_like(w) for w in weights] for _ in range(2)]
+        self._sigma = torch.where(settings.noise > 0, settings.noise * settings.clip, 0.0).float()
+        self._updater = updater(settings)
+        loss = loss_function(settings.loss)
+        self._gradients = example_gradients(model, loss, weights, self._records[0], differing=0, shared=True)
+
+    def step(self) -> None:
+        """The noisy sum is divided by the expected size of a batch, a public number."""
+        drawn = (self._batch_source.uniform(len(self._records)) < self._settings.rate).nonzero().squeeze(1)
+        include = torch.ones(len(self._settings), max(1, len(drawn)))
+        if not len(drawn):  # nobody was drawn: a record without weight, for the layers need one
+            drawn, include = torch.zeros(1, dtype=torch.long), include.zero_()
+        self._gradients.load(self._records[drawn][None], self._labels[drawn][None])
+        self._gradients.clipped_sum(include, self._settings.clip, self._sums)
+        for noise, total in zip(self._noise, self._sums, strict=True):
+            self._noise_source.normal_(noise)
+            total.addcmul_(noise, self._sigma.view(-1, *[1] * (total.ndim - 1)))
+        self._updater.apply(self._weights, self._sums, self._settings.rate * len(self._records))
+
+
+@dataclass(frozen=True)
+class TrainedTogether:
+    """Trained models: one module, and each training's weights in the order of its parameters, (trials, ...)."""
+
+    model: nn.Module
+    weights: list[Tensor]
+
+    def outputs(self, records: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """(trials, their outputs (trials, records, values)), some trials at a time."""
+        names = list(trainable(self.model))
+        widest = max(len(w[0].flatten()) // max(1, w.shape[-1]) for w in self.weights)
+        some = max(1, EVALUATED_VALUES // (len(records) * max(1, widest)))
+        for start in range(0, len(self.weights[0]), some):
+            trials = slice(start, start + some)
+            stacked = {name: w[trials] for name, w in zip(names, self.weights, strict=True)}
+            with torch.no_grad():
+                yield trials, vmap(lambda state: functional_call(self.model, state, (records,)))(stacked)

@@ -1,0 +1,173 @@
+"""Scores from the target's and shadows' confidences: naive twins, laws, and what they find where it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import norm, t
+
+from deniable.adversaries.shadow_scores import RULES, bayes, lira, rmia
+from deniable.tradeoff import rates
+
+
+def auc(scores: Any, member: Any) -> float:
+    """The area under the ROC curve."""
+    found = rates(scores, member)
+    return float(np.trapezoid(found.tpr, found.fpr))
+
+
+def confidences(
+    seed: int, shadows: int = 12, records: int = 40, queries: int = 1, lead: float = 1.0
+) -> tuple[Any, Any, Any, Any]:
+    """Gaussian confidences with a mean of each record's own, `lead` higher where the record is inside."""
+    generator = np.random.default_rng(seed)
+    centre = generator.normal(0, 2, (queries, records))
+    inside = np.argsort(generator.random((shadows, records)), axis=0) < shadows // 2
+    member = generator.random(records) < 0.5
+    noise = generator.normal(0, 1, (shadows + 1, queries, records))
+    shadow = centre + noise[1:] + lead * inside[:, None]
+    return centre + noise[0] + lead * member, shadow, inside, member
+
+
+def split(values: Any, inside: Any, query: int, record: int) -> tuple[Any, Any]:
+    """One record's confidences in shadows with and without it."""
+    chosen = inside[:, record]
+    return values[chosen, query, record], values[~chosen, query, record]
+
+
+def naive_lira(target: Any, shadows: Any, inside: Any, fixed: bool, offline: bool) -> list[float]:
+    queries, records = target.shape
+    scores = []
+    for record in range(records):
+        total = 0.0
+        for query in range(queries):
+            groups = [split(shadows, inside, query, each) for each in range(records)]
+            within, without = groups[record]
+            used = [pair[1:] for pair in groups] if offline else groups
+            flat = np.concatenate([part - part.mean() for pair in used for part in pair])
+            shared = np.sqrt((flat**2).sum() / (len(flat) - (1 if offline else 2) * records))
+            spread = [shared if fixed else part.std(ddof=1) for part in (within, without)]
+            x = target[query, record]
+            if offline:
+                total -= norm.logsf(x, without.mean(), spread[1])
+            else:
+                total += norm.logpdf(x, within.mean(), spread[0]) - norm.logpdf(x, without.mean(), spread[1])
+        scores.append(total)
+    return scores
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("offline", [True, False])
+def test_lira_equals_its_twin(queries: int, fixed: bool, offline: bool) -> None:
+    target, shadows, inside, _ = confidences(1, queries=queries, records=15)
+    found = lira(target, shadows, inside, offline=offline, fixed_variance=fixed)
+    assert found == pytest.approx(naive_lira(target, shadows, inside, fixed, offline), rel=1e-9)
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_rmia_equals_its_twin(offline: bool) -> None:
+    """The ratio, and the share of other records that a record beats (Zarifzadeh 2024, Equation 3)."""
+    target, shadows, inside, _ = confidences(2)
+    ratio = []
+    for record in range(target.shape[1]):
+        within, without = (expit(part).mean() for part in split(shadows, inside, 0, record))
+        usual = (1.3 * without + 0.7) / 2 if offline else (within + without) / 2
+        ratio.append(expit(target[0, record]) / usual)
+    assert np.exp(rmia(target, shadows, inside, offline=offline)) == pytest.approx(ratio)
+    others = np.arange(20, 40)
+    share = [np.mean([own / ratio[z] >= 1.2 for z in others]) for own in ratio]
+    assert rmia(target, shadows, inside, offline=offline, population=others, gamma=1.2) == pytest.approx(share)
+
+
+@given(st.integers(0, 10**6))
+def test_the_share_orders_records_as_the_ratio_does(seed: int) -> None:
+    target, shadows, inside, _ = confidences(seed)
+    order = np.argsort(rmia(target, shadows, inside))
+    share = rmia(target, shadows, inside, population=np.arange(10))
+    assert (np.diff(share[order]) >= 0).all()
+
+
+def test_bayes_equals_its_twin() -> None:
+    """The prior that was found, put into SciPy's Student density by the conjugate update, record by record."""
+    from deniable.adversaries.shadow_scores import _moments, _variance_prior  # noqa: PLC0415
+
+    target, shadows, inside, _ = confidences(3, records=30)
+    expected = np.zeros(30)
+    for sign, chosen in ((1, inside), (-1, ~inside)):
+        moments = _moments(shadows, chosen)
+        freedom, usual = (float(part[0, 0]) for part in _variance_prior(moments, moments.number - 1))
+        for record in range(30):
+            own = shadows[chosen[:, record], 0, record]
+            n = len(own)
+            beta = freedom * usual + ((own - own.mean()) ** 2).sum()
+            scale = np.sqrt(beta / (freedom + n - 1) * (1 + 1 / n))
+            expected[record] += sign * t.logpdf(target[0, record], freedom + n - 1, own.mean(), scale)
+    assert bayes(target, shadows, inside) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("freedom", [3.0, 12.0])
+def test_the_prior_of_variances_is_found(freedom: float) -> None:
+    """Variances drawn from a scaled inverse chi-square: its freedom and scale come out."""
+    from deniable.adversaries.shadow_scores import _moments, _variance_prior  # noqa: PLC0415
+
+    generator = np.random.default_rng(0)
+    variance = 2.5 * freedom / generator.chisquare(freedom, 40_000)
+    values = generator.normal(0, np.sqrt(variance), (10, 1, 40_000))
+    moments = _moments(values, np.ones((10, 40_000), dtype=bool))
+    found, usual = _variance_prior(moments, moments.number - 1)
+    assert float(found[0, 0]) == pytest.approx(freedom, rel=0.1)
+    assert float(usual[0, 0]) == pytest.approx(2.5, rel=0.05)
+
+
+def test_every_score_finds_what_is_there_and_nothing_where_nothing_is() -> None:
+    """Two Gaussians one deviation apart have AUC Phi(1 / sqrt(2)); 64 shadows nearly reach it, offline, too."""
+    best = float(norm.cdf(2**-0.5))
+    there, nothing = (confidences(4, shadows=64, records=20_000, lead=lead) for lead in (1.0, 0.0))
+    for name, rule in RULES.items():
+        assert abs(auc(rule(*nothing[:3]), nothing[3]) - 0.5) < 0.015, name
+    found = {name: auc(rule(*there[:3]), there[3]) for name, rule in RULES.items()}
+    for name in ("lira", "lira-offline", "bayes", "bayes-offline"):
+        assert best - 0.015 < found[name] < best + 0.01
+    assert found["threshold"] < best - 0.1
+    assert min(value for name, value in found.items() if name != "threshold") > found["threshold"] + 0.03
+
+
+def test_several_queries_say_more() -> None:
+    one, four = (confidences(5, shadows=32, records=4_000, queries=queries) for queries in (1, 4))
+    assert auc(lira(*four[:3]), four[3]) > auc(lira(*one[:3]), one[3]) + 0.05
+
+
+@given(st.sampled_from(sorted(RULES)), st.integers(0, 10**6))
+def test_scores_do_not_depend_on_the_order_of_shadows(rule: str, seed: int) -> None:
+    target, shadows, inside, _ = confidences(seed)
+    order = np.random.default_rng(seed).permutation(len(shadows))
+    assert RULES[rule](target, shadows[order], inside[order]) == pytest.approx(RULES[rule](target, shadows, inside))
+
+
+def test_few_or_equal_shadows_give_finite_scores() -> None:
+    target, shadows, inside, _ = confidences(6, shadows=2)
+    for rule in RULES.values():
+        assert np.isfinite(rule(target, shadows, inside)).all()
+        assert np.isfinite(rule(target, np.zeros_like(shadows), inside)).all()
+        assert np.isfinite(rule(1e3 * target, shadows, inside)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda a, b, c: (a[:, :3], b, c), "must be"),
+        (lambda a, b, c: (a, b, c[:1]), "must be"),
+        (lambda a, b, c: (np.where(a > 0, np.nan, a), b, c), "finite"),
+        (lambda a, b, c: (a, b, np.ones_like(c)), "out of at least one"),
+        (lambda a, b, c: (a, b, np.zeros_like(c)), "or score offline"),
+    ],
+)
+def test_bad_arrays_are_refused(change: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        lira(*change(*confidences(7)[:3]))

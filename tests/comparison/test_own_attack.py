@@ -1,0 +1,166 @@
+"""`dn.attack` with shadow models: side by side, kept and resumed, below the proven bound, honest about its shadows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="attacks need the extra 'train'")
+
+from msgspec import structs
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+import deniable as dn
+from deniable.adversaries import ShadowTraining
+from deniable.data import Dataset, from_arrays
+from deniable.report import attack_words
+from deniable.results import read_result
+from deniable.results.attack_result import AttackResult
+from deniable.training.targets import TargetSettings, fit
+
+COUNT = 400
+
+
+def small() -> nn.Module:
+    """Two dense layers."""
+    return nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 4))
+
+
+def noisy_records(count: int, seed: int) -> Dataset:
+    """Four classes that twenty numbers tell in part."""
+    generator = np.random.default_rng(seed)
+    features = generator.normal(size=(count, 20)).astype(np.float32)
+    odds = features @ np.random.default_rng(1).normal(size=(20, 4)) + generator.normal(0, 3, (count, 4))
+    return from_arrays("noisy", features, odds.argmax(1))
+
+
+def trained(seed: int, **changed: Any) -> tuple[nn.Module, Dataset, Dataset]:
+    """A model, its members and others."""
+    records = noisy_records(2 * COUNT + 50, seed)
+    parts = np.split(np.arange(len(records)), [COUNT, 2 * COUNT])
+    members, others, validation = (records.take(part) for part in parts)
+    settings = replace(TargetSettings(small, learning_rate=0.003, batch=50, epochs=30, patience=None), **changed)
+    return fit(settings, members, validation, seed).model, members, others
+
+
+@pytest.fixture(scope="module")
+def overfitted() -> tuple[nn.Module, Dataset, Dataset]:
+    return trained(0)
+
+
+@pytest.fixture(scope="module")
+def found(overfitted: tuple[nn.Module, Dataset, Dataset]) -> AttackResult:
+    return dn.attack(*overfitted, attack="all", shadows=16, repeats=1)
+
+
+def test_all_attacks_are_shown_side_by_side(found: AttackResult) -> None:
+    assert {row.name for row in found.attacks} == {
+        "lira", "lira-offline", "rmia", "rmia-offline", "bayes", "bayes-offline", "threshold", "quantile", "whitebox",
+    }  # fmt: skip
+    rows = {row.name: row for row in found.attacks}
+    judged = rows[found.judged[0]]
+    assert judged.auc.value > rows["threshold"].auc.value - 0.005
+    for row in found.attacks:
+        assert row.auc.low <= row.auc.value <= row.auc.high
+        assert [limits.fpr for limits in row.tpr] == [0.001, 0.01]
+        assert all(limits.low <= limits.value <= limits.high for limits in row.tpr)
+        assert row.roc.fpr[-1] == row.roc.tpr[-1] == 1
+    assert read_result(json.loads(found.to_json())) == found
+    told = found.summary()
+    assert attack_words.judged_name(found) in told
+    assert "16 shadow models were trained by the vectorised engine on 400 of these records each" in told
+
+
+def test_the_report_shows_every_attack(found: AttackResult, tmp_path: Path) -> None:
+    found.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    for words in ("Attacks side by side", "Members found at few false alarms", "offline RMIA", "Bayesian LiRA"):
+        assert words in page
+
+
+def test_shadows_are_kept_and_reused(overfitted: tuple[nn.Module, Dataset, Dataset], tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"shadows": 20, "repeats": 1, "training": ShadowTraining(epochs=2)}
+    done: list[tuple[int, int]] = []
+    first = dn.attack(*overfitted, out=tmp_path, progress=lambda *told: done.append(told), **asked)
+    assert done[-1] == (2, 2)
+    again = dn.attack(*overfitted, out=tmp_path, resume=True, progress=lambda *told: done.append(told), **asked)
+    assert done[3:] == [(2, 2)]
+    assert again == first == dn.attack(*overfitted, **asked)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_attack_on_a_private_model_stays_below_the_proven_bound(seed: int) -> None:
+    """A real DP-SGD training, attacked with shadows of the same noise; limits of 99.9 % for all rows together."""
+    noise, epochs = 0.6, 20
+    model, members, others = trained(seed, noise=noise, clip=1.0, epochs=epochs, learning_rate=0.01)
+    recipe = ShadowTraining(epochs=epochs, batch=50, learning_rate=0.01, noise=noise, clip=1.0)
+    result = dn.attack(model, members, others, training=recipe, shadows=16, repeats=1, confidence=0.999)
+    assert result.proven is not None
+    assert result.proven.epsilon is not None
+    for row in result.attacks:
+        for limits, bound in zip(row.tpr, result.proven.tpr, strict=True):
+            assert limits.low <= bound.tpr
+        assert row.advantage.low <= result.proven.advantage
+        assert (row.epsilon_lower_bound.value or 0) <= result.proven.epsilon
+    assert "The gap is no reserve" in attack_words.proven_sentence(result)
+
+
+def test_a_model_without_the_noise_it_claims_exceeds_the_bound(overfitted: tuple[nn.Module, Dataset, Dataset]) -> None:
+    claimed = ShadowTraining(epochs=1, batch=50, noise=8.0)
+    own = dn.attack(*overfitted, shadows=16, repeats=1)
+    judged = next(row for row in own.attacks if row.name == own.judged[0])
+    told = dn.attack(*overfitted, training=claimed, shadows=4, repeats=1)
+    assert told.proven is not None
+    assert judged.advantage.low > told.proven.advantage
+    beyond = structs.replace(told.attacks[0], advantage=judged.advantage, name=told.judged[0])
+    assert "which is more: the model was not trained as stated" in attack_words.proven_sentence(
+        told.replace(attacks=(beyond,))
+    )
+
+
+def test_shadows_that_do_not_match_are_named(
+    overfitted: tuple[nn.Module, Dataset, Dataset], found: AttackResult
+) -> None:
+    assert attack_words.shadow_caution(found) is None
+    unlike = dn.attack(*overfitted, training=ShadowTraining(epochs=1), shadows=4, repeats=1)
+    said = attack_words.shadow_caution(unlike)
+    assert said is not None
+    assert "do not match" in said
+    model, members, others = overfitted
+    few = dn.attack(model, members, others.take(np.arange(40)), training=ShadowTraining(epochs=1), shadows=4, repeats=1)
+    assert "they were trained on 220 records, the target on 400" in str(attack_words.shadow_caution(few))
+
+
+def test_an_estimator_is_attacked_with_shadows_of_its_own_kind(
+    overfitted: tuple[nn.Module, Dataset, Dataset],
+) -> None:
+    _, members, others = overfitted
+    model = LogisticRegression(max_iter=500).fit(members.features, members.labels)
+    result = dn.attack(model, members, others, shadows=8, repeats=1)
+    assert result.shadows is not None
+    assert result.shadows.trained_by == "own"
+    assert result.accuracy.members > result.accuracy.non_members
+    with pytest.raises(ValueError, match="sees gradients"):
+        dn.attack(model, members, others, attack="whitebox")
+
+
+def own_training(records: Dataset, seed: int) -> nn.Module:
+    """As a user writes it."""
+    settings = TargetSettings(small, learning_rate=0.003, batch=50, epochs=10, patience=None)
+    return fit(settings, records, records, seed).model
+
+
+def test_a_training_of_ones_own_makes_the_shadows(overfitted: tuple[nn.Module, Dataset, Dataset]) -> None:
+    result = dn.attack(*overfitted, attack="rmia", train=own_training, shadows=4, repeats=1)
+    assert result.shadows is not None
+    assert (result.shadows.trained_by, result.judged) == ("own", ("rmia",))
+    with pytest.raises(ValueError, match="give one of them"):
+        dn.attack(*overfitted, train=own_training, training=ShadowTraining())
+    with pytest.raises(ValueError, match="shadows"):
+        dn.attack(*overfitted, shadows=2)

@@ -13,7 +13,7 @@ import deniable as dn
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import Bound
 from deniable.evidence.estimators import MechanismCurve
-from deniable.evidence.one_run import SHARES, count_tries
+from deniable.evidence.one_run import SHARES, count_tries, right_guesses_p
 from deniable.evidence.one_run_curves import CurveTest, OrderTest, one_run_mechanism, order_statistics
 from deniable.mechanisms import Adjacency, Training
 
@@ -109,7 +109,8 @@ def test_a_shared_loss_breaks_order_statistics_alone() -> None:
     """
     random, mu, canaries = np.random.default_rng(3), 1.0, 300
     tests = {kind: kind(gaussian(mu)) for kind in (CurveTest, OrderTest)}
-    alarms = dict.fromkeys(tests, 0)
+    alarms, guarantee = dict.fromkeys(tests, 0), float(gaussian(mu).epsilon(DELTA))
+    bare_alarms = 0
     for _ in range(200):
         coins = random.random(canaries) < 0.5
         strength = abs(mu * random.normal() + mu**2 / 2)
@@ -117,7 +118,10 @@ def test_a_shared_loss_breaks_order_statistics_alone() -> None:
         scores = Scores.of(np.where(right == coins, 1.0, -1.0) * strength + 1e-9 * random.normal(size=canaries), coins)
         for kind in alarms:
             alarms[kind] += _is_refuted(tests[kind], scores)
+        tries = count_tries(scores, SHARES)
+        bare_alarms += any(right_guesses_p(canaries, *one, guarantee, DELTA) < 0.05 / len(SHARES) for one in tries)
     assert alarms[CurveTest] <= 16
+    assert bare_alarms <= 16
     assert alarms[OrderTest] > 40
 
 

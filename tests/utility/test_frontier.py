@@ -307,6 +307,13 @@ def test_the_knee_follows_the_figures(
     assert said in " ".join(knee.sentences)
 
 
+def test_the_loss_that_is_told_is_the_largest_of_the_cheap_ones() -> None:
+    levels = [level(0.6, 0.838), level(0.9, 0.834)]  # the weaker promise happens to lose more
+    knee = find_knee("belief", "accuracy", levels, level(None, 0.84), without_model=0.76, answer="no")
+    assert knee.cheap_from == 0.6
+    assert "From 60 % certainty on it loses 0.6 points or less" in " ".join(knee.sentences)
+
+
 def test_wide_limits_are_not_called_useful() -> None:
     levels = [level(0.6, 0.80, spread=0.05), level(0.9, 0.83)]
     knee = find_knee("belief", "accuracy", levels, level(None, 0.84), without_model=0.76, answer="no")

@@ -10,4 +10,4 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 def test_private(privacy):
     claim = dn.Training(noise=1.0, rate=BATCH / RECORDS, steps=STEPS, adjacency="add-remove")
-    privacy.check(train, claimed=claim, budget="60 s")
+    privacy.check(train, claimed=claim, budget="5 min")

@@ -22,6 +22,10 @@ __all__ = ["CauseLines", "CodeLine", "line_of_function", "place_at"]
 
 CodeLine = tuple[str, int]
 """A file and a line of it, from 1 on."""
+_OF_NOISE = ("noise", "noise of each layer", "independent steps")
+"""Parts of the claim that the noise decides."""
+_NORMAL_DRAWS = ("randn", "randn_like", "normal", "normal_", "standard_normal")
+"""Names of functions that draw normal numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,23 @@ class CauseLines:
         """Where to look first: the setting that is at odds with the claim, or else the line that does it."""
         if check.name == "sampling":
             line = self._setting("poisson_sampling", lambda call: not call.poisson) or _most_often(self.seen.draws)
-        elif check.name.startswith("noise") and not check.name.endswith("gradient"):
-            line = self._setting("noise_multiplier", lambda call: call.noise != self.claimed.noise)
+        elif check.name in _OF_NOISE:
+            line = self._setting("noise_multiplier", lambda call: call.noise != self.claimed.noise) or self._noise()
         elif check.name == "moves of the weights":
             line = line_of_function(self.train)
         else:
             line = None
         return place_at(line or _most_often(self.seen.steps) or line_of_function(self.train))
+
+    def _noise(self) -> CodeLine | None:
+        """The last line before the step, in the function that steps, that draws normal numbers."""
+        step = None if self.seen.private else _most_often(self.seen.steps)
+        around = [] if step is None else [one for one in _nodes_around(step) if isinstance(one, ast.FunctionDef)]
+        if step is None or not around:
+            return None
+        calls = [node for node in ast.walk(around[-1]) if isinstance(node, ast.Call)]
+        drawn = [node.lineno for node in calls if _called_name(node) in _NORMAL_DRAWS and node.lineno <= step[1]]
+        return (step[0], max(drawn)) if drawn else None
 
     def _setting(self, keyword: str, differs: Callable[[PrivateCall], bool]) -> CodeLine | None:
         """The line of a keyword of Opacus' `make_private`, where what it was told differs from the claim."""
@@ -74,12 +88,22 @@ def _most_often(lines: Counter[CodeLine]) -> CodeLine | None:
 
 def _line_of_keyword(line: CodeLine, keyword: str) -> CodeLine:
     """Of the call around this line that has such a keyword; the line itself where there is none."""
+    calls = [node for node in _nodes_around(line) if isinstance(node, ast.Call)]
+    named = [given.value.lineno for call in calls for given in call.keywords if given.arg == keyword]
+    return (line[0], named[-1]) if named else line
+
+
+def _nodes_around(line: CodeLine) -> list[ast.expr | ast.stmt]:
+    """The parts of the file that contain this line, outer ones first; none where the file cannot be read."""
     file, number = line
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return line
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    around = [one for one in calls if one.lineno <= number <= (one.end_lineno or one.lineno)]
-    named = [given.value.lineno for one in around for given in one.keywords if given.arg == keyword]
-    return (file, named[-1]) if named else line
+        return []
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt)]
+    return [one for one in nodes if one.lineno <= number <= (one.end_lineno or one.lineno)]
+
+
+def _called_name(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

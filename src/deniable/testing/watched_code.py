@@ -32,10 +32,8 @@ __all__ = ["BudgetSpentError", "PrivateCall", "WatchedCode", "watch_code"]
 
 _WATCHER_SHARE = 1.0
 """Of the run's time that recomputing may take: a test wants certainty."""
-_NOT_USERS = (
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")),
-    f"{Path(deniable.__file__).parent}{os.sep}",
-)
+_STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+_OURS = f"{Path(deniable.__file__).parent}{os.sep}"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -67,7 +65,12 @@ class WatchedCode:
     """Whether the training was ended because its time was over."""
 
     def note_step(self) -> None:
-        """Called before every step of any optimizer; ends the training where its time is over."""
+        """Called before every step of any optimizer; ends the training where its time is over.
+
+        A watcher plays optimizers again, on weights of its own: these steps are not the training's.
+        """
+        if _is_ours(sys._getframe(1)):
+            return
         if perf_counter() > self.deadline:
             self.spent = True
             raise BudgetSpentError
@@ -76,12 +79,24 @@ class WatchedCode:
             self.steps[line] += 1
 
 
+def _is_ours(frame: FrameType | None) -> bool:
+    """Whether what calls the libraries on top of the stack is a module of this package, other than this one."""
+    while frame is not None and (frame.f_code.co_filename == __file__ or _is_installed(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_OURS)
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a file is Python's, or an installed package's that is not this one."""
+    elsewhere = name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
+    return elsewhere and not name.startswith(_OURS)
+
+
 def users_line(frame: FrameType | None) -> CodeLine | None:
     """The innermost line on the stack that belongs neither to Python, nor to an installed package, nor to us."""
     while frame is not None:
         name = frame.f_code.co_filename
-        ours = name.startswith(_NOT_USERS) or any(part in name for part in _INSTALLED)
-        if not ours and not name.startswith("<"):
+        if not name.startswith(("<", _OURS)) and not _is_installed(name):
             return name, frame.f_lineno
         frame = frame.f_back
     return None

@@ -116,8 +116,8 @@ class _Words:
         if cheap is None:
             weakest = self._levels[-1]
             return f"No promise that was tried is cheap: even at {self._name(weakest)} it loses {self._lost(weakest)}."
-        level = self._levels[cheap]
-        said = f"From {self._name(level)} on it loses {self._lost(level)} or less"
+        costliest = min(self._levels[cheap:], key=self._gain)
+        said = f"From {self._name(self._levels[cheap])} on it loses {self._lost(costliest)} or less"
         if cheap:
             before = self._levels[cheap - 1]
             said += f"; at {self._name(before)} it loses {self._lost(before)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import as_given, times
+from deniable.formatting import as_given, count_of, times
 from deniable.report import frontier_words as words
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table
@@ -29,18 +29,24 @@ def frontier_chapter(run: ReportedRun) -> Chapter:
         verdict=outcome(run).capitalize(),
         tone=words.tone(document),
         sure=f"{100 * document.confidence:.4g} % limits over {given.repeats} trainings",
-        promise=f"{len(document.levels)} promises, from {name_bound(given.promise, document.levels[0].bound)} to "
-        f"{name_bound(given.promise, document.levels[-1].bound)}, and none.",
+        promise=_promises(document),
         measured=f"Without noise: {tell_measure(metric, document.tuned(document.none.quality))}. Always answering "
         f"{document.usual_answer[:40]!r}: {tell_value(metric, base)}.",
         meaning=words.meaning(document),
         text=words.sampling_note(document),
-        cautions=(document.tuning_text, *document.cautions),
+        cautions=(document.tuning_text,) if given.tuning == "uncovered" else (),
         scale=None,
         parts=tuple(_parts(document)),
         finished=document.finished,
         labels=("Promises", words.MEASURES[metric]),
     )
+
+
+def _promises(document: FrontierResult) -> str:
+    first, last = (name_bound(document.input.promise, document.levels[place].bound) for place in (0, -1))
+    if len(document.levels) == 1:
+        return f"{first}, and none.".capitalize()
+    return f"{count_of(len(document.levels), 'promise')}, from {first} to {last}, and none."
 
 
 def _parts(document: FrontierResult) -> Iterator[Section]:
@@ -52,7 +58,8 @@ def _parts(document: FrontierResult) -> Iterator[Section]:
     yield Section("How it was trained", tables=(_settings(document),))
     if document.encoding:
         yield Section("How the data became numbers", tables=(_encoding(document),))
-    yield Section("What this rests on", terms=tuple(_assumptions(document)))
+    told = (document.tuning_text, *document.cautions)
+    yield Section("What this rests on", told, terms=tuple(_assumptions(document)))
     yield rerun(document)
 
 

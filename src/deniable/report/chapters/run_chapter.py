@@ -13,7 +13,7 @@ from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
 from deniable.report.stored_runs import ReportedRun, title
-from deniable.results.run_result import RunResult
+from deniable.results.run_result import RunCheck, RunResult
 
 __all__ = ["run_chapter"]
 
@@ -51,10 +51,14 @@ def run_chapter(run: ReportedRun) -> Chapter:
 
 
 def _parts(document: RunResult) -> Iterator[Section]:
-    rows = tuple((check.name, check.outcome, check.observed) for check in document.checks)
+    rows = tuple((check.name, check.outcome, f"{check.observed}{_where(check)}") for check in document.checks)
     table = Table("The claim, part by part", ("Part", "Found", "Seen"), rows, wordy=True)
     pictures = (_noise_picture(document),) if document.noise_ratios else ()
     yield Section("What the run shows", pictures=pictures, tables=(table,))
+
+
+def _where(check: RunCheck) -> str:
+    return "" if check.place is None else f" ({check.place.file}:{check.place.line})"
 
 
 def _noise_picture(document: RunResult) -> Picture:

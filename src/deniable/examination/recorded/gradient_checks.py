@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 _NAME, _EXPECTED = "gradient", "the sum of the batch's gradients, each clipped"
 _BETTER, _FITTED = 25.0, 6.0
 """Another gradient is considered if it is nearer by so many variances of the noise; so many more a fitted number."""
+_FITTED_IN_A_STEP = 2.0
+"""The same for a number that is fitted in every step: what a fit gains by chance, and as much again."""
 _LEFT = 0.1
 """Of what is not the claimed gradient, an explanation may leave this share."""
 _TIED = 6.0
@@ -158,7 +160,7 @@ def _sum_clipped(units: list[Array]) -> _Candidate:
         whole = u[1, 1] + 2 * u[1, 2] + u[2, 2]
         applied = u[0, 0] + 2 * u[0, 1] + u[1, 1]
         along = u[0, 1] + u[0, 2] + u[1, 1] + u[1, 2]
-        distance += applied - along**2 / max(whole, 1e-300) + 1
+        distance += applied - along**2 / max(whole, 1e-300) + _FITTED_IN_A_STEP
     text = "the batch's summed or mean gradient is clipped, not each record's: clip every record's gradient"
     return _Candidate(distance + _FITTED, LESS, text)
 
@@ -166,7 +168,8 @@ def _sum_clipped(units: list[Array]) -> _Candidate:
 def _scaled(units: list[Array]) -> _Candidate:
     """Applied = a multiple, of each step, of the clipped sum."""
     factors = np.array([u[0, 1] / max(u[1, 1], 1e-300) for u in units])
-    distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True))) + len(units)
+    distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True)))
+    distance += _FITTED_IN_A_STEP * len(units)
     return _Candidate(distance, OTHER, "", 1 + factors)
 
 

@@ -272,7 +272,7 @@ class Release:
             circle /= total
             height += runs * (top + log(total))
             circle[0] -= 1.0  # log1p of what is left: exact for steps that hardly move
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 transform += runs * np.log1p(np.fft.rfft(circle))
             within = step.share * (1 - step.share) * spacing**2 + law.width**2 / 4
             moves.append((runs, np.exp(law.log_mass), within, law.width + np.where(step.share > 0, spacing, 0.0)))

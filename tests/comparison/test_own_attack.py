@@ -77,10 +77,24 @@ def test_all_attacks_are_shown_side_by_side(found: AttackResult) -> None:
     assert "16 shadow models were trained by the vectorised engine on 400 of these records each" in told
 
 
+def test_the_most_exposed_members_are_named(found: AttackResult) -> None:
+    beliefs = [one.belief for one in found.most_exposed]
+    assert len(beliefs) == 10
+    assert beliefs == sorted(beliefs, reverse=True)
+    assert beliefs[0] > 0.8
+    assert all(0 <= one.number < COUNT for one in found.most_exposed)
+
+
 def test_the_report_shows_every_attack(found: AttackResult, tmp_path: Path) -> None:
     found.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    for words in ("Attacks side by side", "Members found at few false alarms", "offline RMIA", "Bayesian LiRA"):
+    for words in (
+        "Attacks side by side",
+        "Members found at few false alarms",
+        "offline RMIA",
+        "Bayesian LiRA",
+        "Who is exposed",
+    ):
         assert words in page
 
 

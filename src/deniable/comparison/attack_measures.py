@@ -5,22 +5,25 @@ from __future__ import annotations
 from math import isfinite
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
 
 from deniable.adversaries import Scored, ShadowTraining
 from deniable.comparison.repeat_measures import Shift, errors, lower_bound, void
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import advantage_interval, auc_interval, tpr_interval
 from deniable.mechanisms import Adjacency
-from deniable.results.attack_result import AttackInput, AttackRow, ProvenLimits, RocPoints
+from deniable.results.attack_result import AttackInput, AttackRow, ExposedRecord, ProvenLimits, RocPoints
 from deniable.results.shared import TprAt
 from deniable.results.verdict_result import TprLimits
 from deniable.scores import privacy_loss
 from deniable.tradeoff import rates
 
-__all__ = ["FPRS", "measure_attack", "proven_limits"]
+__all__ = ["FPRS", "measure_attack", "most_exposed", "proven_limits"]
 
 FPRS = (0.001, 0.01)
 CURVE_POINTS = 300
+EXPOSED_RECORDS = 10
 
 
 def measure_attack(name: str, scored: Scored, given: AttackInput, shifted: Shift | None) -> AttackRow:
@@ -43,6 +46,12 @@ def _curve(scored: Scored) -> RocPoints:
     last = len(found.fpr) - 1
     chosen = np.unique(np.r_[0, np.geomspace(1, max(1, last), CURVE_POINTS).astype(int).clip(max=last), last])
     return RocPoints(fpr=tuple(found.fpr[chosen].tolist()), tpr=tuple(found.tpr[chosen].tolist()))
+
+
+def most_exposed(scores: NDArray[np.float64], members: int) -> tuple[ExposedRecord, ...]:
+    """The members with the largest log-likelihood ratio of membership, as beliefs with a prior of one half."""
+    first = np.argsort(-scores[:members], kind="stable")[:EXPOSED_RECORDS]
+    return tuple(ExposedRecord(number=int(place), belief=float(expit(scores[place]))) for place in first)
 
 
 def proven_limits(training: ShadowTraining | None, records: int, delta: float) -> ProvenLimits | None:

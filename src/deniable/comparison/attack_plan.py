@@ -189,6 +189,10 @@ class AttackPlan:
             found[name] = [block.scored for block in played[start : start + self.repeats]]
         return found, chosen, shadows
 
+    def likelihoods(self, shadows: Shadows) -> NDArray[np.float64]:
+        """The log-likelihood ratio of membership of every record, by Bayesian LiRA, which needs few shadows."""
+        return score_pool(self.model, self.pool, shadows, ("bayes",))["bayes"]
+
     def describe_shadows(self, shadows: Shadows) -> ShadowsUsed:
         """What is told of them."""
         right, settings = shadows.right.mean(0), getattr(self.recipe, "settings", None)

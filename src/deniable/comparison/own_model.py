@@ -19,7 +19,7 @@ from deniable.adversaries.model_observation import accuracy, losses
 from deniable.adversaries.shadow_recipes import Train
 from deniable.adversaries.shadow_scores import RULES
 from deniable.checks import one_of, probability, whole
-from deniable.comparison.attack_measures import measure_attack, proven_limits
+from deniable.comparison.attack_measures import measure_attack, most_exposed, proven_limits
 from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
 from deniable.comparison.confidence_table import ConfidenceTable
 from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
@@ -279,6 +279,7 @@ def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, con
         judged=judged,
         attacks=tuple(measure_attack(name, scored[0], given, differ) for name, scored in found.items()),
         shadows=used,
+        most_exposed=() if shadows is None else most_exposed(plan.likelihoods(shadows), len(plan.members)),
         proven=proven_limits(plan.training, len(plan.members), delta),
     )
 

@@ -13,6 +13,7 @@ __all__ = [
     "AttackResult",
     "AttackRow",
     "BlindMean",
+    "ExposedRecord",
     "ModelAccuracy",
     "ProvenLimits",
     "RocPoints",
@@ -102,6 +103,15 @@ class ShadowsUsed(Part, frozen=True, kw_only=True):
     accuracy_outside: float | None = None
 
 
+class ExposedRecord(Part, frozen=True, kw_only=True):
+    """A member that the attack is sure of."""
+
+    number: int
+    """Its place among the members, from 0 on."""
+    belief: float
+    """That it was trained on, from 50 % before the model was seen: by the attack's own likelihoods, no limit."""
+
+
 class ProvenLimits(Part, frozen=True, kw_only=True):
     """What no attack on a training with this noise exceeds; epsilon is None where it is infinite."""
 
@@ -132,6 +142,8 @@ class AttackResult(Result, frozen=True, kw_only=True, tag="deniable/attack/1"):
     attacks: tuple[AttackRow, ...] = ()
     """Every attack that was played."""
     shadows: ShadowsUsed | None = None
+    most_exposed: tuple[ExposedRecord, ...] = ()
+    """The members with the largest likelihood ratio, first the most exposed one."""
     proven: ProvenLimits | None = None
     provenance: Provenance | None = None
     finished: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from types import TracebackType
 from typing import Any, Self
 
@@ -109,6 +109,8 @@ class RunWatcher:
         self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
         self._draws = np.zeros(len(batches.data), dtype=np.int64)
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
+        # the same in CPU time, which a busy machine does not stretch
+        self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
         start = RunStart(
             records=len(batches.data),
@@ -141,7 +143,7 @@ class RunWatcher:
             self._close(None)
 
     def _watch_step(self) -> None:
-        started = perf_counter()
+        started, computed = perf_counter(), process_time()
         batch = self._used.of_step(self._optimizer)
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
         np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
@@ -154,8 +156,9 @@ class RunWatcher:
         if self._may_examine(started) and isfinite(length):
             with torch.random.fork_rng(devices=[]):
                 found, cosine = self._examine(batch, gradients, divisor)
-            self._last = perf_counter() - started
+            self._last, self._last_computed = perf_counter() - started, process_time() - computed
         self._own += perf_counter() - started
+        self._own_computed += process_time() - computed
         self._recording.take(
             StepTaken(
                 batch=len(batch),
@@ -179,7 +182,8 @@ class RunWatcher:
         if self._refusal or number < self._next:
             return False
         fits = self._own + self._last <= self._budget * (now - self._started)
-        return not self._examined or self._budget == 1 or fits
+        computed = self._own_computed + self._last_computed <= self._budget * (process_time() - self._computed)
+        return not self._examined or self._budget == 1 or (fits and computed)
 
     def _examine(
         self, batch: Sequence[int], gradients: list[Tensor], divisor: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deniable.report.amount_text import share
 from deniable.report.attack_words import (
     TONES,
     attack_sentence,
@@ -55,12 +56,23 @@ NOTE = (
 )
 
 
+EXPOSED_HEAD = ("Member (number from 0)", "Belief that it was trained on")
+EXPOSED_NOTE = (
+    "From 50 % before the model was seen, by Bayesian LiRA's own likelihoods of this record with and without it: an "
+    "estimate, which may be wrong, and no limit."
+)
+
+
 def _parts(document: AttackResult) -> Iterator[Section]:
     table = Table("What the attack achieves", ("Score", "value"), tuple(rows(document)))
     yield Section("What the model gives away", pictures=tuple(attack_pictures(document)), tables=(table,))
     if len(document.attacks) > 1:
         beside = Table("Attacks side by side", HEAD, tuple(side_by_side(document)), note=NOTE)
         yield Section("Every attack", tables=(beside,))
+    if document.most_exposed:
+        rows_of_people = tuple((f"{one.number:,}", share(one.belief)) for one in document.most_exposed)
+        people = Table("The members that the attack is surest of", EXPOSED_HEAD, rows_of_people, note=EXPOSED_NOTE)
+        yield Section("Who is exposed", tables=(people,))
     yield Section("What this rests on", terms=tuple(_assumptions()))
     yield rerun(document)
 

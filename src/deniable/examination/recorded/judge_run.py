@@ -139,10 +139,11 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     ):  # whatever the gradient is, the residual is longer for it
         yield from (check for check in (layers, gradient) if check.outcome == LESS)
         return
-    yield from (gradient, _hint_adjacency(noise.check(record, level), claimed, noise.ratio))
+    yield gradient
+    if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:
+        yield independent
+    yield _hint_adjacency(noise.check(record, level), claimed, noise.ratio)
     if gradient.outcome == AS_CLAIMED:
-        if noise.ratio > _BARE:
-            yield independent
         if layers is not None:
             yield layers
         if noise.p_value() >= level and (shape := shape_check(record, claimed, level)) is not None:

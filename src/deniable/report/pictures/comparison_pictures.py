@@ -5,7 +5,6 @@ After Bernau et al. 2021 (DBSec), Figures 2 to 5, and Erlingsson et al. 2019, Fi
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from functools import partial
 
@@ -111,10 +110,11 @@ def _roc(document: AttackResult) -> Iterator[Picture]:
 def _draw_roc(data: Data) -> Figure:
     drawing, found = axes("false positive rate", "true positive rate", height=4.0)
     least = 1 / max(2, data["tested"])
-    for row, colour in zip(data["attacks"], itertools.cycle(ROC_COLOURS), strict=False):
+    looks = [(style, colour) for style in ("-", "--", "-.") for colour in ROC_COLOURS]  # each attack has its own
+    for row, (style, colour) in zip(data["attacks"], looks, strict=False):
         points = [(max(x, least), max(y, least)) for x, y in zip(row.roc.fpr, row.roc.tpr, strict=True)]
         label = f"{ATTACKS.get(row.name, row.name)}: {row.auc.value:.3f}"
-        found.step(*zip(*points, strict=True), where="post", color=colour, label=label, linewidth=1.3)
+        found.step(*zip(*points, strict=True), where="post", color=colour, linestyle=style, label=label, linewidth=1.3)
     found.plot([least, 1], [least, 1], color=INK, linestyle=":", linewidth=1)
     if data["proven"]:
         found.plot(*zip(*data["proven"], strict=True), "v", color=INK, label="proven: at most")

@@ -124,7 +124,7 @@ def test_harmless_differences_are_another_recipe() -> None:
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
     found = [judged(train(seed=seed)).verdict for seed in range(20)]
-    assert set(found) <= {"consistent", "violated", "other recipe"}
+    assert found.count("consistent") + found.count("cannot judge") >= 18  # all other words are false
     assert sum(verdict != "consistent" for verdict in found) <= 3  # of 20 at 5 %: more has probability 1.6 %
 
 

@@ -15,8 +15,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import deniable as dn
 from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording, watch_run
 from deniable.examination.recorded.batch_gradients import RecordLoss, recompute_sums
-from deniable.examination.recorded.judge_run import _spread_p_value
 from deniable.examination.recorded.run_record import ExaminedStep
+from deniable.examination.recorded.sampling_checks import spread_p_value
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.base import UnreadableError
 
@@ -241,9 +241,9 @@ def test_the_power_is_what_is_stated() -> None:
 @pytest.mark.parametrize(("records", "steps", "rate"), [(600, 2, 0.02), (1000, 20, 0.05), (300, 24, 0.1)])
 def test_rare_draws_are_no_passes(records: int, steps: int, rate: float) -> None:
     random = np.random.default_rng(2)
-    p_values = [_spread_p_value(random.binomial(steps, rate, records), steps, rate) for _ in range(1000)]
+    p_values = [spread_p_value(random.binomial(steps, rate, records), steps, rate) for _ in range(1000)]
     assert np.mean(np.array(p_values) < 0.01) < 0.02
-    assert _spread_p_value(np.full(1000, 5), 100, 0.05) < 1e-6  # passes
+    assert spread_p_value(np.full(1000, 5), 100, 0.05) < 1e-6  # passes
 
 
 class People(Dataset[dict[str, Tensor]]):

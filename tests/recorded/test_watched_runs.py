@@ -105,7 +105,7 @@ def judged(run: RunWatcher, steps: int = STEPS) -> RunResult:
         ("shuffled", "shuffled"),
         ("rate", r"rate 0\.[12]\d* in place"),
         ("clean end", "without noise"),
-        ("bare bias", "parameter 3"),
+        ("bare bias", r"no noise on 2\.bias"),
     ],
 )
 def test_a_fault_is_told_with_its_cause(fault: str, cause: str) -> None:
@@ -118,13 +118,13 @@ def test_a_fault_is_told_with_its_cause(fault: str, cause: str) -> None:
 
 def test_harmless_differences_are_another_recipe() -> None:
     assert judged(train("more")).verdict == "other recipe"
-    assert judged(train(), steps=STEPS + 1).verdict == "other recipe"
+    assert judged(train(), steps=STEPS + 1).verdict == "cannot judge"  # its own records may have stopped it
     assert judged(train(), steps=STEPS - 1).verdict == "violated"
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
     found = [judged(train(seed=seed)).verdict for seed in range(20)]
-    assert set(found) <= {"consistent", "violated", "other recipe"}
+    assert found.count("consistent") + found.count("cannot judge") >= 18  # all other words are false
     assert sum(verdict != "consistent" for verdict in found) <= 3  # of 20 at 5 %: more has probability 1.6 %
 
 

@@ -22,7 +22,7 @@ __all__ = ["CauseLines", "CodeLine", "line_of_function", "place_at"]
 
 CodeLine = tuple[str, int]
 """A file and a line of it, from 1 on."""
-_OF_NOISE = ("noise", "noise of each layer", "independent steps")
+_OF_NOISE = ("noise", "noise of each layer", "shape of the noise", "independent steps")
 """Parts of the claim that the noise decides."""
 _NORMAL_DRAWS = ("randn", "randn_like", "normal", "normal_", "standard_normal")
 """Names of functions that draw normal numbers."""

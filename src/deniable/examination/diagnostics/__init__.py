@@ -164,7 +164,8 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     names = {test.name for test in failed}
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
     off = float(np.abs(by_layer - 1).max())
-    few = dependence.Angles.of(evidence).directions < 0.5 * evidence.trials.sketch.shape[2]
+    bare = by_layer.min() < noise_spread.MISSING < by_layer.max()  # fills few directions, too
+    few = not bare and dependence.Angles.of(evidence).directions < 0.5 * evidence.trials.sketch.shape[2]
     depends = next((test for test in failed if test.sentence == dependence.DEPENDS and not few), None)
     if few and "independent layers" in names:
         follows = set(NOISE) - {"independent layers"}

@@ -25,6 +25,10 @@ FAR = 0.15
 """Norms that differ by this share are other ones, also where one of them is interpolated."""
 MOST_RECORDS = 50
 """In larger batches no norms are looked for."""
+_OWN_SIZES = (
+    "the gradients are clipped at the claimed norm times the batch's own size, as if each example's loss were divided "
+    "by it before clipping and the sum multiplied again: clip the gradients of the examples' own losses"
+)
 _ADVICE = "has no noise: fix it beforehand, or follow a noisy count (recipe=Recipe(Adaptive(...)))"
 
 
@@ -38,9 +42,16 @@ def moving_norm(twins: Twins | None, clipped_only: bool) -> str:
     pairs = [(one, two) for one, two in pairs if not (clipped_only and _is_whole(one, two))]
     norms = [_two_norms(one, two) for one, two in pairs]
     if text := _if_moving(norms, "the clipping norm"):
-        return text
+        return _OWN_SIZES if _follow_sizes(pairs, norms, twins) else text
     factors = [_two_factors(one, two) for one, two in pairs]
     return _if_moving(factors, "one number by which all gradients are shortened (as by their largest norm)")
+
+
+def _follow_sizes(pairs: list[tuple[Run, Run]], norms: list[tuple[float, float] | None], twins: Twins | None) -> bool:
+    """Whether every norm is the claimed one times the size of its batch."""
+    clip = 0.0 if twins is None else twins.clip
+    wanted = [(clip * len(_gradients(one)), pair) for (one, _), pair in zip(pairs, norms, strict=True) if pair]
+    return bool(wanted) and all(abs(norm - size) <= LEFT * size for size, pair in wanted for norm in pair)
 
 
 def _if_moving(found: list[tuple[float, float] | None], what: str) -> str:
@@ -61,6 +72,8 @@ def norm_of_other_records(twins: Twins | None, norm: float) -> str:
     norms = [_two_norms(one, two) for one, two in others.exchanged_pairs] if others is not None else []
     known = [value for pair in norms if pair is not None for value in pair]
     apart = [value for value in known if abs(value - norm) > FAR * norm]
+    if apart and others is not None and _follow_sizes(others.exchanged_pairs, norms, twins):
+        return _OWN_SIZES
     return _sentence("the clipping norm", norm, apart[0]) if len(apart) == len(known) > 0 else ""
 
 
@@ -110,8 +123,19 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
                 for k, p, c in zip(knots, (i, j), norms, strict=True)
             )
             if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
-                return float(norms[0]), float(norms[1])
+                return None if _are_lengths(norms, mine, other) else (float(norms[0]), float(norms[1]))
     return None
+
+
+def _are_lengths(norms: Array, mine: Array, other: Array) -> bool:
+    """Whether a norm is the length of the exchanged gradient, or both are the longest: then nothing is shortened."""
+    lengths = [np.linalg.norm(each, axis=1) for each in (mine, other)]
+    longest = all(norm >= (1 - LEFT) * each.max() for norm, each in zip(norms, lengths, strict=True))
+    if longest or mine.shape != other.shape:
+        return bool(longest)
+    changed = np.linalg.norm(mine - other, axis=1) > LEFT * np.maximum(*lengths)
+    own = [each[changed] for each in lengths]
+    return any(bool((np.abs(each - norm) <= LEFT * norm).any()) for norm, each in zip(norms, own, strict=True))
 
 
 def _two_factors(one: Run, two: Run) -> tuple[float, float] | None:

@@ -202,10 +202,13 @@ def _divided_sentence(evidence: Evidence, found: _Scales) -> str:
     sizes = np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
     if found.single.std() < 0.005 or sizes.std() == 0:
         return ""
-    divided = found.single * sizes
+    times = f"{float(np.median(found.single)):.3g} x the claimed standard deviation"
+    divided, rooted = found.single * sizes, found.single * np.sqrt(sizes)
+    if abs(float(np.median(rooted)) - 1) < 0.1 and rooted.std() < min(0.2, 0.5 * divided.std()):
+        root = "the square root of the batch's own size"
+        return f"the noise has {times}: it is divided by {root}; use the same in every step"
     if abs(float(np.median(divided)) - 1) > 0.1 or divided.std() > 0.2:
         return ""
-    times = f"{float(np.median(found.single)):.3g} x the claimed standard deviation"
     return (
         f"the noise has {times}: it is divided by the batch size ({sizes.mean():.4g}) twice; divide the noisy sum once"
     )

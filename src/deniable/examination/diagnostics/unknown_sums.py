@@ -10,7 +10,13 @@ from scipy.special import chdtr
 from deniable.examination.diagnostics import gradient, noise_spread
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.twins.probes import Probe, probe_later_steps, probe_share, unbounded_step
+from deniable.examination.twins.probes import (
+    Probe,
+    noise_of_long_records,
+    probe_later_steps,
+    probe_share,
+    unbounded_step,
+)
 
 __all__ = ["PROVOKED", "free_ratio", "odd_multiples", "provoked_shares", "shown_by_twins", "unknown_sum"]
 
@@ -151,6 +157,12 @@ def _by_record(evidence: Evidence, kept: Diagnosis, ratio: float) -> Diagnosis:
             f"the first step is as claimed, but not those after it: {UNKNOWN}, or earlier gradients are in it: show why"
         )
         return replace(kept, sentence=text, weakens=None)
+    if evidence.twins is not None and (left := noise_of_long_records(evidence.twins)) is not None:
+        text = (
+            "the noise is added to every gradient before clipping, which shortens both: on records with long gradients "
+            f"{left:.2g} x the claimed standard deviation is left: clip first, and add the noise to the sum"
+        )
+        return replace(kept, sentence=text, weakens=True)
     text = f"{UNKNOWN}: twin trainings show that one record changes it no further than claimed; audit with that loss"
     return replace(kept, sentence=f"{text}, or claim what is done (recipe=...)", weakens=False)
 

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import hypot
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_map
 from torch.utils.data import default_collate
 
 from deniable.training.networks.losses import loss_function
 
-__all__ = ["BatchLoss", "BatchSums", "LossOfBatch", "Places", "RecordLoss", "changes", "recompute_sums", "uses_chance"]
+__all__ = [
+    "CLIPPINGS",
+    "BatchLoss",
+    "BatchSums",
+    "LossOfBatch",
+    "Places",
+    "RecordLoss",
+    "changes",
+    "mixes_records",
+    "recompute_sums",
+    "uses_chance",
+]
 
 LossOfBatch = str | Callable[[Tensor, Tensor], Tensor]
 """Of outputs and targets, one number for each example: by name or a function."""
@@ -73,15 +85,29 @@ class BatchSums:
 
     clean: list[Tensor]
     whole: list[Tensor]
+    others: dict[str, list[Tensor]]
+    """Of gradients that are clipped otherwise, see `CLIPPINGS`."""
     longest: float
+    loss: float
+    """Of all records together."""
+
+
+CLIPPINGS = ("normalised", "each parameter", "equal parts")
+"""Scaled to the clipping norm; each parameter's part clipped to that norm; to that norm / sqrt(parameters)."""
 
 
 def uses_chance(model: nn.Module) -> str:
-    """The module that makes gradients random or mixes records, so that none can be recomputed; empty without one."""
-    mixing = nn.modules.batchnorm._BatchNorm
+    """The module that makes gradients random, so that none can be recomputed; empty without one."""
     for name, module in model.named_modules():
-        dropping = isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0 and module.training
-        if dropping or (isinstance(module, mixing) and module.training):
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0 and module.training:
+            return f"{name or 'the model'} ({type(module).__name__})"
+    return ""
+
+
+def mixes_records(model: nn.Module) -> str:
+    """The module that makes a record's gradient depend on the rest of its batch; empty without one."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
             return f"{name or 'the model'} ({type(module).__name__})"
     return ""
 
@@ -89,7 +115,7 @@ def uses_chance(model: nn.Module) -> str:
 def changes(model: nn.Module, read: Callable[[], Any], loss: RecordLoss) -> bool:
     """Whether a record's gradient differs between two looks: its data or its loss are drawn at random."""
     with _without_hooks(model) as plain:
-        one, other = (_plain_gradient(plain, read(), loss) for _ in range(2))
+        one, other = (_plain_gradient(plain, read(), loss)[0] for _ in range(2))
     off = torch.stack([(a - b).norm() for a, b in zip(one, other, strict=True)]).norm()
     return bool(off > _ROUNDING * torch.stack([a.norm() for a in one]).norm())
 
@@ -108,20 +134,23 @@ def recompute_sums(
     record_loss = loss if isinstance(loss, RecordLoss) else RecordLoss(loss)
     parameters = [p for p in model.parameters() if p.requires_grad]
     chosen = [None] * len(parameters) if places is None else places
-    clean, whole = (
-        [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)] for _ in range(2)
+    clean, whole, *others = (
+        [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)]
+        for _ in range(2 + len(CLIPPINGS))
     )
-    longest = 0.0
+    longest, losses = 0.0, 0.0
     with _without_hooks(model) as plain:
-        for found in _gradients(plain, items, record_loss):
+        for found, loss_sum in _gradients(plain, items, record_loss):
+            losses += loss_sum
             norms = torch.stack([g.flatten(1).norm(dim=1) for g in found])
-            factors = _clip_factors(norms, clip)
-            for total, plain_total, g, factor, at in zip(clean, whole, found, factors, chosen, strict=True):
+            factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
+            for place, (g, at) in enumerate(zip(found, chosen, strict=True)):
                 part = g if at is None else g.flatten(1)[:, at.to(g.device)]
-                total.add_(torch.einsum("r,r...->...", factor, part))
-                plain_total.add_(part.sum(0))
+                for totals, each in zip((clean, *others), factors, strict=True):
+                    totals[place].add_(torch.einsum("r,r...->...", each[place], part))
+                whole[place].add_(part.sum(0))
             longest = max(longest, float(norms.norm(dim=0).max()))
-    return BatchSums(clean, whole, longest)
+    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses)
 
 
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
@@ -131,12 +160,23 @@ def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
     return (torch.as_tensor(clip, device=norms.device).reshape(-1, 1) / lengths.clamp(min=1e-12)).clamp(max=1.0)
 
 
+def _other_factors(norms: Tensor, clip: float | Sequence[float]) -> list[Tensor]:
+    """Of `CLIPPINGS`, each for every parameter (rows) and record (columns)."""
+    whole = hypot(*clip) if isinstance(clip, Sequence) else clip
+    parts = (whole / norms.clamp(min=1e-12)).clamp(max=1.0)
+    equal = (whole / len(norms) ** 0.5 / norms.clamp(min=1e-12)).clamp(max=1.0)
+    return [(whole / norms.norm(dim=0).clamp(min=1e-12)).expand_as(norms), parts, equal]
+
+
 def _at(values: Tensor, places: Tensor | None) -> Tensor:
     return values if places is None else values.flatten()[places.to(values.device)]
 
 
-def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[list[Tensor]]:
-    """Of a few records at a time, (records, ...) for each parameter: together where memory and the model allow it."""
+def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[tuple[list[Tensor], float]]:
+    """Of a few records at a time, (records, ...) for each parameter: together where memory and the model allow it.
+
+    Also the sum of their losses.
+    """
     size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in model.parameters() if p.requires_grad))
     for start in range(0, len(items), max(1, size)):
         some = items[start : start + max(1, size)]
@@ -147,19 +187,21 @@ def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iter
             except (RuntimeError, NotImplementedError):  # code that vmap cannot follow, or records of different shapes
                 loss.together = False
         for item in some:
-            yield [g[None] for g in _plain_gradient(model, item, loss)]
+            found, value = _plain_gradient(model, item, loss)
+            yield [g[None] for g in found], value
 
 
-def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> list[Tensor]:
-    """Of one record, by an ordinary backward pass."""
+def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float]:
+    """Of one record, by an ordinary backward pass; and its loss."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     with torch.enable_grad():
-        value = loss.of(model, loss.batch_of(item, parameters[0].device))
-        found = torch.autograd.grad(value.sum(), parameters, allow_unused=True)
-    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+        value = loss.of(model, loss.batch_of(item, parameters[0].device)).sum()
+        found = torch.autograd.grad(value, parameters, allow_unused=True)
+    each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+    return each, float(value.detach())
 
 
-def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> list[Tensor]:
+def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], float]:
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
     values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
@@ -170,8 +212,8 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
         value: Tensor = functional_call(owner, at, (batch,))
         return value
 
-    found = vmap(grad(single), in_dims=(None, 0), randomness="different")(values, stacked)
-    return [found[name].detach() for name in values]
+    found, losses = vmap(grad_and_value(single), in_dims=(None, 0), randomness="different")(values, stacked)
+    return [found[name].detach() for name in values], float(losses.detach().sum())
 
 
 class _WithLoss(nn.Module):

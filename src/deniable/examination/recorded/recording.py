@@ -22,6 +22,8 @@ class RunStart(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
     weights: int
     watched_weights: int
     count_noise: float | None
+    names: tuple[str, ...] = ()
+    mixes_records: str = ""
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defaults=True):
@@ -34,7 +36,11 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defa
     """None where the gradient has numbers that are not finite."""
     seconds: float
     watcher_seconds: float
+    repeated: bool = False
+    rate: float | None = None
     move_before: float | None = None
+    odd_before: tuple[float, float] | None = None
+    """Of a move before that is not explained, see `RunRecord.odd_moves`."""
     examined: ExaminedStep | None = None
     cosine: float | None = None
 
@@ -48,6 +54,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     not_recomputed: str
     seconds: float
     watcher_seconds: float
+    final_is_average: bool = False
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -103,6 +110,12 @@ class Recording:
             seconds=last.seconds,
             watcher_seconds=last.watcher_seconds,
             ended=self.end is not None,
+            names=self.start.names,
+            mixes_records=self.start.mixes_records,
+            repeated=sum(step.repeated for step in self.steps),
+            rates=tuple(nan if step.rate is None else step.rate for step in self.steps),
+            odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
+            final_is_average=self.end is not None and self.end.final_is_average,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

@@ -6,11 +6,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNEXPLAINED_MOVE", "ExaminedStep", "RunRecord", "known_factors"]
+__all__ = ["UNEXPLAINED_MOVE", "VECTORS", "ExaminedStep", "RunRecord", "known_factors", "noise_of_step", "step_gram"]
 
 
 UNEXPLAINED_MOVE = 1e-3
 """How far weights are from where the optimizer leads, relative to the step's move: what rounding never brings."""
+
+
+VECTORS = (
+    *("residual", "clean", "cut", "normalised", "each parameter", "equal parts"),
+    *("weights", "earlier clean", "clean momentum", "earlier applied"),
+)
+"""Of which a step keeps inner products: the residual; the clipped sum, and what clipping takes away; what sums have
+more than the clipped one whose gradients are all as long as the clipping norm, or are clipped parameter by parameter,
+to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, of all before with falling
+shares, and the applied one."""
+_PARALLEL = 1e-7
+"""Squared sines, relative: vectors that differ by less are the same."""
 
 
 class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +48,14 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
     clip: float
     longest: float
     """The longest gradient of a record, before clipping."""
+    gram: tuple[float, ...] = ()
+    """Inner products of `VECTORS`, row by row from the diagonal on; none of a step that was not kept with them."""
+    by_parameter: tuple[tuple[float, float], ...] = ()
+    """Of each parameter: residual x what is cut, and the latter's squared length."""
+    fourth: float | None = None
+    """Of the residual's numbers the sum of fourth powers."""
+    loss: float | None = None
+    """The batch's mean loss."""
 
 
 def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
@@ -43,6 +63,33 @@ def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
     gram = np.array([[step.clean, step.clean_cut], [step.clean_cut, step.cut]])
     along = np.array([step.residual_clean, step.residual_cut])
     return np.asarray(np.linalg.pinv(gram, rcond=1e-9, hermitian=True) @ along)
+
+
+def step_gram(step: ExaminedStep) -> NDArray[np.float64]:
+    """(vectors, vectors) inner products of `VECTORS`; of the first three where no more was kept."""
+    if not step.gram:
+        first = [sum(step.residual), step.residual_clean, step.residual_cut]
+        return np.array([first, [first[1], step.clean, step.clean_cut], [first[2], step.clean_cut, step.cut]])
+    gram, rows = np.zeros((len(VECTORS), len(VECTORS))), np.triu_indices(len(VECTORS))
+    gram[rows] = step.gram
+    return gram + np.triu(gram, 1).T
+
+
+def noise_of_step(step: ExaminedStep, present: bool = False) -> tuple[float, float]:
+    """The residual's squared length across the gradients that are known before the noise is drawn; its dimension.
+
+    Not across the applied sum of the step before, whose noise may be this step's again. `present`: only across the
+    clipped sum and what is cut, since earlier noise is in the weights, too.
+    """
+    gram = step_gram(step)
+    gram = gram[:3, :3] if present or not step.gram else gram[:-1, :-1]
+    lengths = np.sqrt(np.diag(gram)[1:])
+    there = lengths > 1e-6 * lengths.max(initial=0.0)
+    unit = gram[1:, 1:][np.ix_(there, there)] / np.outer(lengths[there], lengths[there])
+    values, vectors = np.linalg.eigh(unit)
+    kept = values > _PARALLEL
+    along = vectors[:, kept].T @ (gram[0, 1:][there] / lengths[there]) / np.sqrt(values[kept])
+    return max(gram[0, 0] - float(along @ along), 0.0), float(max(1, sum(step.sizes) - kept.sum()))
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,3 +126,15 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The standard deviation of the noise on the count of unclipped records, for adaptive clipping."""
     ended: bool = True
     """Whether it was watched to its end; False for what a killed run leaves."""
+    names: tuple[str, ...] = ()
+    """Of the trainable parameters."""
+    repeated: int = 0
+    """Steps whose batch holds a record more than once."""
+    rates: tuple[float, ...] = ()
+    """The learning rate of each step."""
+    odd_moves: tuple[tuple[float, float], ...] = ()
+    """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise and clipped sum."""
+    final_is_average: bool = False
+    """Whether the final weights are a combination of those that were watched."""
+    mixes_records: str = ""
+    """The module that mixes the records of a batch; empty without one."""

@@ -21,11 +21,13 @@ from deniable.examination.recorded.batch_gradients import (
     LossOfBatch,
     RecordLoss,
     changes,
+    mixes_records,
     recompute_sums,
     uses_chance,
 )
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
+from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
@@ -115,7 +117,10 @@ class RunWatcher:
             weights=sum(p.numel() for p in self._parameters),
             watched_weights=len(self._weights),
             count_noise=optimizer.count_noise,
+            names=tuple(name.removeprefix("_module.") for name, p in model.named_parameters() if p.requires_grad),
+            mixes_records=mixes_records(model),
         )
+        self._before = StepBefore()
         self._recording = Recording(start, path)
         self._closed = False
         self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
@@ -144,6 +149,7 @@ class RunWatcher:
         np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
         moved = len(self._weights.departures)
         self._weights.before_step(gradients)
+        odd = self._odd_move(moved)
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
         found, cosine = None, None
@@ -159,6 +165,9 @@ class RunWatcher:
                 divisor=divisor,
                 clip=self._optimizer.clip,
                 length=length if isfinite(length) else None,
+                repeated=len(set(batch)) < len(batch),
+                rate=float(self._optimizer.inner.param_groups[0]["lr"]),
+                odd_before=odd,
                 move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
                 examined=found,
                 cosine=cosine,
@@ -190,13 +199,19 @@ class RunWatcher:
             batch=len(batch),
             clip=self._optimizer.clip,
             longest=sums.longest,
-            **_inner_products(gradients, self._places, divisor, sums.clean, sums.whole),
+            loss=sums.loss / len(batch) if len(batch) else None,
+            **inner_products(
+                self._parameters, gradients, self._places, divisor, sums=sums, before=self._before.of(number)
+            ),
         )
+        self._before = self._before.then(number, gradients, self._places, divisor, sums)
         self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
         return found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""
+        if mixes_records(self.model):
+            return "records of a batch are mixed"
         if chance := uses_chance(self.model):
             return f"{chance} makes gradients that cannot be recomputed"
         if not self._steady and len(batch):
@@ -209,6 +224,14 @@ class RunWatcher:
             self._steady = True
         return ""
 
+    def _odd_move(self, compared: int) -> tuple[float, float] | None:
+        """Of the move before, if it is not explained and its step was examined: what it is made of."""
+        moves, off = self._weights.departures, self._weights.off
+        if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None:
+            return None
+        noise, clean = self._before.watched(len(self._recording.steps), self._weights)
+        return None if noise is None or clean is None else (_cosine(off, noise), _cosine(off, clean))
+
     def _compare_noise(
         self, found: ExaminedStep, gradients: list[Tensor], divisor: float, clean: list[Tensor], whole: list[Tensor]
     ) -> float | None:
@@ -218,7 +241,7 @@ class RunWatcher:
         """
         count = sum(part.numel() for part in clean)
         places = torch.linspace(0, count - 1, len(self._weights), dtype=torch.float64).long()
-        applied = [_some(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
+        applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
         at_applied, at_clean, at_whole = (_pick(values, places) for values in (applied, clean, whole))
         along_clean, along_cut = known_factors(found)
         noise = at_applied - at_clean - along_clean * at_clean - along_cut * (at_whole - at_clean)
@@ -241,6 +264,7 @@ class RunWatcher:
                 final_move=departure,
                 final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
                 not_recomputed=self._refusal,
+                final_is_average=(departure or 0.0) > UNEXPLAINED_MOVE and self._weights.final_is_average(),
                 seconds=perf_counter() - self._started,
                 watcher_seconds=self._own,
             )
@@ -293,11 +317,6 @@ def _sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
     ]
 
 
-def _some(values: Tensor, places: Tensor | None) -> Tensor:
-    flat = values.detach().flatten()
-    return flat if places is None else flat[places.to(flat.device)]
-
-
 def _pick(values: Sequence[Tensor], places: Tensor) -> Tensor:
     return torch.cat([v.detach().flatten().cpu() for v in values])[places].double()
 
@@ -307,25 +326,5 @@ def _length(gradients: Sequence[Tensor]) -> float:
     return float(torch.stack([norm.double() for norm in torch._foreach_norm(list(gradients))]).square().sum())
 
 
-def _inner_products(
-    gradients: Sequence[Tensor],
-    places: Sequence[Tensor | None],
-    divisor: float,
-    clean: Sequence[Tensor],
-    whole: Sequence[Tensor],
-) -> dict[str, Any]:
-    """Of residual, clean sum and what is cut, parameter by parameter, so that no more than one is held in full."""
-    rows = []
-    for g, at, c, w in zip(gradients, places, clean, whole, strict=True):
-        clean_part = c.flatten().double()
-        residual, cut = _some(g, at).double() * divisor - clean_part, w.flatten().double() - clean_part
-        pairs = ((residual, residual), (clean_part, clean_part), (cut, cut))
-        mixed = ((residual, clean_part), (residual, cut), (clean_part, cut))
-        rows.append([float(a @ b) for a, b in (*pairs, *mixed)])
-    residuals, *sums = np.array(rows).T
-    names = ("clean", "cut", "residual_clean", "residual_cut", "clean_cut")
-    return {
-        "residual": tuple(residuals.tolist()),
-        "sizes": tuple(c.numel() for c in clean),
-        **{name: float(total.sum()) for name, total in zip(names, sums, strict=True)},
-    }
+def _cosine(one: Tensor, other: Tensor) -> float:
+    return float(one @ other / (one.norm() * other.norm()).clamp(min=1e-30))

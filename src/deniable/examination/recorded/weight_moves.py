@@ -12,6 +12,10 @@ from torch import Tensor
 __all__ = ["WatchedWeights"]
 
 _LEAST_MOVE = 1e-12
+_KEPT_STEPS = 256
+"""Of runs with more steps it is not told whether the final weights are an average."""
+_AVERAGE = 1e-3
+"""The share of a last move that an average of watched weights may leave: rounding."""
 
 
 class WatchedWeights:
@@ -33,6 +37,9 @@ class WatchedWeights:
         self._twins = [torch.nn.Parameter(part.clone()) for part in self._take([p.detach() for p in self._parameters])]
         self._copy = self._copy_of(optimizer)
         self.departures: list[float] = []
+        self.off: Tensor | None = None
+        """What the last step that was compared leaves unexplained."""
+        self._history: list[Tensor] = []
 
     def __len__(self) -> int:
         return sum(len(place) for place in self.places)
@@ -52,6 +59,8 @@ class WatchedWeights:
         for mine, theirs in zip(self._copy.param_groups, self._optimizer.param_groups, strict=True):
             mine.update({name: value for name, value in theirs.items() if name != "params"})
         self._start = torch.cat([weight.double() for weight in now])
+        if len(self._history) <= _KEPT_STEPS:
+            self._history.append(self._start.float())
         self._copy.step()
         self._expected = torch.cat([twin.detach().double() for twin in self._twins])
 
@@ -63,8 +72,17 @@ class WatchedWeights:
         size = float((self._expected - self._start).norm())
         rounding = 1e-5 * float(self._start.norm()) / max(1, len(self._start)) ** 0.5
         self.departures.append(float(off.norm()) / max(size, rounding, _LEAST_MOVE))
-        self._expected = None
+        self._last, self._expected, self.off = self._expected, None, off
         return off
+
+    def final_is_average(self) -> bool:
+        """Whether the weights are now a linear combination of those before each step and after the last."""
+        if not 0 < len(self._history) <= min(_KEPT_STEPS, len(self) // 2):
+            return False
+        target = self.take([p.detach() for p in self._parameters]) - self._last
+        span = torch.stack([one.double() for one in self._history]) - self._last
+        solved = torch.linalg.lstsq(span.T, target.unsqueeze(1), driver="gelsd").solution
+        return bool((span.T @ solved - target.unsqueeze(1)).norm() <= _AVERAGE * target.norm())
 
     def _take(self, values: Sequence[Tensor]) -> list[Tensor]:
         return [v.detach().flatten()[place.to(v.device)].cpu() for v, place in zip(values, self.places, strict=True)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.special import chdtr
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS
@@ -16,12 +17,14 @@ from deniable.examination.twins.twin_run import Run, StandIn, drawn_places, half
 from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Probe", "probe_later_steps", "probe_share", "unbounded_step"]
+__all__ = ["Probe", "noise_of_long_records", "probe_later_steps", "probe_share", "unbounded_step"]
 
 CONTENTS = 6
 """So many other records are tried in a place."""
 LATER_STEPS = 3
 """So many steps after the first are tried with records that are exchanged just before."""
+LEAST_LEFT, CERTAIN = 0.7, 1e-6
+"""The share of the claimed noise below which it has vanished, and the chance of so little below which it has."""
 HUGE_TIMES = 1000.0
 """A record with features so many times as large has a share that nothing but clipping bounds."""
 
@@ -85,6 +88,22 @@ def unbounded_step(twins: Twins) -> int | None:
                 if float((two.sums[step] - one.sums[step]).norm()) > longest:
                     return step
     return None
+
+
+def noise_of_long_records(twins: Twins) -> float | None:
+    """The noise of a first step on records that are all one large record, in claimed ones; None if that is enough."""
+    one = twins.original(twins.seeds[0])
+    large = stand_in(one, twins.other_columns(one, twins.place_in_batch(one))[0], LARGE_TIMES)
+    try:
+        run = twins.train(twins.seeds[0], True, dict.fromkeys(range(len(one.members)), large), 1)
+    except ArithmeticError:
+        return None
+    found = run.recomputer.recompute(run.seen, run.members)
+    residual, along = found.residual[0].double(), found.clean[0].double()
+    left = residual - along * (residual @ along) / (along @ along).clamp(min=1e-300)
+    squares, numbers = float(left.square().sum()), len(left) - 1
+    share = (squares / max(1, numbers)) ** 0.5
+    return share if share < LEAST_LEFT and float(chdtr(numbers, squares)) < CERTAIN else None
 
 
 def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -> Probe | None:

@@ -1,0 +1,222 @@
+"""Checks of the gradient under the noise: the clipped sum, or which other one explains what was applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from deniable.examination.diagnostics.p_values import any_of, normal
+from deniable.examination.recorded.noise_checks import NoiseSizes, own_size_check
+from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.run_record import VECTORS, ExaminedStep, RunRecord, noise_of_step, step_gram
+from deniable.mechanisms import Training
+from deniable.results.run_result import Outcome, RunCheck
+
+__all__ = ["gradient_check"]
+
+Array = NDArray[np.float64]
+_NAME, _EXPECTED = "gradient", "the sum of the batch's gradients, each clipped"
+_BETTER, _FITTED = 25.0, 6.0
+"""Another gradient is considered if it is nearer by so many variances of the noise; so many more a fitted number."""
+_FITTED_IN_A_STEP = 2.0
+"""The same for a number that is fitted in every step: what a fit gains by chance, and as much again."""
+_LEFT = 0.1
+"""Of what is not the claimed gradient, an explanation may leave this share."""
+_TIED = 6.0
+"""Explanations whose distances differ by less are not told apart."""
+_ENOUGH_NOISE = 0.97
+"""Of what the sum's factor needs, within what is measured."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Another gradient, and how far the applied one is from it, in variances of the noise."""
+
+    distance: float
+    outcome: Outcome
+    sentence: str
+    factors: Array | None = None
+    """Of the clipped sum in each step, where that is all."""
+
+
+def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
+    """What was applied, along all that is known before the noise is drawn."""
+    grams = [step_gram(step) for step in record.steps]
+    p_value = any_of(*_along_known(record.steps, grams), _together(record.steps, grams))
+    if p_value >= level or _is_rounding(grams):
+        return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
+    units = [one / _variance(step) for one, step in zip(grams, record.steps, strict=True)]
+    candidates = sorted(_all_candidates(record, units), key=lambda one: one.distance)
+    excess = sum(_explained(unit) for unit in units)
+    claim = float(sum(unit[0, 0] for unit in units))
+    allowed = 2 * len(VECTORS) * len(units) + 2 * _BETTER  # noise along all known vectors, and twice that
+    most = {LESS: allowed + _LEFT * excess}
+    candidates = [
+        one
+        for one in candidates
+        if claim - one.distance >= _BETTER and one.distance - (claim - excess) <= most.get(one.outcome, allowed)
+    ]
+    if not candidates:
+        seen = "the applied gradient is another than the batch's clipped sum: name the loss that is trained on"
+        return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
+    tied = [one for one in candidates if one.distance - candidates[0].distance < _TIED]
+    best = next((one for one in tied if one.outcome == LESS), tied[0])
+    if best.factors is not None:
+        return _scaled_check(record, claimed, best.factors, p_value)
+    return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
+
+
+def _variance(step: ExaminedStep) -> float:
+    """Of one number of the noise, as measured; of a bare gradient, that of rounding."""
+    squares, numbers = noise_of_step(step)
+    gram = step_gram(step)
+    return float(max(squares / numbers, (1e-5 * (gram[1, 1] + gram[0, 0]) ** 0.5) ** 2 / sum(step.sizes), 1e-300))
+
+
+def _explained(gram: Array) -> float:
+    values, vectors = np.linalg.eigh(gram[1:, 1:])
+    kept = values > 1e-9 * values.max(initial=0.0)
+    along = vectors[:, kept].T @ gram[0, 1:] / np.sqrt(values[kept])
+    return float(along @ along)
+
+
+def _along_known(steps: tuple[ExaminedStep, ...], grams: list[Array]) -> Iterator[Array]:
+    """p-values along the clean sum and along the rest of what is cut, of each step and of all together."""
+    rows = []
+    for step, gram in zip(steps, grams, strict=True):
+        noise, clean = _variance(step) ** 0.5, max(gram[1, 1], 1e-30) ** 0.5
+        along = gram[0, 1] / clean
+        cut = max(gram[2, 2] - gram[1, 2] ** 2 / clean**2, 0.0)  # perpendicular to the clean sum
+        over = (gram[0, 2] - along * gram[1, 2] / clean) / cut**0.5 if cut > 1e-9 * clean**2 else np.nan
+        rows.append((along / noise, over / noise))
+    z_values = np.array(rows).T
+    yield normal(z_values)
+    yield normal(np.nansum(z_values, axis=1) / np.sqrt(np.maximum(1, (~np.isnan(z_values)).sum(1))))
+
+
+def _together(steps: tuple[ExaminedStep, ...], grams: list[Array]) -> float:
+    """p-value of the residual's length along all known vectors, beside that across them."""
+    inside, outside, degrees, others = 0.0, 0.0, 0.0, 0.0
+    for step, gram in zip(steps, grams, strict=True):
+        squares, numbers = noise_of_step(step)
+        inside, outside = inside + (gram[0, 0] - squares) / step.clip**2, outside + squares / step.clip**2
+        degrees, others = degrees + sum(step.sizes) - numbers, others + numbers
+    return float(fdtrc(degrees, others, inside / max(1.0, degrees) / max(outside / others, 1e-300))) if degrees else 1.0
+
+
+def _is_rounding(grams: list[Array]) -> bool:
+    """Whether what is left along clean sum and cut is rounding."""
+    known = [g[:3, :3] for g in grams]
+    left = sum(g[0, 1] for g in known) / max(sum(g[1, 1] for g in known), 1e-30)
+    cut = sum(g[0, 2] for g in known) / max(sum(g[2, 2] for g in known), 1e-30)
+    most = sum(_explained(g) for g in grams) / max(sum(g[1, 1] for g in grams), 1e-30)
+    return bool(abs(left) < ROUNDING and abs(cut) < ROUNDING and most < ROUNDING**2)
+
+
+def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+    longest = max(step.longest / step.clip for step in record.steps)
+    about = f"(the longest has {longest:.3g} x the clipping norm)"
+    yield _fixed(units, "cut", LESS, f"the records' gradients are not clipped {about}")
+    yield from _cut_in_part(units, about)
+    yield _sum_clipped(units)
+    yield _scaled(units)
+    if len(units[0]) == len(VECTORS):
+        yield from _other_clippings(units)
+        yield from _added(units)
+        yield from _single_parameters(record, units)
+
+
+def _fixed(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
+    """Applied = clipped sum + a vector."""
+    at = VECTORS.index(name)
+    return _Candidate(float(sum(u[0, 0] - 2 * u[0, at] + u[at, at] for u in units)), outcome, sentence)
+
+
+def _fit(units: list[Array], name: str) -> tuple[float, float]:
+    """Applied = clipped sum + one multiple of a vector in all steps: the distance, and the multiple."""
+    at = VECTORS.index(name)
+    along, length = sum(u[0, at] for u in units), max(sum(u[at, at] for u in units), 1e-300)
+    return float(sum(u[0, 0] for u in units) - along**2 / length) + _FITTED, float(along / length)
+
+
+def _cut_in_part(units: list[Array], about: str) -> Iterator[_Candidate]:
+    distance, share = _fit(units, "cut")
+    if share > 0:
+        yield _Candidate(
+            distance, LESS, f"the records' gradients are clipped in part: {share:.0%} of the rest stays {about}"
+        )
+    else:
+        yield _Candidate(distance, OTHER, "the records' gradients are clipped to less than the clipping norm")
+
+
+def _sum_clipped(units: list[Array]) -> _Candidate:
+    """Applied = a multiple, of each step, of the sum without clipping."""
+    distance = 0.0
+    for u in units:
+        whole = u[1, 1] + 2 * u[1, 2] + u[2, 2]
+        applied = u[0, 0] + 2 * u[0, 1] + u[1, 1]
+        along = u[0, 1] + u[0, 2] + u[1, 1] + u[1, 2]
+        distance += applied - along**2 / max(whole, 1e-300) + _FITTED_IN_A_STEP
+    text = "the batch's summed or mean gradient is clipped, not each record's: clip every record's gradient"
+    return _Candidate(distance + _FITTED, LESS, text)
+
+
+def _scaled(units: list[Array]) -> _Candidate:
+    """Applied = a multiple, of each step, of the clipped sum."""
+    factors = np.array([u[0, 1] / max(u[1, 1], 1e-300) for u in units])
+    distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True)))
+    distance += _FITTED_IN_A_STEP * len(units)
+    return _Candidate(distance, OTHER, "", 1 + factors)
+
+
+def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
+    text = "every gradient is scaled to the clipping norm, also the shorter ones (as by AUTO-S), which is as safe"
+    yield _fixed(units, "normalised", OTHER, text)
+    text = (
+        "every layer is clipped on its own to the whole norm, so that a record's gradient has a norm of up to clip x "
+        "sqrt(layers): clip the norm over all layers, or divide the clipping norm among them"
+    )
+    yield _fixed(units, "each parameter", LESS, text)
+    yield _fixed(
+        units, "equal parts", OTHER, "every layer is clipped on its own to clip / sqrt(layers), which is as safe"
+    )
+
+
+def _added(units: list[Array]) -> Iterator[_Candidate]:
+    distance, share = _fit(units, "weights")
+    text = f"{share:.3g} x the weights is in the noisy sum (weight decay), which is as safe"
+    yield _Candidate(distance, OTHER, text)
+    text = (
+        "clipped sums of earlier steps are in it without their noise (momentum before the noise): add the noise first"
+    )
+    yield _Candidate(_fit(units, "earlier clean")[0], LESS, text)
+    yield _Candidate(_fit(units, "clean momentum")[0], LESS, text)
+    text = "the noisy sum of the step before is in it (gradients accumulate), which is as safe"
+    yield _Candidate(_fit(units, "earlier applied")[0], OTHER, text)
+
+
+def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+    """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
+    claim, variances = float(sum(u[0, 0] for u in units)), [_variance(step) for step in record.steps]
+    parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
+    for place, (along, length) in enumerate(parts.sum(0)):
+        name = record.names[place] if record.names else f"parameter {place}"
+        text = f"the gradients of {name} are not clipped, those of other layers are: clip the norm over all layers"
+        yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
+
+
+def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value: float) -> RunCheck:
+    """The clipped sum times a factor: of the batch's own size, or another one."""
+    sizes = np.array([max(1, step.batch) for step in record.steps])
+    by_size = factors * sizes
+    if len(sizes) > 1 and np.ptp(sizes) and by_size.std() / by_size.mean() < 0.5 * factors.std() / factors.mean():
+        return own_size_check(p_value)
+    factor = float(factors.mean())
+    enough = bool(NoiseSizes.of(record, claimed).ratio >= _ENOUGH_NOISE * factor)
+    seen = f"the sum is {factor:.3g} x the clipped one" + ("" if enough else ", with too little noise for that")
+    outcome: Outcome = OTHER if enough and factor > 0 else LESS
+    return RunCheck(name=_NAME, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)

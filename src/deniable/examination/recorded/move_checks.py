@@ -1,0 +1,71 @@
+"""Checks of what the weights do with the applied gradients, and of the learning rate."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.examination.diagnostics.p_values import cosine
+from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, UNKNOWN
+from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
+from deniable.results.run_result import Outcome, RunCheck
+
+__all__ = ["moves_check", "rates_check"]
+
+_WITHOUT_NOISE = 0.9
+"""The cosine with noise or clipped sum above which that is what an unexplained move is made of."""
+_SURE = 1e-3
+_FEWEST, _BOTH_WAYS = 12, 3
+"""Changes of a learning rate from which on it is told what it follows, and so many of them up, and down."""
+
+
+def moves_check(record: RunRecord) -> RunCheck:
+    """The weights move by the applied gradient, and end where it leads, or at an average of watched weights."""
+    odd = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
+    last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE and not record.final_is_average
+    outcome, seen = _what_moves(record, odd, last) if odd or last else (AS_CLAIMED, "the same")
+    if outcome == AS_CLAIMED and record.final_is_average:
+        seen = "the final weights are an average of watched ones"
+    expected = "by the optimizer with the applied gradient alone"
+    return RunCheck(name="moves of the weights", outcome=outcome, observed=seen, expected=expected)
+
+
+def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome, str]:
+    along, towards = record.final_along_gradient, np.array(record.odd_moves).reshape(-1, 2)
+    if len(towards) and np.median(np.abs(towards[:, 0])) > _WITHOUT_NOISE:
+        return LESS, "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient"
+    if len(towards) and np.median(np.abs(towards[:, 1])) > _WITHOUT_NOISE:
+        return LESS, "the weights also move along the records' gradient without noise: apply the noisy gradient alone"
+    if last and not odd and along is not None and along > 0 and cosine(along, record.watched_weights) < _SURE:
+        return LESS, "after the last watched step the weights move along the records' gradient, without noise"
+    where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
+    return UNKNOWN, f"the weights move by something that was not watched, {where}"
+
+
+def rates_check(record: RunRecord) -> RunCheck | None:
+    """The learning rate does not follow the loss of its batch, or the length of the clipped sum; None: it is fixed.
+
+    A schedule agrees with so many ups and downs by chance only.
+    """
+    rates = np.array([record.rates[step.number] for step in record.steps if step.number < len(record.rates)])
+    if len(rates) < len(record.steps) or len(rates) < _FEWEST + 2 or np.ptp(rates) <= 1e-9 * np.abs(rates).max():
+        return None
+    figures = {
+        "the loss of its batch": np.array([np.nan if step.loss is None else step.loss for step in record.steps]),
+        "the length of the clean gradient": np.sqrt([max(step.clean, 0.0) for step in record.steps]),
+    }
+    follows = [what for what, figure in figures.items() if _rises_alike(rates, figure)]
+    outcome: Outcome = LESS if follows else AS_CLAIMED
+    seen = "a schedule"
+    if follows:
+        seen = f"the learning rate follows {follows[0]}, which no noise hides: fix it beforehand"
+    return RunCheck(name="learning rate", outcome=outcome, observed=seen, expected="fixed before the records are seen")
+
+
+def _rises_alike(rates: NDArray[np.float64], figure: NDArray[np.float64]) -> bool:
+    """Whether the rate rises and falls wherever the figure does, or the other way round; both must occur."""
+    change, other = np.sign(np.diff(rates)), np.sign(np.diff(figure))
+    told = (np.abs(np.diff(rates)) > 1e-9 * np.abs(rates).max()) & np.isfinite(other) & (other != 0)
+    change, other = change[told], other[told]
+    both = min((change > 0).sum(), (change < 0).sum()) >= _BOTH_WAYS
+    return len(change) >= _FEWEST and both and bool((change == other).all() or (change == -other).all())

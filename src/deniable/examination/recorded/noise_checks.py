@@ -1,0 +1,182 @@
+"""Checks of the noise: its size, by steps and layers, its shape, and fresh noise in every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtr
+
+from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
+from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.run_record import RunRecord, noise_of_step
+from deniable.examination.recorded.step_lengths import gradient_sigmas
+from deniable.mechanisms import Training
+from deniable.results.run_result import Outcome, RunCheck
+
+__all__ = ["NoiseSizes", "independence_check", "layers_check", "own_size_check", "shape_check"]
+
+Array = NDArray[np.float64]
+_COPIED = 0.9
+"""A cosine above this, either side, is the same noise."""
+_ALIKE = 0.1
+"""A cosine below this shows nothing that matters."""
+_MISSING = 0.05
+"""Noise below this share of the claimed standard deviation is none."""
+_UNLIKE = 0.1
+"""Layers or steps whose ratios differ by more than this are unlike."""
+
+
+def _sigmas(record: RunRecord, claimed: Training) -> Array:
+    return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
+
+
+@dataclass(frozen=True)
+class NoiseSizes:
+    """Of every examined step: the residual's squares across known directions, in claimed variances; how many."""
+
+    squares: Array
+    degrees: Array
+
+    @classmethod
+    def of(cls, record: RunRecord, claimed: Training, present: bool = False) -> NoiseSizes:
+        """Of a run; see `noise_of_step`."""
+        squares, degrees = np.array([noise_of_step(step, present) for step in record.steps]).reshape(-1, 2).T
+        return cls(squares / _sigmas(record, claimed) ** 2, degrees)
+
+    @property
+    def ratios(self) -> Array:
+        """Measured standard deviation / claimed, of each step."""
+        return np.asarray(np.sqrt(self.squares / self.degrees))
+
+    @property
+    def ratio(self) -> float:
+        """Measured standard deviation / claimed."""
+        return sqrt(self.squares.sum() / self.degrees.sum())
+
+    @property
+    def is_bare_in_steps(self) -> bool:
+        """Whether some steps have no noise, others have."""
+        return bool(self.ratios.min() < _MISSING < self.ratios.max())
+
+    def p_value(self, repeated: bool = False) -> float:
+        """Of every step, and of all together unless it is the same noise in all, which is one draw."""
+        together = [] if repeated else [chi_square(self.squares.sum(), self.degrees.sum())]
+        return any_of(any_of(chi_square(self.squares, self.degrees)), *together)
+
+    def check(self, record: RunRecord, level: float, repeated: bool = False) -> RunCheck:
+        """The size of the noise: of all steps, or of some where these are unlike the others."""
+        p_value, ratio = self.p_value(repeated), self.ratio
+        all_differ = any_of(chi_square(self.squares.sum(), self.degrees.sum())) < level
+        shown = ratio if all_differ else float(self.ratios.min())
+        if p_value >= level or repeated or ratio < _MISSING:
+            return _scale_check("noise", "the noise", p_value, level, ratio if ratio < _MISSING else shown)
+        few = self.ratios < _MISSING
+        if few.any():
+            first = record.steps[int(np.flatnonzero(few)[0])].number + 1
+            seen = f"there is no noise in {int(few.sum()):,} of {len(few):,} steps, first in step {first:,}"
+            return RunCheck(name="noise", outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
+        if self.follows_size(record, level, 0.5):
+            seen = "the noise grows with the root of the batch's own size: add the same noise in every step"
+            return RunCheck(name="noise", outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
+        if any_of(chi_square(self.squares / ratio**2, self.degrees)) < level and np.ptp(self.ratios) > _UNLIKE:
+            least, most = self.ratios.min(), self.ratios.max()
+            seen = f"the noise changes from step to step, {least:.3g} to {most:.3g} x the claimed standard deviation"
+            outcome: Outcome = LESS if least < 1 - _UNLIKE else OTHER
+            return RunCheck(name="noise", outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
+        return _scale_check("noise", "the noise", p_value, level, shown)
+
+    def follows_size(self, record: RunRecord, level: float, power: float = -1.0) -> bool:
+        """Whether the noise of every step is the claimed one times a power of its batch's own size."""
+        sizes = np.array([max(1, step.batch) / record.divisors[step.number] for step in record.steps])
+        fits = any_of(chi_square(self.squares / sizes ** (2 * power), self.degrees)) >= level
+        return len(sizes) > 1 and bool(np.ptp(sizes)) and fits
+
+
+_EXPECTED = "1 x the claimed standard deviation"
+
+
+def layers_check(record: RunRecord, claimed: Training, level: float) -> RunCheck | None:
+    """The noise of each parameter, where it is unlike that of the others; None where all are alike."""
+    parts = np.array([step.residual for step in record.steps]) / _sigmas(record, claimed)[:, None] ** 2
+    sizes = np.array([step.sizes for step in record.steps]).sum(0)
+    parts, ratios = parts.sum(0), np.sqrt(parts.sum(0) / np.maximum(sizes, 1))
+    p_value = any_of(chi_square(parts, sizes))
+    rest = np.sqrt((parts.sum() - parts) / np.maximum(sizes.sum() - sizes, 1))
+    below = fdtr(sizes, np.maximum(sizes.sum() - sizes, 1), np.square(ratios / np.maximum(rest, 1e-12)))
+    unlike = (chi_square(parts, sizes) * len(sizes) < level) & (np.abs(ratios - rest) > _UNLIKE * np.maximum(rest, 0.1))
+    unlike &= 2 * np.minimum(below, 1 - below) * len(sizes) < level
+    if len(sizes) < 2 or p_value >= level:
+        seen = "alike in all layers"
+        return RunCheck(name=_LAYERS, outcome=AS_CLAIMED, observed=seen, expected=_EXPECTED, p_value=p_value)
+    if not unlike.any():
+        return None
+    worst = int(np.argmin(np.where(unlike, ratios, np.inf)))
+    name = record.names[worst] if record.names else f"parameter {worst}"
+    if ratios[worst] < _MISSING:
+        seen = f"there is no noise on {name}: add it to every layer"
+        return RunCheck(name=_LAYERS, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
+    return _scale_check(_LAYERS, f"the noise of {name}", p_value, level, float(ratios[worst]))
+
+
+_LAYERS = "noise of each layer"
+
+
+def shape_check(record: RunRecord, claimed: Training, level: float) -> RunCheck | None:
+    """Normal numbers have a mean fourth power of three squared variances; None where that was not recorded."""
+    fourth = np.array([step.fourth for step in record.steps if step.fourth is not None])
+    if len(fourth) < len(record.steps):
+        return None
+    count = float(sum(sum(step.sizes) for step in record.steps))
+    mean = float((fourth / _sigmas(record, claimed) ** 4).sum()) / count
+    p_value = any_of(normal((mean - 3) * sqrt(count / 96)))
+    fails = p_value < level and count >= _LEAST_NUMBERS
+    looks = "cut off or uniform" if mean < 3 else "heavy-tailed, as if Laplacian"
+    seen = f"the noise is not Gaussian: it looks {looks}" if fails else "as of a normal distribution"
+    outcome: Outcome = LESS if fails else AS_CLAIMED
+    return RunCheck(name="shape of the noise", outcome=outcome, observed=seen, expected="normal", p_value=p_value)
+
+
+_LEAST_NUMBERS = 2000
+"""From which on the mean of fourth powers is nearly normal."""
+
+
+def own_size_check(p_value: float) -> RunCheck:
+    """The finding that everything is divided by the batch's own size."""
+    seen = "the noisy sum is divided by the batch's own size, which depends on the records: divide by a public number"
+    return RunCheck(name="divisor", outcome=LESS, observed=seen, expected="the same in all steps", p_value=p_value)
+
+
+def _scale_check(name: str, what: str, p_value: float, level: float, ratio: float) -> RunCheck:
+    seen = f"{what} has {ratio:.3g} x the claimed standard deviation"
+    if ratio < 1e-4:
+        seen = f"there is no noise ({what} has {ratio:.1g} x the claimed standard deviation): add it in every step"
+    outcome: Outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < ROUNDING else LESS if ratio < 1 else OTHER
+    return RunCheck(name=name, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+def independence_check(record: RunRecord, level: float) -> RunCheck:
+    """Independent noise has small cosines between steps, on the watched weights.
+
+    The same noise has one of 1. In between something is common to steps that may be noise or a gradient.
+    """
+    cosines = np.array(record.cosines)
+    compared = np.arange(1, len(cosines) + 1)
+    p_value = any_of(np.minimum(1.0, compared * cosine(cosines, record.watched_weights))) if len(cosines) else 1.0
+    largest = float(np.abs(cosines).max()) if len(cosines) else 0.0
+    outcome: Outcome = AS_CLAIMED
+    seen = f"the noise of different steps has a cosine of {largest:.2g}"
+    if p_value < level and largest > _COPIED:
+        outcome, seen = LESS, f"{seen}: draw fresh noise in every step"
+    elif p_value < level and largest > _ALIKE:
+        outcome = UNKNOWN
+        seen = (
+            f"what is left of the applied gradients without the clipped sums is alike in different steps (a cosine of "
+            f"{largest:.2g}): noise that depends on earlier steps', or another gradient than the one recomputed (its "
+            "loss, weights of records, augmentations)"
+        )
+    return RunCheck(
+        name="independent steps", outcome=outcome, observed=seen, expected="independent noise", p_value=p_value
+    )

@@ -1,0 +1,105 @@
+"""Inner products of one step's vectors: all that is kept of its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deniable.examination.recorded.batch_gradients import CLIPPINGS, BatchSums, Places
+from deniable.examination.recorded.run_record import VECTORS
+from deniable.examination.recorded.weight_moves import WatchedWeights
+
+__all__ = ["StepBefore", "inner_products", "looked_at"]
+
+
+def looked_at(values: Tensor, places: Tensor | None) -> Tensor:
+    """The flat numbers at some places; all without."""
+    flat = values.detach().flatten()
+    return flat if places is None else flat[places.to(flat.device)]
+
+
+_MOMENTUM = 0.9
+"""The usual decay."""
+
+
+@dataclass(frozen=True)
+class StepBefore:
+    """What a step leaves for the next one: its clipped and applied sums, at the places that are looked at."""
+
+    number: int = -1
+    clean: list[Tensor] = field(default_factory=list)
+    momentum: list[Tensor] = field(default_factory=list)
+    """Clipped sums of all steps so far, each step `_MOMENTUM` times what was before."""
+    applied: list[Tensor] = field(default_factory=list)
+    whole: bool = False
+    """Whether these are all weights."""
+
+    def then(
+        self, number: int, gradients: Sequence[Tensor], places: Places, divisor: float, sums: BatchSums
+    ) -> StepBefore:
+        """What an examined step leaves, of which this was the one before."""
+        applied = [looked_at(g, at).clone() * divisor for g, at in zip(gradients, places, strict=True)]
+        clean = [c.flatten() for c in sums.clean]
+        earlier = self.of(number).momentum or [torch.zeros_like(c) for c in clean]
+        momentum = [_MOMENTUM * before + now for before, now in zip(earlier, clean, strict=True)]
+        return StepBefore(number, clean, momentum, applied, all(at is None for at in places))
+
+    def of(self, number: int) -> StepBefore:
+        """Itself if it is the step just before; else nothing."""
+        return self if self.number == number - 1 else StepBefore()
+
+    def watched(self, number: int, weights: WatchedWeights) -> tuple[Tensor | None, Tensor | None]:
+        """Its noise and clipped sum on the watched weights, if it is the step just before and all were looked at."""
+        if self.number != number - 1 or not self.whole:
+            return None, None
+        return weights.take([a - c for a, c in zip(self.applied, self.clean, strict=True)]), weights.take(self.clean)
+
+
+def inner_products(
+    parameters: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    places: Places,
+    divisor: float,
+    *,
+    sums: BatchSums,
+    before: StepBefore,
+) -> dict[str, Any]:
+    """Fields of `ExaminedStep`, parameter by parameter, so that no more than one is held in full."""
+    gram, fourth, by_parameter, residuals = np.zeros((len(VECTORS), len(VECTORS))), 0.0, [], []
+    for place, (p, g, at) in enumerate(zip(parameters, gradients, places, strict=True)):
+        clean = sums.clean[place].flatten().double()
+        nothing = torch.zeros_like(clean)
+        rows = torch.stack(
+            [
+                looked_at(g, at).double() * divisor - clean,
+                clean,
+                sums.whole[place].flatten().double() - clean,
+                *(sums.others[kind][place].flatten().double() - clean for kind in CLIPPINGS),
+                looked_at(p, at).double(),
+                before.clean[place].double() if before.clean else nothing,
+                before.momentum[place].double() if before.momentum else nothing,
+                before.applied[place].double() if before.applied else nothing,
+            ]
+        )
+        part = (rows @ rows.T).cpu().numpy()
+        gram += part
+        residuals.append(float(part[0, 0]))
+        by_parameter.append((float(part[0, 2]), float(part[2, 2])))
+        fourth += float(rows[0].pow(4).sum())
+    return {
+        "residual": tuple(residuals),
+        "sizes": tuple(c.numel() for c in sums.clean),
+        "clean": float(gram[1, 1]),
+        "cut": float(gram[2, 2]),
+        "residual_clean": float(gram[0, 1]),
+        "residual_cut": float(gram[0, 2]),
+        "clean_cut": float(gram[1, 2]),
+        "gram": tuple(float(f"{value:.8g}") for value in gram[np.triu_indices(len(VECTORS))]),
+        "by_parameter": tuple(by_parameter),
+        "fourth": fourth,
+    }

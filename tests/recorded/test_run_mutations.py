@@ -1,0 +1,241 @@
+"""Single runs with one mutation each: the verdict and the words of its cause; correct variants are never violated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
+
+import deniable as dn
+from deniable.mechanisms import Adjacency, Training
+from deniable.results.run_result import RunResult
+
+RECORDS, RATE, CLIP, STEPS = 300, 0.1, 0.5, 24
+Sums = dict[str, Tensor]
+
+
+class Run:
+    """DP-SGD in plain torch, once; the runs below write one of its methods otherwise."""
+
+    steps = STEPS
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (self.batch() for _ in range(self.steps))
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def train(self) -> RunResult:
+        torch.manual_seed(0)
+        self.random = torch.Generator().manual_seed(1)
+        features = 1.5 * torch.randn(RECORDS, 8, generator=self.random)
+        self.data = TensorDataset(features, torch.randint(0, 3, (RECORDS,), generator=self.random))
+        self.model = self.network()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.3)
+        loader = DataLoader(self.data, batch_sampler=self)  # type: ignore[arg-type]
+        run = dn.watch_run(self.model, self.optimizer, loader, clip=CLIP, divisor=RATE * RECORDS, budget=1.0)
+        for self.step, (self.x, self.y) in enumerate(loader):
+            self.clean = self.total()
+            noise = self.noise()
+            for name, p in self.model.named_parameters():
+                p.grad = (self.clean[name] + noise[name]) / (RATE * RECORDS)
+            self.move()
+        self.end()
+        found = dn.examine(run, claimed=Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE))
+        assert isinstance(found, RunResult)
+        return found
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
+
+    def batch(self) -> list[int]:
+        return list(torch.nonzero(torch.rand(RECORDS, generator=self.random) < RATE).flatten().tolist())
+
+    def gradients(self) -> Sums:
+        def loss(weights: Sums, x: Tensor, y: Tensor) -> Tensor:
+            return cross_entropy(functional_call(self.model, weights, (x[None],)), y[None])
+
+        weights = {name: p.detach() for name, p in self.model.named_parameters()}
+        found: Sums = vmap(grad(loss), in_dims=(None, 0, 0))(weights, self.x, self.y)
+        return found
+
+    def total(self) -> Sums:
+        each = self.gradients()
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in each.values()]).norm(dim=0)
+        return {name: torch.einsum("r,r...->...", self.factors(norms, name), g) for name, g in each.items()}
+
+    def factors(self, norms: Tensor, _: str) -> Tensor:
+        return (CLIP / norms).clamp(max=1)
+
+    def noise(self) -> Sums:
+        return {name: CLIP * torch.randn(p.shape, generator=self.random) for name, p in self.model.named_parameters()}
+
+    def move(self) -> None:
+        self.optimizer.step()
+
+    def end(self) -> None:
+        pass
+
+
+class NoNoise(Run):
+    def noise(self) -> Sums:
+        return {name: 0 * n for name, n in super().noise().items()}
+
+
+class BareLayer(Run):
+    def noise(self) -> Sums:
+        return {**super().noise(), "0.weight": torch.zeros(24, 8)}
+
+
+class SomeSteps(Run):
+    def noise(self) -> Sums:
+        return {name: n * (self.step % 2) for name, n in super().noise().items()}
+
+
+class RootOfSize(Run):
+    def noise(self) -> Sums:
+        return {name: n * (len(self.x) / (RATE * RECORDS)) ** 0.5 for name, n in super().noise().items()}
+
+
+class Uniform(Run):
+    def noise(self) -> Sums:
+        return {name: CLIP * 3**0.5 * (2 * torch.rand(n.shape) - 1) for name, n in super().noise().items()}
+
+
+class BareGradientOfLayer(Run):
+    def factors(self, norms: Tensor, name: str) -> Tensor:
+        return torch.ones_like(norms) if name == "2.weight" else super().factors(norms, name)
+
+
+class EachLayer(Run):
+    def total(self) -> Sums:
+        each = {name: (g, g.flatten(1).norm(dim=1)) for name, g in self.gradients().items()}
+        return {name: torch.einsum("r,r...->...", (CLIP / n).clamp(max=1), g) for name, (g, n) in each.items()}
+
+
+class SumClipped(Run):
+    def total(self) -> Sums:
+        sums = {name: g.sum(0) for name, g in self.gradients().items()}
+        length = torch.stack([s.norm() for s in sums.values()]).norm()
+        return {name: s * (5 * CLIP / length).clamp(max=1) for name, s in sums.items()}
+
+
+class CleanMomentum(Run):
+    def total(self) -> Sums:
+        now = super().total()
+        self.kept = {name: 0.9 * self.kept[name] + g for name, g in now.items()} if self.step else now
+        return self.kept
+
+
+class OneRecordAlways(Run):
+    def batch(self) -> list[int]:
+        return sorted({7, *super().batch()})
+
+
+class SameBatch(Run):
+    def batch(self) -> list[int]:
+        self.first = getattr(self, "first", None) or super().batch()
+        return self.first
+
+
+class BatchNormed(Run):
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 24), nn.BatchNorm1d(24), nn.Tanh(), nn.Linear(24, 3))
+
+    def total(self) -> Sums:
+        parameters = dict(self.model.named_parameters())
+        found = torch.autograd.grad(cross_entropy(self.model(self.x), self.y), list(parameters.values()))
+        return dict(zip(parameters, found, strict=True))
+
+
+class RateByLoss(Run):
+    def move(self) -> None:
+        with torch.no_grad():
+            self.optimizer.param_groups[0]["lr"] = 0.2 * float(cross_entropy(self.model(self.x), self.y))
+        super().move()
+
+
+class CleanMoves(Run):
+    def move(self) -> None:
+        before = [p.detach().clone() for p in self.model.parameters()]
+        super().move()
+        with torch.no_grad():
+            for p, old, clean in zip(self.model.parameters(), before, self.clean.values(), strict=True):
+                p.copy_(old - 0.3 * clean / (RATE * RECORDS))
+
+
+class MoreSteps(Run):
+    steps = STEPS + 4
+
+
+class Averaged(Run):
+    """The final weights are the average of the last ones: post-processing."""
+
+    def move(self) -> None:
+        super().move()
+        self.kept = [*getattr(self, "kept", []), [p.detach().clone() for p in self.model.parameters()]]
+
+    def end(self) -> None:
+        with torch.no_grad():
+            for p, *last in zip(self.model.parameters(), *self.kept[-5:], strict=True):
+                p.copy_(torch.stack(last).mean(0))
+
+
+class Schedule(Run):
+    def move(self) -> None:
+        self.optimizer.param_groups[0]["lr"] = 0.3 * 0.9**self.step
+        super().move()
+
+
+class Decay(Run):
+    """Weight decay in the noisy gradient, by hand."""
+
+    def noise(self) -> Sums:
+        weights = dict(self.model.named_parameters())
+        return {name: n + 2 * weights[name].detach() for name, n in super().noise().items()}
+
+
+@pytest.mark.parametrize(
+    ("mutation", "cause"),
+    [
+        (NoNoise, "there is no noise"),
+        (BareLayer, "no noise on 0.weight"),
+        (SomeSteps, "no noise in 12 of 24 steps, first in step 1"),
+        (RootOfSize, "root of the batch's own size"),
+        (Uniform, "not Gaussian: it looks cut off or uniform"),
+        (BareGradientOfLayer, "gradients of 2.weight are not clipped"),
+        (EachLayer, "every layer is clipped on its own to the whole norm"),
+        (SumClipped, "summed or mean gradient is clipped"),
+        (CleanMomentum, "clipped sums of earlier steps are in it without their noise"),
+        (OneRecordAlways, "1 records are drawn more often than others, one in 24 of 24"),
+        (SameBatch, "records are in every batch, the others in none"),
+        (BatchNormed, "BatchNorm1d.* mixes the records"),
+        (RateByLoss, "learning rate follows the loss of its batch"),
+        (CleanMoves, "weights move by the gradient without its noise"),
+        (MoreSteps, "28 steps were taken in place of 24"),
+    ],
+)
+def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], cause: str) -> None:
+    found = mutation().train()
+    assert found.verdict == "violated", found.verdict_text
+    assert re.search(cause, found.verdict_text), found.verdict_text
+
+
+@pytest.mark.parametrize(
+    ("variant", "verdict"),
+    [
+        (Run, "consistent"),
+        (Averaged, "consistent"),
+        (Schedule, "consistent"),
+        (Decay, "other recipe"),
+    ],
+)
+def test_a_correct_variant_is_not_violated(variant: Callable[[], Run], verdict: str) -> None:
+    found = variant().train()
+    assert found.verdict == verdict, found.verdict_text

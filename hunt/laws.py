@@ -285,7 +285,9 @@ def _range_panels(epsilon: float, panels: int) -> _Panels:
 
 
 def _number_panels(mu: float, numbers: tuple[tuple[int, float], ...], panels: int) -> _Panels:
-    """Each number of records in the batch is told."""
+    """Each number of records in the batch is told; where none is ever there, no law is asked for."""
+    if not numbers:
+        return _gaussian_panels(mu, panels)
     parts = [(_gaussian_panels(number * mu, max(panels // len(numbers), 300)), share) for number, share in numbers]
     joined = {
         name: np.concatenate([getattr(part, name) for part, _ in parts])

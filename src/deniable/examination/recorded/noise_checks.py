@@ -74,7 +74,7 @@ class NoiseSizes:
         if p_value >= level or repeated or ratio < _MISSING:
             return _scale_check("noise", "the noise", p_value, level, ratio if ratio < _MISSING else shown)
         few = self.ratios < _MISSING
-        if few.any():
+        if few.any() and self.ratios.max() > 2 * _MISSING:
             first = record.steps[int(np.flatnonzero(few)[0])].number + 1
             seen = f"there is no noise in {int(few.sum()):,} of {len(few):,} steps, first in step {first:,}"
             return RunCheck(name="noise", outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)

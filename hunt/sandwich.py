@@ -73,7 +73,10 @@ class Sandwich:
 
     @cached_property
     def _spread(self) -> float:
-        return float(self.releases[0].cumulant(0.0)[2]) ** 0.5 if self.steps and self.releases[0].parts else 1.0
+        """Of the loss; 1 where it has none."""
+        first = self.releases[0]
+        variance = float(first.cumulant(0.0)[2]) if self.steps and first.parts and first.finite else 0.0
+        return variance**0.5 or 1.0
 
     @cached_property
     def _curve(self) -> tuple[np.ndarray, np.ndarray] | None:

@@ -167,7 +167,8 @@ def _part_of(one: MeanLaw, other: MeanLaw, at: Floats) -> Floats:
     whole = _log_terms(one, ratio, at[rows, None], other.nodes[panels], other.log_masses[panels])
     sums = np.exp(partial - tops[:, None]).sum(axis=1)
     sums += np.bincount(rows, np.exp(whole - tops[rows, None]).sum(axis=1), at.size)
-    return np.asarray(tops + np.log(sums))
+    with np.errstate(divide="ignore"):  # nothing at all is minus infinity
+        return np.asarray(tops + np.log(sums))
 
 
 def _partner(ratio: float, at: Floats, b: Floats) -> Floats:

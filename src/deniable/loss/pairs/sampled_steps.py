@@ -67,7 +67,8 @@ def _refuse_unproved(what: str, adjacency: Adjacency, expected: str, why: str) -
 
 
 def _random_allocation(mu: float, steps: int, adjacency: Adjacency) -> Step:
-    """Lemma A1. A single step is no sampling; with faint noise that is as good as all (safe: it dominates)."""
+    """Lemma A1. A single step is no sampling. Where noise is faint the steps are told apart, which dominates: a bound
+    on the exact value, as for `Shuffled`."""
     if adjacency is Adjacency.REPLACE:
         why = "both records are allocated, and no dominating pair of two such mixtures is known"
         raise _refuse_unproved("random allocation", adjacency, "add-remove or zero-out", why)

@@ -21,6 +21,8 @@ from hunt.truth import Truth
 
 __all__ = ["Sandwich", "truth_of"]
 
+_LEAST_CEILING = 1e-30
+"""Orders end somewhere: below it a conversion that knows fewer of them may say more."""
 _WIDTHS_DEVIATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 _GUARANTEES = (dn.ConcentratedDP, dn.RenyiDP)
 
@@ -92,7 +94,7 @@ class Sandwich:
         low, by = max((truth.stick(k, backward).low, truth.stick(k, backward).by) for truth in self.less)
         high = self.more.stick(k, backward).high if self.more else 1.0
         if self._curve is not None and k >= 0:
-            high = min(high, renyi_ceiling(*self._curve, k) * (1 + 1e-9))
+            high = min(high, max(renyi_ceiling(*self._curve, k) * (1 + 1e-9), _LEAST_CEILING))
         return Bracket(low, max(low, high), f"{by}, less telling")
 
     def _gained(self, t: float, backward: bool) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import deniable as dn
 from hunt.composed import Bracket, Release
 from hunt.laws import Description
 from hunt.releases import renyi_ceiling, renyi_curve
-from hunt.truth import Truth
+from hunt.truth import BothDirections, Truth
 
 __all__ = ["Sandwich", "truth_of"]
 
@@ -44,7 +44,7 @@ def _is_bracketed(part: dn.Mechanism) -> bool:
     return isinstance(part, (*_GUARANTEES, dn.RepeatAndSelect))
 
 
-class Sandwich:
+class Sandwich(BothDirections):
     """As `Truth`, from releases that tell less and, where there is one, a release that tells more."""
 
     def __init__(self, mechanism: dn.Mechanism, adjacency: str, points: int = 2**14) -> None:
@@ -114,14 +114,6 @@ class Sandwich:
         low, high = self._gained(t, backward)
         fall = exp(min(-t, 700.0))
         return Bracket(min(1.0, fall * low), min(1.0, fall * high), "slope of the divergence")
-
-    def delta(self, k: float) -> Bracket:
-        found = self.stick(k)
-        return found.worse(self.stick(k, backward=True)) if self.lopsided else found
-
-    def exceedance(self, t: float) -> Bracket:
-        found = self.tail(t)
-        return found.worse(self.tail(t, backward=True)) if self.lopsided else found
 
     @property
     def largest(self) -> float:

@@ -17,7 +17,31 @@ from hunt.line import line_estimate
 __all__ = ["Truth"]
 
 
-class Truth:
+class BothDirections:
+    """The worse of both directions, of whatever brackets each of them."""
+
+    lopsided: bool
+
+    def stick(self, k: float, backward: bool = False) -> Bracket:
+        """The hockey-stick divergence."""
+        raise NotImplementedError
+
+    def tail(self, t: float, backward: bool = False) -> Bracket:
+        """P(L > t)."""
+        raise NotImplementedError
+
+    def delta(self, k: float) -> Bracket:
+        """The smallest delta at epsilon k."""
+        found = self.stick(k)
+        return found.worse(self.stick(k, backward=True)) if self.lopsided else found
+
+    def exceedance(self, t: float) -> Bracket:
+        """How often the loss exceeds t."""
+        found = self.tail(t)
+        return found.worse(self.tail(t, backward=True)) if self.lopsided else found
+
+
+class Truth(BothDirections):
     """Brackets of the hockey-stick divergence and both tails of a release's loss, in both directions."""
 
     _no_line = False
@@ -208,16 +232,6 @@ class Truth:
             step.base.lopsided or (self.adjacency != "replace" and step.rate < 1 and not step.base.exchanges)
             for step in self.steps
         )
-
-    def delta(self, k: float) -> Bracket:
-        """The smallest delta at epsilon k."""
-        found = self.stick(k)
-        return found.worse(self.stick(k, backward=True)) if self.lopsided else found
-
-    def exceedance(self, t: float) -> Bracket:
-        """How often the loss exceeds t."""
-        found = self.tail(t)
-        return found.worse(self.tail(t, backward=True)) if self.lopsided else found
 
     @property
     def largest(self) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, print_parts, refusals, refuse_late, write_report
+from deniable.cli.common import bar, kept_told, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 
@@ -104,22 +104,14 @@ def attack(
             return
         if not data:
             document = _judge_table(context.params)
-            _show(document, write_report(document, out), json)
+            print_result(document, _parts(document), json, write_report(document, out))
             return
         values = _values(context.params, *NUMBERS)
         values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume}
         with kept_told(out, unit="repeats"):
             document = _attack_model(context.params, values)
         unwritten = write_report(document, out)
-    _show(document, unwritten, json)
-
-
-def _show(document: AttackResult, unwritten: Any, json: bool) -> None:
-    if json:
-        typer.echo(document.to_json())
-    else:
-        print_parts(_parts(document))
-    refuse_late(unwritten)
+    print_result(document, _parts(document), json, unwritten)
 
 
 def _judge_table(texts: Mapping[str, Any]) -> AttackResult:

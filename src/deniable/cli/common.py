@@ -17,8 +17,9 @@ from deniable.cli.signals import Stopped
 
 if TYPE_CHECKING:
     from deniable.report.stored_runs import Reported
+    from deniable.results import Result
 
-__all__ = ["bar", "kept_told", "numbers", "print_parts", "refusals", "refuse_late", "write_report"]
+__all__ = ["bar", "kept_told", "numbers", "print_parts", "print_result", "refusals", "refuse_late", "write_report"]
 
 _OURS = ("torch", "sklearn", "matplotlib", "jinja2", "safetensors")
 _WIDEST = 100
@@ -86,6 +87,15 @@ def numbers(option: str, text: str | None) -> list[float] | None:
         return [float(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise ValueError(f"{option} must be numbers with commas between them, as in 0.5,2,4, got {text!r}") from error
+
+
+def print_result(result: Result, parts: Iterable[Any], as_json: bool, unwritten: str | None) -> None:
+    """One JSON document or, for a person, its parts; then refuse where the report could not be written."""
+    if as_json:
+        typer.echo(result.to_json())
+    else:
+        print_parts(parts)
+    refuse_late(unwritten)
 
 
 def print_parts(parts: Iterable[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
+from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 from deniable.formatting import at_least, at_most, short, times
@@ -88,11 +88,7 @@ def compare(
         arguments = _arguments(context.params)
         document = _run_comparison(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
-    if json:
-        typer.echo(document.to_json())
-    else:
-        print_parts(_parts(document))
-    refuse_late(unwritten)
+    print_result(document, _parts(document), json, unwritten)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:

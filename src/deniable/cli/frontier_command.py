@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, numbers, print_parts, refusals, refuse_late, write_report
+from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, read_engine
 from deniable.cli.options import Text, option
 
@@ -108,11 +108,7 @@ def frontier(
         arguments = _arguments(context.params)
         document = _run(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
-    if json:
-        typer.echo(document.to_json())
-    else:
-        print_parts(_parts(document))
-    refuse_late(unwritten)
+    print_result(document, _parts(document), json, unwritten)
 
 
 def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:

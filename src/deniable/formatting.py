@@ -14,6 +14,7 @@ __all__ = [
     "count_of",
     "percent_as_given",
     "percent_at_most",
+    "rounded_percent",
     "short",
     "times",
     "told_apart",
@@ -115,6 +116,11 @@ def percent_as_given(value: float) -> str:
     """A probability that the user gave, as a percentage: 0.001 is 0.1 %."""
     percent = Decimal(repr(value)) * 100
     return f"{_plain(percent)} %" if value == 0 or percent >= _TINY else as_given(value)
+
+
+def rounded_percent(rate: float) -> str:
+    """A rate, as a percentage of four digits."""
+    return percent_as_given(float(f"{rate:.4g}"))
 
 
 def chance(probability: float) -> str:

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import deniable as dn
+
 from .conftest import Run
 
 ALLOCATION = ("--sampling", "allocation", "--steps-per-epoch", 100, "--epochs", 10)
@@ -37,6 +39,23 @@ def test_truncated_and_fixed_batches_are_explained(run: Run) -> None:
     assert "Assumes 20 steps, each on 10 of 1,000 records, drawn at random without replacement." in text
 
 
+def test_groups_that_take_turns_are_explained(run: Run) -> None:
+    """Of 100 steps with 8 bands there are 13 rounds, each at rate 8 x .01."""
+    asked = ("--sampling", "cyclic", "--rate", 0.01, "--bands", 8, "--steps", 100, "--delta", 1e-6)
+    document = json.loads(run("explain", "--noise", 1.1, *asked, "--json").out)
+    rounds = dn.privacy_loss(dn.Gaussian(1.1).subsampled(0.08).composed(13), "add-remove")
+    assert document["scores"]["epsilon"] == rounds.epsilon(1e-6)
+    assert (document["input"]["bands"], document["input"]["steps"]) == (8, 100)
+    text = " ".join(run("explain", "--noise", 1.1, *asked).out.split())
+    assert "100 steps with noise that is correlated over 8 of them" in text
+    assert "drawn independently with probability 8 %" in text
+    assert "the sensitivity is C x the largest column norm of the matrix" in text
+    chosen = json.loads(run("choose", "--advantage", 0.1, *asked, "--json").out)
+    assert chosen["scores"]["advantage"] <= 0.1
+    again = json.loads(run("explain", "--noise", chosen["noise"], *asked, "--json").out)
+    assert again["scores"] == chosen["scores"]
+
+
 @pytest.mark.parametrize(
     ("options", "neighbours"),
     [
@@ -44,6 +63,7 @@ def test_truncated_and_fixed_batches_are_explained(run: Run) -> None:
         (("--sampling", "shuffled", "--steps-per-epoch", 9), "zero-out"),
         (("--sampling", "truncated", "--rate", 0.01, "--cap", 30, "--records", 1000, "--steps", 5), "zero-out"),
         (("--sampling", "fixed", "--records", 1000, "--batch", 10, "--steps", 2), "replace"),
+        (("--sampling", "cyclic", "--rate", 0.1, "--bands", 2, "--steps", 9), "add-remove"),
     ],
 )
 def test_neighbours_that_are_not_named_are_those_that_are_proved(
@@ -56,7 +76,16 @@ def test_neighbours_that_are_not_named_are_those_that_are_proved(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--sampling", "banana"), "--sampling must be one of poisson, allocation, shuffled, fixed, truncated"),
+        (("--sampling", "banana"), "--sampling must be one of poisson, allocation, shuffled, fixed, truncated, cyclic"),
+        (("--bands", 3), "--bands needs --sampling, as in --sampling cyclic"),
+        (
+            ("--sampling", "cyclic", "--rate", 0.5, "--bands", 3, "--steps", 9),
+            "--rate must be at most 1 / 3 with 3 bands",
+        ),
+        (
+            ("--sampling", "cyclic", "--rate", 0.1, "--bands", 3, "--steps", 9, "--adjacency", "replace"),
+            "--adjacency replace is not proved for cyclic Poisson batches",
+        ),
         (("--steps-per-epoch", 3), "--steps-per-epoch needs --sampling, as in --sampling allocation"),
         (("--sampling", "allocation"), "--steps-per-epoch is missing: --sampling allocation needs it"),
         ((*ALLOCATION, "--rate", 0.1), "--rate does not go with --sampling allocation"),

@@ -8,8 +8,17 @@ from typing import Any
 
 from deniable.checks import MOST_STEPS, RefusedError, one_of
 from deniable.fields import Field
-from deniable.formatting import as_given, percent_as_given
-from deniable.mechanisms import FixedSize, Gaussian, Mechanism, RandomAllocation, Sampling, Shuffled, TruncatedPoisson
+from deniable.formatting import as_given, rounded_percent
+from deniable.mechanisms import (
+    CyclicPoisson,
+    FixedSize,
+    Gaussian,
+    Mechanism,
+    RandomAllocation,
+    Sampling,
+    Shuffled,
+    TruncatedPoisson,
+)
 from deniable.results.explain_result import AnswerInput
 
 __all__ = [
@@ -33,6 +42,9 @@ BATCHES: dict[str, Field] = {
         ).on_page("Steps of an epoch", "Batches in a pass over the data.", (1, 10**6), (10, 100_000), 200),
         Field("cap", "B", "Largest batch, with {sampling} truncated.", "whole", (1, 1e12)).on_page(
             "Largest batch", "Of a larger one, so many records are kept.", (1, 10**9), (1, 100_000), 400
+        ),
+        Field("bands", "K", "Bands of the noise's matrix, with {sampling} cyclic.", "whole", (1, 1e6)).on_page(
+            "Bands", "Steps over which the noise is correlated.", (1, 10**5), (1, 1000), 8
         ),
     )
 }
@@ -85,6 +97,12 @@ SAMPLINGS: dict[str, SamplingKind] = {
         (),
         lambda values: (TruncatedPoisson(values["rate"], values["cap"], values["records"]), values["steps"]),
     ),
+    "cyclic": SamplingKind(
+        "groups that take turns (banded noise)",
+        ("rate", "bands", "steps"),
+        (),
+        lambda values: (CyclicPoisson(values["rate"], values["bands"]), -(-values["steps"] // values["bands"])),
+    ),
 }
 """Every word that `sampling` may be, beside "poisson"."""
 
@@ -93,7 +111,8 @@ def are_poisson(values: Values) -> bool:
     """Whether batches are Poisson's, as where nothing is said; what describes others is refused then."""
     if one_of("sampling", values.get("sampling", POISSON), (POISSON, *SAMPLINGS)) != POISSON:
         return False
-    for stray, owner in (("steps_per_epoch", "allocation"), ("cap", "truncated"), (REPLACEMENT, "fixed")):
+    owners = {"steps_per_epoch": "allocation", "cap": "truncated", "bands": "cyclic", REPLACEMENT: "fixed"}
+    for stray, owner in owners.items():
         if stray in values:
             raise RefusedError(f"{{{stray}}} needs {{sampling}}, as in {{sampling}} {owner}", stray, values[stray])
     return True
@@ -111,8 +130,8 @@ def parse_batches(values: Values) -> Callable[[float], Mechanism]:
             raise RefusedError(f"{{{missing}}} is missing: {{sampling}} {name} needs it", missing)
     sampling, runs = kind.build(values)
     if runs * sampling.steps_of_run > MOST_STEPS:
-        field = "epochs" if "epochs" in values else "steps_per_epoch"
-        raise RefusedError(f"{{{field}}} must give at most {MOST_STEPS:g} steps in all", field, values.get(field))
+        field = next(name for name in ("epochs", "steps_per_epoch", "steps") if name in values)
+        raise RefusedError(f"{{{field}}} must give at most {MOST_STEPS:g} steps in all", field, values[field])
     return lambda noise: Gaussian(noise).subsampled(sampling).composed(runs)
 
 
@@ -131,8 +150,21 @@ def tell_batches(given: AnswerInput) -> str:
             drawn = f"{as_given(given.batch or 0)} of {as_given(given.records or 0)} records"
             how = "with" if given.with_replacement else "without"
             return f"{steps}, each on {drawn}, drawn at random {how} replacement"
-    rate = percent_as_given(float(f"{given.rate or 0.0:.4g}"))
+        case "cyclic":
+            return _tell_turns(given, steps)
+    rate = rounded_percent(given.rate or 0.0)
     return (
         f"{steps}; in each, every record is drawn independently with probability {rate}, and of a batch above "
         f"{as_given(given.cap or 0)} so many are kept at random"
+    )
+
+
+def _tell_turns(given: AnswerInput, steps: str) -> str:
+    bands, rate = given.bands or 1, rounded_percent((given.bands or 1) * (given.rate or 0.0))
+    if bands == 1:
+        return f"{steps}; in each, every record is drawn independently with probability {rate}"
+    return (
+        f"{steps} with noise that is correlated over {as_given(bands)} of them; the records are split into "
+        f"{as_given(bands)} groups that take turns, and in its group's turn every record is drawn independently with "
+        f"probability {rate}"
     )

@@ -12,6 +12,7 @@ from deniable.answers.python_text import write_python
 from deniable.mechanisms import (
     ApproximateDP,
     Composed,
+    CyclicPoisson,
     FixedSize,
     Gaussian,
     GaussianDP,
@@ -137,6 +138,8 @@ def _drawn(noise: float, sampling: Sampling, runs: int) -> dict[str, Any]:
             found |= {"with_replacement": True} if replacement else {}
         case TruncatedPoisson(rate, cap, records):
             found = {"sampling": "truncated", "rate": rate, "cap": cap, "records": records, "steps": runs}
+        case CyclicPoisson(rate, bands):
+            found = {"sampling": "cyclic", "rate": rate, "bands": bands, "steps": runs * bands}
         case Poisson(rate):
             found = {"rate": rate, "steps": runs}
         case _:

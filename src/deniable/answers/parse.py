@@ -272,7 +272,8 @@ def _family(values: Values, asked: Question, mechanism: str | None) -> Family:
 
 
 def _with_counts(given: AnswerInput, values: Values) -> AnswerInput:
-    return structs.replace(given, **{name: values[name] for name in (*COUNTED, PERSON.name) if name in values})
+    kept = (*COUNTED, "steps", PERSON.name) if given.sampling == "cyclic" else (*COUNTED, PERSON.name)
+    return structs.replace(given, **{name: values[name] for name in kept if name in values})
 
 
 def _schedule(values: Values, default_steps: int | None) -> tuple[float, int]:

@@ -18,6 +18,7 @@ from deniable.formatting import (
     chance,
     percent_as_given,
     percent_at_most,
+    rounded_percent,
 )
 from deniable.promises import promise_in, promised_bound
 from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
@@ -32,6 +33,7 @@ __all__ = [
     "engineering",
     "guess_sentence",
     "meaning",
+    "mechanism_sentence",
     "promise_kept",
     "protection",
     "risk_sentences",
@@ -176,7 +178,7 @@ def assessment(result: ExplainResult) -> str:
     notes = [note for note in result.notes if note != caution(result)]
     said = [
         caution(result),
-        _done(result),
+        mechanism_sentence(result),
         meaning(result),
         risk_sentences(result),
         warning(result),
@@ -199,12 +201,18 @@ def _who_is_protected(given: AnswerInput) -> str:
     return _PROTECTED[given.adjacency] + several
 
 
-def _done(result: ExplainResult) -> str:
+def _sensitivity(given: AnswerInput) -> str:
+    """Of one step's sum; of banded noise, of all steps of a round together (Choquette-Choo 2023)."""
+    one = _ADJACENCIES[given.adjacency][1]
+    return f"{one} x the largest column norm of the matrix" if given.sampling == "cyclic" else one
+
+
+def mechanism_sentence(result: ExplainResult) -> str:
     """What protects the person, as a statement."""
     given = result.input
     chosen = result.noise if isinstance(result, ChooseResult) else None
     if given.sampling is not None:
-        size = f"{at_most(chosen or given.noise or 0.0, 5)} x {_ADJACENCIES[given.adjacency][1]}"
+        size = f"{at_most(chosen or given.noise or 0.0, 5)} x {_sensitivity(given)}"
         return (
             f"The model is trained with differential privacy in {tell_batches(given)}. Every record's gradient is "
             f"clipped to norm C, and Gaussian noise of standard deviation {size} is added to each step's sum."
@@ -228,7 +236,7 @@ def _gaussian_done(given: AnswerInput, rate: float, steps: int, noise: float) ->
     size = f"{at_most(noise, 5)} x {_ADJACENCIES[given.adjacency][1]}"
     if not given.is_training:
         return f"The release carries Gaussian noise of standard deviation {size}, where C bounds one record's part."
-    sampled = f"a Poisson sample of {_rounded_percent(rate)} of the records" if rate < 1 else "all records"
+    sampled = f"a Poisson sample of {rounded_percent(rate)} of the records" if rate < 1 else "all records"
     records = "" if given.records is None else f" on {as_given(given.records)} records"
     return (
         f"The model is trained{records} with differential privacy: in each of {as_given(steps)} steps, on "
@@ -302,7 +310,7 @@ def setting(result: ExplainResult) -> str:
             "Protects all answers of one person against everybody, also against those who collect them (local "
             f"differential privacy).{unit}"
         )
-    protected, sensitivity = _who_is_protected(given), _ADJACENCIES[given.adjacency][1]
+    protected, sensitivity = _who_is_protected(given), _sensitivity(given)
     unit = f"Noise is standard deviation / sensitivity; with clipping norm C the sensitivity is {sensitivity}."
     if given.sampling is not None:
         return f"Assumes {tell_batches(given)}. {protected} {unit}"
@@ -319,12 +327,8 @@ def _steps(rate: float, steps: int) -> str:
     counted = "1 step" if steps == 1 else f"{as_given(steps)} steps"
     if rate >= 1:
         return f"Assumes {counted}, each on all records."
-    drawn = f"every record is drawn independently with probability {_rounded_percent(rate)}"
+    drawn = f"every record is drawn independently with probability {rounded_percent(rate)}"
     return f"Assumes {counted}; in {'it' if steps == 1 else 'each'}, {drawn}."
-
-
-def _rounded_percent(rate: float) -> str:
-    return percent_as_given(float(f"{rate:.4g}"))
 
 
 def _observer(given: AnswerInput, prior: float) -> str:

@@ -89,8 +89,8 @@ def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
     mixture = _mixture(parts)
     if mixture is not None:
         return mixture
-    smooth = any(part.smooth for part, _ in parts)
-    return Contour(Composition(parts)) if smooth else Grid(Composition(parts))
+    fades = any(part.fades(count) for part, count in parts)
+    return Contour(Composition(parts)) if fades else Grid(Composition(parts))
 
 
 def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:

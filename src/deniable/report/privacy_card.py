@@ -1,23 +1,22 @@
 """A privacy card: what a release promises, for a registry of deployments, for a model card, or to read.
 
-The registry's fields follow the tiers of the Differential Privacy Deployments Registry (Nanayakkara 2025): who and what
-for; kind of differential privacy, unit, loss, deployment; accounting and implementation. What a result does not know
-stays null, for people to fill in.
+The registry's record has the fields of the Differential Privacy Deployments Registry (OpenDP; Nanayakkara 2025), whose
+schema admits no others: it is a draft of tier 3 as YAML reads it. What a result does not know, such as who curates the
+data and what for, is empty, for people to fill in; figures that the schema has no field for stand in its notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import UNSET, json
 
 from deniable import __version__
 from deniable.answers import sentences
-from deniable.formatting import at_most, percent_at_most
+from deniable.formatting import as_given, at_most, percent_at_most
 from deniable.results import AuditResult, ExplainResult, Result
 from deniable.results.base import encode
-from deniable.results.explain_result import ChooseResult
 from deniable.results.shared import ReleaseScores
 
 __all__ = ["FORMATS", "write_card"]
@@ -27,6 +26,11 @@ _UNITS = {
     "replace": "one record exchanged for another",
     "zero-out": "content of one record",
 }
+
+
+_PRODUCTS = {True: "Machine learning model", False: "Summary statistics"}
+_NO_DATE = "1900-01-01"  # as in the registry's template: a date is needed, and none is known
+_OWN_FIELDS = ("Unit of privacy", "Epsilon", "Computed with")
 
 
 def write_card(result: Result, form: str = "markdown") -> str:
@@ -49,61 +53,125 @@ def _unit(result: Carded) -> str:
     return unit if records == 1 else f"{unit}, for all {records} records of one person"
 
 
-def _noise(result: Carded) -> float | None:
-    return result.noise if isinstance(result, ChooseResult) else result.input.noise
+def _why_broken(result: Carded) -> str:
+    """Why the figures of a claim must not be told as a release's own; empty where they may."""
+    if not isinstance(result, AuditResult):
+        return ""
+    if result.verdict == "violated":
+        return "refuted by an audit"
+    return "" if result.input.sensitivity == "global" else "none: noise was fitted to this data set, as a test"
 
 
 def _registry(result: Carded) -> str:
-    scores, given = _scores(result), result.input
-    local = isinstance(result, ExplainResult) and result.input.is_response
+    """A draft for deployments/NAME.yaml of the registry: JSON is YAML."""
     card: dict[str, Any] = {
-        "schema": "deniable/card/1",
-        "tier_1": {"data_curator": None, "intended_use": None, "data_product": None, "publication_date": None},
-        "tier_2": {
-            "dp_flavor": "approximate differential privacy" if scores.delta else "pure differential privacy",
-            "privacy_unit": _unit(result),
-            "privacy_loss": {"epsilon": scores.epsilon, "delta": scores.delta, "mu": _mu(scores)},
-            "deployment_model": "local" if local else "central",
-        },
-        "tier_3": {
-            "neighbouring_data_sets": str(given.adjacency),
-            "accounting": {"method": getattr(result, "method", "exact"), "advantage": scores.advantage},
-            "belief": {"at_most": scores.belief, "from": scores.prior, "except_with_probability": scores.belief_delta},
-            "success_at_baseline": [{"baseline": at.baseline, "success": at.success} for at in scores.success],
-            "mechanism": {"noise_multiplier": _noise(result), "rate": given.rate, "steps": given.steps},
-            "audit_verdict": result.verdict if isinstance(result, AuditResult) else None,
-            "implementation": {"software": f"deniable {__version__}", "side_channels": None, "code": None},
+        "url_slug": "",
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": {
+                "name": "",
+                "data_curators": [""],
+                "intended_use": "",
+                "data_product_type": _PRODUCTS[_is_training(result)],
+                "data_product_region": "",
+                "description": "",
+                "publication_date": _NO_DATE,
+            },
+            "dp_variant": {
+                "variant_name": "Approximate DP" if _scores(result).delta else "Pure DP",
+                "data_domain": "",
+                "unprotected_quantities": "",
+            },
+            "privacy_loss": _privacy_loss(result),
+            "deployment_model": {"model_name": "Local" if _is_local(result) else "Central", "actors": ""},
+            "accounting": {"post_processing": "", "composition": _composition(result)},
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "",
+                "mechanisms": f"{_mechanism(result)} Computed with deniable {__version__}.",
+                "justification": "",
+            },
+            "administrative": {"sources": "", "notes": _notes(result), "registry_authors": [""]},
         },
     }
     return json.format(encode(card), indent=2).decode()
 
 
-def _mu(scores: ReleaseScores) -> float | None:
-    return None if scores.gaussian is UNSET else scores.gaussian.mu
+def _privacy_loss(result: Carded) -> dict[str, Any]:
+    """What is infinite has no number in the schema and is told in words, as is what an audit refutes."""
+    scores = _scores(result)
+    broken = _why_broken(result)
+    unknown = scores.epsilon is None or broken
+    return {
+        "privacy_unit": _unit(result),
+        "privacy_unit_details": f"Neighbouring data sets: {result.input.adjacency} ({_UNITS[result.input.adjacency]}).",
+        "privacy_parameters": {} if unknown else {"epsilon": scores.epsilon, "delta": scores.delta},
+        "privacy_parameters_details": broken or ("Epsilon is infinite." if unknown else "Rounded up."),
+    }
+
+
+def _is_local(result: Carded) -> bool:
+    return isinstance(result, ExplainResult) and result.input.is_response
+
+
+def _is_training(result: Carded) -> bool:
+    return isinstance(result, AuditResult) or result.input.is_training
+
+
+def _composition(result: Carded) -> str:
+    steps, method = result.input.steps, getattr(result, "method", "exact privacy loss")
+    return f"All {as_given(steps)} steps are composed: {method}." if (steps or 1) > 1 else f"{method}."
+
+
+def _mechanism(result: Carded) -> str:
+    return _audited_mechanism(result) if isinstance(result, AuditResult) else sentences.mechanism_sentence(result)
+
+
+def _audited_mechanism(result: AuditResult) -> str:
+    given = result.input
+    return (
+        f"DP-SGD: Gaussian noise of {as_given(given.noise)} x the {given.sensitivity} sensitivity in each of "
+        f"{as_given(given.steps)} steps, Poisson samples at rate {as_given(given.rate)}."
+    )
+
+
+def _notes(result: Carded) -> str:
+    """Every figure of the card that the schema has no field for, as Markdown."""
+    told = [f"- {label}: {text}" for label, text in _lines(result) if label not in _OWN_FIELDS]
+    fitted = _scores(result).gaussian
+    if fitted is not UNSET and not _why_broken(result):
+        told.append(f"- Gaussian DP: mu at most {at_most(fitted.mu)}, regret {at_most(fitted.regret)}")
+    return "\n".join(told)
 
 
 def _lines(result: Carded) -> list[tuple[str, str]]:
+    """Label and text; of a claim that does not hold, no figure but the claim's own."""
     scores = _scores(result)
-    epsilon = "infinite" if scores.epsilon is None else f"at most {at_most(scores.epsilon)}"
-    lines = [
+    epsilon = "infinite" if scores.epsilon is None else at_most(scores.epsilon)
+    unit, made = (
         ("Unit of privacy", _unit(result)),
-        ("Epsilon", f"{epsilon} at delta {scores.delta:g}"),
-        (
-            "How sure an observer becomes",
-            f"at most {percent_at_most(scores.belief)} from {percent_at_most(scores.prior)}, except with probability "
-            f"{scores.belief_delta:g}",
-        ),
-        ("Advantage of any attack on membership", f"at most {percent_at_most(scores.advantage)}"),
-        *(
-            ("Success of singling out, re-identification, inference, reconstruction", _success(at.baseline, at.success))
-            for at in scores.success
-        ),
-    ]
+        ("Computed with", f"deniable {__version__}, rounded to the safe side"),
+    )
     if isinstance(result, AuditResult):
-        lines.append(("Audit", f"{result.verdict}: {result.verdict_text}"))
-    else:
-        lines.append(("Assumptions", sentences.setting(result)))
-    return [*lines, ("Computed with", f"deniable {__version__}, rounded to the safe side")]
+        audit = ("Audit", f"{result.verdict}: {result.verdict_text}")
+        if broken := _why_broken(result):
+            return [audit, unit, ("Epsilon", f"{broken}; {epsilon} at delta {scores.delta:g} was claimed"), made]
+        return [unit, *_figures(scores, epsilon), audit, made]
+    assumed = f"{sentences.caution(result)} {sentences.setting(result)}".strip()
+    return [unit, *_figures(scores, epsilon), ("Assumptions", assumed), made]
+
+
+def _figures(scores: ReleaseScores, epsilon: str) -> Iterator[tuple[str, str]]:
+    most = epsilon if scores.epsilon is None else f"at most {epsilon}"
+    yield "Epsilon", f"{most} at delta {scores.delta:g}"
+    yield (
+        "How sure an observer becomes",
+        f"at most {percent_at_most(scores.belief)} from {percent_at_most(scores.prior)}, except with probability "
+        f"{scores.belief_delta:g}",
+    )
+    yield "Advantage of any attack on membership", f"at most {percent_at_most(scores.advantage)}"
+    for at in scores.success:
+        yield "Success of singling out, re-identification, inference, reconstruction", _success(at.baseline, at.success)
 
 
 def _success(baseline: float, success: float) -> str:
@@ -122,7 +190,13 @@ def _cell(text: str) -> str:
 def _huggingface(result: Carded) -> str:
     """Metadata in YAML, which JSON texts are part of, and the table below it."""
     scores = _scores(result)
-    found = {"epsilon": scores.epsilon, "delta": scores.delta, "unit": _unit(result), "advantage": scores.advantage}
+    held = not _why_broken(result)
+    found = {
+        "epsilon": scores.epsilon if held else None,
+        "delta": scores.delta,
+        "unit": _unit(result),
+        "advantage": scores.advantage if held else None,
+    }
     block = "\n".join(f"  {name}: {encode(value).decode()}" for name, value in found.items())
     return f"---\ntags:\n- differential-privacy\ndifferential_privacy:\n{block}\n---\n\n{_markdown(result)}"
 

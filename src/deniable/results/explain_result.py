@@ -53,6 +53,7 @@ class AnswerInput(Part, frozen=True, kw_only=True):
     """How batches are drawn, where that is not by Poisson."""
     steps_per_epoch: int | None = None
     cap: int | None = None
+    bands: int | None = None
     with_replacement: bool | None = None
     records_per_person: int | None = None
     """Where neighbours differ in more than one record."""

@@ -63,7 +63,7 @@ _ADJACENCY: Attributes = {
 }
 _BATCHES: Attributes = {
     "sampling": (
-        Literal["poisson", "allocation", "shuffled", "fixed", "truncated", "unknown"] | None,
+        Literal["poisson", "allocation", "shuffled", "fixed", "truncated", "cyclic", "unknown"] | None,
         Limits(None, description="How batches are drawn. Default poisson; unknown goes with opacus alone."),
     ),
     REPLACEMENT: (bool | None, Limits(None, description="Of batches of a fixed size: a record may be drawn again.")),

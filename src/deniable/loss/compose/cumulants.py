@@ -142,14 +142,14 @@ class Composition:
 
         Atoms make a moment come back between frequencies that are looked at: such steps count by their bound.
         """
-        rough = [(step, count) for step, count in self.parts if not step.smooth]
+        rough = [(step, count) for step, count in self.parts if not step.fades(count)]
         smooth = self._smooth_part if rough else self
         bounds = (count * step.envelope(c, omega, 0.0) for step, count in rough)
         return np.asarray(seen_from(smooth.cumulant, c, omega) + sum(bounds))
 
     @cached_property
     def _smooth_part(self) -> Composition:
-        return replace(self, parts=[(step, count) for step, count in self.parts if step.smooth])
+        return replace(self, parts=[(step, count) for step, count in self.parts if step.fades(count)])
 
     @cached_property
     def _share(self) -> float:

@@ -100,9 +100,9 @@ class Jumps:
 
     @cached_property
     def _rule(self) -> NodeRule:
-        return NodeRule(self.law.loss, self._log_density, self.law.kept, self.law.lift / _LOWER, None)
+        return NodeRule(self.law.loss, self.log_density, self.law.kept, self.law.lift / _LOWER, None)
 
-    def _log_density(self, x: Numbers) -> Numbers:
+    def log_density(self, x: Numbers) -> Numbers:
         law = self.law
         step = self.decay * (1 - (law.decay / self.decay) ** _POWER) ** (1 / _POWER)
         taken = law.damping(step, x)

@@ -23,7 +23,7 @@ from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.nodes import panel_rule
 
-__all__ = ["mirror_measure", "sampled_density"]
+__all__ = ["mirror_measure", "rising_panels", "sampled_density"]
 
 _NODES, _WEIGHTS = leggauss(16)
 _HIGHEST = 2.0  # Y: f is analytic there and u has not turned half-way round
@@ -51,7 +51,7 @@ def _lift_nodes(epsilon: float, rate: float, low: float, s: Numbers, range_: flo
     height = min(_HIGHEST, _TURNS / max(c, 1e-300))
     a, b = (float(log_mixture(rate, np.array([end]))[0]) for end in (low, epsilon))
     log_near = log(rate) + low  # of u at the lower end; e^a is the distance of u's other parts from it
-    up, up_weights = _upwards(height, min(exp(log_near - a), 1 / top))
+    up, up_weights = rising_panels(height, min(exp(log_near - a), 1 / top))
     across, across_weights = panel_rule(0.0, range_, max(_GONE / height + c, 16 / height))
     log_u_up = np.log(exp(log_near) + exp(a) * np.expm1(1j * up))
     log_u_down = epsilon + np.log(rate + exp(b - epsilon) * np.expm1(1j * up))
@@ -64,7 +64,7 @@ def _lift_nodes(epsilon: float, rate: float, low: float, s: Numbers, range_: flo
     return x, weights + signs + x - 1.5 * log_u + (0.5 * log(rate) - 0.5 * epsilon - log(4))
 
 
-def _upwards(height: float, finest: float) -> tuple[Floats, Floats]:
+def rising_panels(height: float, finest: float) -> tuple[Floats, Floats]:
     """Panels from 0 to `height` that double in width, the first a quarter of `finest` wide."""
     doublings = ceil(log2(height / finest)) + 2 if finest > 0 else inf
     if doublings > _MOST_DOUBLINGS:

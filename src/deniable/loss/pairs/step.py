@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import isfinite, log, nan
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from deniable.upper import Upper
 __all__ = ["ROUNDOFF", "Mirrored", "Moments", "Step"]
 
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+_FADED_NATS = 100.0  # e^-100 = 4e-44: an atom that no answer has digits for
 _TURNED = np.array([[1.0], [-1.0], [1.0]])  # what looking from the other side does to K, K' and K''
 
 
@@ -91,6 +92,13 @@ class Step(Pair):
         Of a smooth step on (|Im s| / omega)^share times that (Lemma C4).
         """
         return np.full(omega.shape, self.tilted_moments(np.array([c]))[0, 0])
+
+    atom: float = 1.0
+    """Q-mass of its only atom, at loss 0, where all else has a density; 1 where it is not so."""
+
+    def fades(self, runs: int) -> bool:
+        """Whether the law of so many runs has a density, but for an atom that is nothing (Lemma A9)."""
+        return self.smooth or (self.atom < 1 and runs * log(max(self.atom, 1e-300)) < -_FADED_NATS)
 
     presence: float = 1.0
     """Probability that the person takes part."""

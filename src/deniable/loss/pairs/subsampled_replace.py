@@ -15,6 +15,7 @@ their mirror image, the rest at 0. At rate 1 it is the base pair, and a smaller 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, expm1, inf, log, log1p
@@ -28,7 +29,7 @@ from deniable.loss.functionals import STICK, Functional
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import mirror_measure, sampled_density
-from deniable.loss.moments.nodes import Nodes, log_moments, panel_rule, tilted_moments
+from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
@@ -36,6 +37,7 @@ from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, jump_probability, jump_size, lift, log_normal
+from deniable.loss.pairs.sampled_half import SampledHalf, are_known, join_halves
 from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.upper import Upper
@@ -81,6 +83,7 @@ class SubsampledReplace(Step):
     base: Base
     rate: float
     rate_error: float = 0.0
+    decay: float = 0.0
 
     @cached_property
     def _half(self) -> SubsampledRemove:
@@ -128,37 +131,77 @@ class SubsampledReplace(Step):
         return log_moments(self._nodes(s), s)
 
     def tilted_moments(self, c: Floats) -> Floats:
-        return tilted_moments(self._nodes(c), c)
+        return _known_moments(self, self._gaussians, c)
+
+    @cached_property
+    def still(self) -> float:
+        """Q-mass of the loss 0."""
+        return 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
+
+    @property
+    def atom(self) -> float:  # type: ignore[override]
+        return self.still if self._gaussians else 1.0
+
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        return (0.0, 0.0) if self._gaussians else super().centres
+
+    def envelope(self, c: float, omega: Floats, share: float) -> Floats:
+        """Lemma A9."""
+        if not self._gaussians:
+            return super().envelope(c, omega, share)
+        logs = [np.full(omega.shape, log(max(self.still, 1e-300)))]
+        logs += [log(part) + half.log_envelope(at, omega) for part, half in self._gaussians for at in (c, 1 - c)]
+        return np.asarray(np.logaddexp.reduce(logs))
+
+    @cached_property
+    def _gaussians(self) -> tuple[tuple[float, SampledHalf], ...]:
+        """Shares and Gaussian parts of the base; none where it is no Gaussian, nor a blend of them."""
+        parts = self.base.parts if isinstance(self.base, Blend) else ((1.0, self.base),)
+        return tuple(
+            (share, SampledHalf(step.mu, self.rate, self.decay))
+            for share, step in parts
+            if isinstance(step, GaussianStep)
+        )
+
+    def damp(self, decay: float) -> Step:
+        return replace(self, decay=decay) if self._gaussians else self
+
+    def jumps(self, decay: float) -> Moments | None:
+        return _HalvesJumps(self, decay) if self._gaussians else None
+
+    def jump_size(self, probability: float) -> float:
+        found = [jump_size(min(probability / (2 * part), 0.49), half.mu, self.rate) for part, half in self._gaussians]
+        return max(found, default=0.0)
+
+    def jump_probability(self, size: float) -> float:
+        return sum(2 * part * jump_probability(size, half.mu, self.rate) for part, half in self._gaussians)
 
     def _nodes(self, s: Numbers) -> Nodes:
         """Losses above 0, their mirror image, and what is left at 0."""
         losses, weights = self._half_nodes(s)
-        still = 1 - float(self._half.null_tails(np.zeros(1))[0]) - float(self._half.tails(np.zeros(1))[0])
-        halves = [(losses, weights), mirror_measure(losses, weights), (np.zeros(1), np.log([max(still, 1e-300)]))]
+        halves = [(losses, weights), mirror_measure(losses, weights), (np.zeros(1), np.log([max(self.still, 1e-300)]))]
         joined = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
-        return Nodes(joined[0], joined[1])
+        return Nodes(joined[0], joined[1], self._missing)
+
+    @cached_property
+    def _missing(self) -> float:
+        """Mass that damping takes away."""
+        if not self.decay:
+            return 0.0
+        whole = replace(self, decay=0.0)
+        return float(np.exp(_HalvesJumps(whole, self.decay).tilted_moments(np.zeros(1))[0, 0]))
 
     def _half_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
         """Of the losses above 0: the atom at a Laplace law's end and nodes for its density, or a Gaussian's half."""
-        if isinstance(self.base, GaussianStep):
-            base, log_null = _gaussian_half(self.base.mu, s)
-            return log_mixture(self.rate, base), log_null
-        if isinstance(self.base, Blend):
-            return self._blended_nodes(s)
+        if self._gaussians:
+            return join_halves(self._gaussians, s)
         if isinstance(self.base, BoundedRangeStep):
             between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
             return between, log_weights + self.base.log_share
         end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
         between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
         return np.concatenate([end, between]), np.concatenate([heavy, log_weights])
-
-    def _blended_nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
-        """Of every part, weighted by its share."""
-        assert isinstance(self.base, Blend)
-        parts = [(share, step) for share, step in self.base.parts if isinstance(step, GaussianStep)]
-        halves = [(share, replace(self, base=step)._half_nodes(s)) for share, step in parts]
-        losses = np.concatenate([losses for _, (losses, _) in halves])
-        return losses, np.concatenate([weights + log(share) for share, (_, weights) in halves])
 
     @property
     def largest(self) -> float:
@@ -169,13 +212,34 @@ class SubsampledReplace(Step):
         return self._half.scale
 
 
-def _gaussian_half(mu: float, s: Numbers) -> tuple[Floats, Floats]:
-    """Losses above 0 of N(mu, 1) against N(0, 1) and the logarithms of their Q-weights, as many as e^{sL} needs.
+@dataclass(frozen=True)
+class _HalvesJumps:
+    """What damping `whole` by `decay` takes away, on both sides of 0."""
 
-    A real s moves the Gaussian and leaves its width as it is; frequencies alone need more nodes.
-    """
-    x, weights = panel_rule(mu / 2, mu + FARTHEST_SIGMAS, mu * float(np.abs(np.imag(s)).max()))
-    return mu * x - mu * mu / 2, np.log(weights / np.sqrt(2 * np.pi)) - x**2 / 2
+    whole: SubsampledReplace
+    decay: float
+
+    def cumulant(self, s: Complexes) -> Complexes:
+        return log_moments(self._nodes(s), s)
+
+    def tilted_moments(self, c: Floats) -> Floats:
+        return _known_moments(self, self.whole._gaussians, c)
+
+    def _nodes(self, s: Numbers) -> Nodes:
+        losses, weights = join_halves(self.whole._gaussians, s, self.decay)
+        mirrored = mirror_measure(losses, weights)
+        return Nodes(np.concatenate([losses, mirrored[0]]), np.concatenate([weights, mirrored[1]]), None)
+
+
+def _known_moments(
+    law: SubsampledReplace | _HalvesJumps, parts: Sequence[tuple[float, SampledHalf]], c: Floats
+) -> Floats:
+    """K, K' and K'' at every c; inf where they are not known."""
+    known = are_known(parts, c) if parts else np.ones(c.shape, dtype=bool)
+    found = np.full((3, c.size), inf)
+    if known.any():
+        found[:, known] = tilted_moments(law._nodes(c[known]), c[known])
+    return found
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from deniable.answers.curves import curves
 from deniable.answers.describe import mechanism_in
 from deniable.formatting import percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
-from deniable.report.law_table import LAW_WORDS, law_rows
+from deniable.report.law_table import law_of_answer
 from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture, axes, legend_above
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve
@@ -62,8 +62,7 @@ def _parts(result: ExplainResult) -> Iterator[Section]:
             "What weaker analyses say",
             tables=(Table("The same release by weaker analyses", ("", "epsilon", "advantage"), cells),),
         )
-    law = Table("Which figure answers what is asked", ("document", "asks", "here"), tuple(law_rows(result)))
-    yield Section("What regulators ask", (LAW_WORDS,), tables=(law,))
+    yield law_of_answer(result)
     notes = [note for note in result.notes if note != sentences.caution(result)]
     method = f"Method: {result.method}; rounded up, numerical error included."
     yield Section("What this rests on", (sentences.setting(result), *notes, *rows.reasons(result), method))

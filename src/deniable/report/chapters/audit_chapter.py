@@ -8,6 +8,7 @@ from deniable.formatting import at_least, short
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.decision import decide
+from deniable.report.law_table import law_of_audit
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.pictures.observer_pictures import course_pictures
@@ -129,6 +130,7 @@ def _parts(document: AuditResult) -> Iterator[Section]:
         yield Section("Is the training what it claims to be?", tables=(diagnostics(document.diagnostics),))
     if document.exposure is not None:
         yield _exposure_part(document.exposure, document.exact.advantage)
+    yield law_of_audit(document)
     yield Section("What this rests on", tuple(document.notes), terms=tuple(verdict_words.assumptions(document)))
     yield rerun(document)
 

@@ -111,8 +111,14 @@ def _mistype(draw: random.Random, line: list[str]) -> None:
 
 
 PARTS = {
-    "shape": ("--epsilon", "--gdp", "--tvd", "--laplace", "--randomized-response", "--noise"),
-    "promise": ("--belief", "--advantage", "--accuracy", "--tpr", "--ppv", "--epsilon", "--success", "--laplace"),
+    "release": (
+        *("--epsilon {likely}", "--gdp {likely}", "--tvd {likely}", "--laplace {likely}"),
+        *("--randomized-response {likely}", *3 * ("--noise {likely} {training}",)),
+    ),
+    "promise": (
+        *("--belief {sure}", "--advantage {likely}", "--accuracy {sure}", "--tpr {likely} --fpr .01"),
+        *("--ppv {sure} --fpr .01", "--epsilon {likely} --delta 1e-6", "--success {likely} --baseline .001"),
+    ),
     "training": (
         *("", "--records 6000 --batch 100 --epochs 3", "--steps 100", "--rate .01 --steps 1000"),
         "--sampling allocation --steps-per-epoch 50 --epochs 4",
@@ -139,10 +145,10 @@ PARTS = {
     "runs": ("", "--runs .", "--runs nowhere"),
     "other": ("", "planned", "done"),
 }
-"""What may stand in a place of a line below; `likely` and `number` are drawn."""
+"""What may stand in a place of a line below; `sure`, `likely` and `number` are drawn."""
 LINES = {
-    "explain": "{shape} {likely} {training}",
-    "choose": "{promise} {likely} {training}",
+    "explain": "{release}",
+    "choose": "{promise} {training}",
     "verdict": "{scores} --claimed-epsilon {likely} --delta {delta} {origin}",
     "audit": "{data} {claim} {likely} {out}",
     "compare": "digits {out}",
@@ -161,9 +167,11 @@ LINES = {
 
 
 def _describe(draw: random.Random, command: str) -> list[str]:
-    parts = {name: draw.choice(words) for name, words in PARTS.items()}
+    line = LINES.get(command, "{folder}")
+    for name, words in PARTS.items():
+        line = line.replace(f"{{{name}}}", draw.choice(words))
     likely = f"{draw.uniform(0.05, 0.99):.3g}" if draw.random() < 0.7 else "{number}"
-    words = LINES.get(command, "{folder}").format_map({**parts, "likely": likely}).split()
+    words = line.replace("{sure}", f"{draw.uniform(0.55, 0.999):.3g}").replace("{likely}", likely).split()
     return [word.replace("{number}", draw_number(draw)) for word in words]
 
 

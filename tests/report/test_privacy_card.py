@@ -77,7 +77,7 @@ FIELDS = {
     "implementation": {"preprocessing_and_hyperparameter_tuning", "mechanisms", "justification"},
     "administrative": {"sources", "notes", "registry_authors"},
 }
-"""All that the registry's schema admits (opendp/deployments-registry-data, schemas/deployments-schema.yaml, July 2026)."""
+"""All that the registry's schema admits (opendp/deployments-registry-data, schemas/deployments-schema.yaml, 2026)."""
 NEEDED = FIELDS["basic"] - {"data_product_sector"}
 
 

@@ -120,7 +120,7 @@ def _is_training(result: Carded) -> bool:
 
 def _composition(result: Carded) -> str:
     steps, method = result.input.steps, getattr(result, "method", "exact privacy loss")
-    return f"All {as_given(steps)} steps are composed: {method}." if (steps or 1) > 1 else f"{method}."
+    return f"All {as_given(steps)} steps are composed: {method}." if steps and steps > 1 else f"{method}."
 
 
 def _mechanism(result: Carded) -> str:

@@ -27,6 +27,7 @@ _HIGHEST_SIGMAS = 1.0  # Y: cheap in the Gaussian weight
 _MOST_TURN = pi / 2  # mu Y: the mixture has no zero there
 _MOST_GROWTH = 2.0  # mu Y sqrt(c): by which |e^{cL}| grows above the axis, at most e^{1/2}
 _PROBES = 257
+_KINK_NATS = 40.0  # around where P's and Q's shares in the mixture are equal; beyond, one of them is nothing
 _NODES, _WEIGHTS = leggauss(32)
 _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
@@ -66,8 +67,9 @@ class HalfLine:
         for points, turn in parts:
             before, height = height, self._height(c, turn)
             finest = 1 / max(top * self.mu * self.rate, 1e-300) if before == 0 else before / 16
-            up, up_weights = rising_panels(height - before, min(height - before, finest))
-            found.append((points[0] + 1j * (before + up), np.log(up_weights) + 0.5j * pi))
+            if height > before:
+                up, up_weights = rising_panels(height - before, min(height - before, finest))
+                found.append((points[0] + 1j * (before + up), np.log(up_weights) + 0.5j * pi))
             fastest = np.minimum(_GONE / height, turns[-points.size :] if before else turns[: points.size])
             across, weights = self._across(points, fastest + height + self.mu * sqrt(_size(c)))
             found.append((across + 1j * height, np.log(weights)))
@@ -83,7 +85,14 @@ class HalfLine:
         far = self.mu + _FARTHEST_SIGMAS
         if self.least_decay:
             far = min(far, (log(_DAMPED_AWAY / self.least_decay / self.rate) + self.mu**2 / 2) / self.mu)
-        return np.linspace(self.mu / 2, max(far, self.mu / 2 + 1e-3), _PROBES)
+        low, far = self.mu / 2, max(far, self.mu / 2 + 1e-3)
+        near = (np.linspace(-_KINK_NATS, _KINK_NATS, _PROBES // 4) + self._kink + self.mu**2 / 2) / self.mu
+        return np.unique(np.concatenate([np.linspace(low, far, _PROBES), near[(near > low) & (near < far)]]))
+
+    @property
+    def _kink(self) -> float:
+        """The base loss at which the mixture's loss turns from nearly none to nearly the base's own."""
+        return log(1 / self.rate - 1) if self.rate < 1 else -inf
 
     def _share(self, x: Floats) -> Floats:
         """P's share of the mixture at x: the loss grows by mu times it."""
@@ -98,8 +107,8 @@ class HalfLine:
         return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
     def _nats(self, x: Floats) -> Floats:
-        """How wide a panel may be, in base losses: narrow where damping sets in."""
-        found = np.full(x.shape, _PANEL_NATS)
+        """How wide a panel may be, in base losses: narrow near the mixture's singularity and where damping sets in."""
+        found = np.where(np.abs(self.mu * x - self.mu**2 / 2 - self._kink) < _KINK_NATS, _PANEL_NATS, inf)
         for decay in {self.decay, self.least_decay} - {0.0}:
             apart = self.mu * x - self.mu**2 / 2 + log(self.rate * decay)
             found[np.abs(apart + _DAMPED_REACH / 2) < _DAMPED_REACH] = _DAMPED_NATS
@@ -109,7 +118,7 @@ class HalfLine:
         """The probe beyond which nothing is left of the moments at these tilts and 1 less them, and of the mass."""
         heights = self.heights(tilts)
         kept = (heights > heights.max(axis=1, keepdims=True) - NEGLIGIBLE_NATS - 2).any(axis=0)
-        return min(int(np.flatnonzero(kept)[-1]) + 1, _PROBES - 1)
+        return int(min(np.flatnonzero(kept)[-1] + 1, kept.size - 1))
 
     def heights(self, tilts: Floats) -> Floats:
         """Logarithms of the integrand on the real axis at some x (columns), at the tilts that matter (rows)."""

@@ -43,7 +43,7 @@ class SampledHalf:
 
     def heights(self, tilts: Floats) -> Floats:
         """About the largest logarithms of terms at the ends of the tilts, from either side, and of the mass."""
-        return HalfLine(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1)
+        return np.asarray(HalfLine(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1))
 
     def tops(self, c: Floats) -> tuple[Floats, Floats]:
         """About the largest logarithms of a term at every c, or 1 - c if that is larger, and where the noise ends."""
@@ -52,7 +52,8 @@ class SampledHalf:
     def log_envelope(self, c: float, omega: Floats) -> Floats:
         """Of the moments of the losses above 0 (Lemma A9)."""
         losses, weights = self.nodes(np.array([c]))
-        return HalfLine(self.mu, self.rate).log_envelope(c, omega, float(log_sums(weights + c * losses)))
+        log_moment = float(log_sums((weights + c * losses).real))
+        return HalfLine(self.mu, self.rate).log_envelope(c, omega, log_moment)
 
     @cached_property
     def _law(self) -> NoiseLaw:

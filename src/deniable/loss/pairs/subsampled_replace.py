@@ -199,6 +199,7 @@ class SubsampledReplace(Step):
         if isinstance(self.base, BoundedRangeStep):
             between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
             return between, log_weights + self.base.log_share
+        assert isinstance(self.base, LaplaceStep)
         end, heavy = log_mixture(self.rate, np.array([self.base.epsilon])), np.array([-log(2) - self.base.epsilon])
         between, log_weights = sampled_density(self.base.epsilon, self.rate, 0.0, s)
         return np.concatenate([end, between]), np.concatenate([heavy, log_weights])

@@ -27,7 +27,7 @@ from deniable.answers.strength import from_even, weakness
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
-from deniable.cli import show_audit as text_of_audit
+from deniable.cli.show import show_audit as text_of_audit
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.played_trials import Trials

@@ -156,7 +156,7 @@ def _print(work: Callable[[], ExplainResult], as_json: bool) -> None:
     if as_json:
         typer.echo(result.to_json())
         return
-    from deniable.cli.show_answer import show
+    from deniable.cli.show.show_answer import show
 
     show(result)
 

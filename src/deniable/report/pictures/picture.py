@@ -123,6 +123,8 @@ def log_roc(found: Axes, fpr: Sequence[float], tpr: Sequence[float], **style: An
     if not found.lines:
         found.plot([LEAST_RATE, 1], [LEAST_RATE, 1], ":", color=MUTED, linewidth=1, label="guessing")
         found.set(xscale="log", yscale="log", xlim=(LEAST_RATE, 1), ylim=(LEAST_RATE, 1.3))
+        for axis in (found.xaxis, found.yaxis):
+            axis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
     found.plot([x for x, _ in points], [y for _, y in points], **style)
 
 

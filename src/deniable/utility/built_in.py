@@ -12,8 +12,8 @@ __all__ = ["BUILT_IN", "read_built_in"]
 
 BUILT_IN = {
     "adult": "Adult: is a person's income above 50,000 dollars a year? 30,162 people of the US census of 1994 (UCI "
-    "Machine Learning Repository; Becker and Kohavi 1996)",
-    "mnist": "MNIST: which digit is on a picture? 60,000 handwritten digits (LeCun, Cortes and Burges 1998)",
+    "Machine Learning Repository; Becker 1996)",
+    "mnist": "MNIST: which digit is on a picture? 60,000 handwritten digits (LeCun 1998)",
 }
 """What was measured, on whose data. Each document holds the command that made it."""
 _PLACE = Path(__file__).parent / "measured"

@@ -19,9 +19,9 @@ from deniable.campaigns.provenance import audit_command, now, versions, with_fin
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
 from deniable.engines import Engine, choose_engine, open_store
+from deniable.evidence.anytime.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict, with_watch
-from deniable.evidence.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results

@@ -192,8 +192,8 @@ def audit(
 
 
 def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
-    from deniable.cli.show_audit import show
-    from deniable.cli.show_exposure import show_alone
+    from deniable.cli.show.show_audit import show
+    from deniable.cli.show.show_exposure import show_alone
     from deniable.results.audit_result import AuditResult
 
     if isinstance(result, AuditResult):
@@ -275,7 +275,7 @@ def _play_campaign(
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import add_final_model, run
-    from deniable.cli.show_exposure import write_exposure
+    from deniable.cli.show.show_exposure import write_exposure
 
     exposed = beside.exposed
     found = None if exposed is None else write_exposure(ground, *exposed)
@@ -293,7 +293,7 @@ def _play_campaign(
 def _tell_forecast(plan: Plan, confidence: float) -> None:
     """How many trials a violation would take, before the first is played."""
     from deniable.campaigns.audit import watch_over
-    from deniable.evidence.watch import half_noise_text
+    from deniable.evidence.anytime.watch import half_noise_text
     from deniable.mechanisms import Training
 
     trials = watch_over(plan, confidence).evidence().trials_at_half_noise(Training.of(plan.training))
@@ -324,7 +324,7 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, sh
     unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
-    from deniable.cli.show_exposure import alone
+    from deniable.cli.show.show_exposure import alone
 
     with patience("Loading the data ..."):
         ground = _ground(arguments)

@@ -67,6 +67,11 @@ class Dataset:
         return digest.hexdigest()
 
     @property
+    def largest_class_share(self) -> float:
+        """Share of the most common label: the accuracy of always answering it."""
+        return float(np.bincount(self.labels).max() / len(self))
+
+    @property
     def inputs(self) -> NDArray[np.float32]:
         """Records as models take them: grey images get the channel that convolutions expect."""
         return self.features[:, None] if self.features.ndim == 3 else self.features

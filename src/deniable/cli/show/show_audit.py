@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.cli.common import print_parts
-from deniable.cli.show_exposure import exposure_words
-from deniable.cli.show_verdict import estimators
+from deniable.cli.show.show_exposure import exposure_words
+from deniable.cli.show.show_verdict import estimators
 from deniable.formatting import at_least, count_of, short
 from deniable.report import verdict_words
 from deniable.report.amount_text import figure

@@ -99,6 +99,13 @@ def audit_command(
     return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
 
 
+def with_final_model(command: str) -> str:
+    """The campaign's command, for observers of the final model, too."""
+    if command.startswith("python"):
+        return command.replace(").to_json()", ", final_model=True).to_json()")
+    return f"{command} --final-model"
+
+
 def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
     """The command that tells who is exposed, without a campaign; None as for `audit_command`."""
     if source["data"] is None or not _is_importable(given["model"]) or given["loss"] != USUAL_LOSS:

@@ -153,7 +153,8 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         return
     yield size
     if gradient.outcome == AS_CLAIMED:
-        yield from (check for check in (layers, shape) if check is not None)
+        told = layers, shape if noise.p_value() >= level else None
+        yield from (check for check in told if check is not None)
 
 
 def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunCheck:

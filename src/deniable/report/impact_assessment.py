@@ -13,10 +13,11 @@ from deniable import __version__
 from deniable.answers.glossary import GLOSSARY
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.docx_file import write_docx
-from deniable.report.law_table import LAW_WORDS, law_rows
+from deniable.report.law_table import law_of_answer, law_of_audit
 from deniable.report.page import make_chapters
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
 from deniable.report.stored_runs import ReportedRun
+from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.store import replace_file
 
@@ -89,10 +90,18 @@ def _risks(runs: Sequence[ReportedRun], chapters: Sequence[Chapter]) -> Iterator
             if run.result.strength is not None:
                 yield Paragraph(f"Strength of the protection: {run.result.strength.name}.")
                 yield Listed(run.result.strength.reasons)
-            yield Rows(("document", "asks", "here"), tuple(law_rows(run.result)))
-            yield Paragraph(LAW_WORDS)
+            yield from _law(law_of_answer(run.result))
+        elif isinstance(run.result, AuditResult):
+            yield from _law(law_of_audit(run.result))
     yield OpenPlace("what would happen to a person about whom this came out: how likely and how severe")
     yield OpenPlace("risks that no figure here covers: errors of the model, unfair treatment, use for other purposes")
+
+
+def _law(section: Section) -> Iterator[Block]:
+    """Which figure answers what regulators ask."""
+    for table in section.tables:
+        yield Rows(table.head, table.rows)
+    yield from map(Paragraph, section.words)
 
 
 def _measures(chapters: Sequence[Chapter]) -> Iterator[Block]:

@@ -13,9 +13,9 @@ from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.shared import ReleaseScores
 
-__all__ = ["LAW_WORDS", "law_of_answer", "law_of_audit"]
+__all__ = ["law_of_answer", "law_of_audit"]
 
-LAW_WORDS = (
+_LAW_WORDS = (
     "A mapping, not a promise: which risk is small enough, and whether a release is anonymous, is decided by people "
     "and by law."
 )
@@ -68,7 +68,7 @@ def law_of_audit(document: AuditResult) -> Section:
 def _section(found: _Found) -> Section:
     rows = tuple((document, asks, found.refuted or here) for document, asks, here in _rows(found))
     table = Table("Which figure answers what is asked", ("document", "asks", "here"), rows, wordy=True)
-    return Section("What regulators ask", (f"{LAW_WORDS} {found.holds}",), tables=(table,))
+    return Section("What regulators ask", (f"{_LAW_WORDS} {found.holds}",), tables=(table,))
 
 
 def _rows(found: _Found) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ Routes, all from the steps' panels (hunt.laws) under P alone, so that H(k) = E_P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, exp, expm1, inf, log, log1p, log2, sqrt
 
@@ -63,6 +63,7 @@ class _Tilted:
     spacing: float
     moves: list[tuple[int, Floats, Floats, Floats]]  # runs; of each panel the P-mass, the move's variance and its most
     wrapped: float
+    shifts: dict[float, float] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -70,13 +71,16 @@ class _Tilted:
 
     def shift(self, eta: float) -> float:
         """How far the moves may have gone together, except with probability eta (Bennett's inequality)."""
+        heat = max(1.0, ceil(-8 * log(max(eta, 1e-305))) / 8)  # nats, so rounded that few are computed
+        if heat not in self.shifts:
+            self.shifts[heat] = self._shift(heat)
+        return self.shifts[heat]
+
+    def _shift(self, heat: float) -> float:
         farthest = sum(runs * float(most.max()) for runs, _, _, most in self.moves)
         if farthest == 0:
             return 0.0
-        heat, deviation = (
-            max(1.0, -log(max(eta, 1e-305))),
-            sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves)),
-        )
+        deviation = sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves))
         shifts = [farthest]
         for s in np.geomspace(1e-3, 10, 15) * sqrt(heat) / max(deviation, 1e-300):
             reach = [np.minimum(s * most, 700.0) for *_, most in self.moves]

@@ -18,6 +18,7 @@ ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with
 _LEAST_RATE = 1e-40  # what an attack gains below this false positive rate is counted as told
 _RATES = 1200
 _HALVINGS = 60
+_DROPPED_EVERY = 4
 _ROUNDING = 1e-13
 
 
@@ -53,14 +54,22 @@ def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Mas
 
 
 def _largest_tpr(fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
-    """The largest true positive rate at every false positive rate that no order forbids, by halving."""
-    low = np.log(fpr)[:, None] + np.zeros(orders.size)
-    high = np.zeros_like(low)
-    for _ in range(_HALVINGS):
+    """The largest true positive rate at every false positive rate that no order forbids, by halving.
+
+    Every few halvings those orders are dropped that surely allow more than another one does.
+    """
+    place, order = (axis.ravel() for axis in np.indices((fpr.size, orders.size)))
+    low, high, least = np.log(fpr)[place], np.zeros(place.size), np.zeros(fpr.size)
+    for turn in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        forbidden = _divergence(np.exp(middle), fpr[:, None], orders) > epsilons
+        forbidden = _divergence(np.exp(middle), fpr[place], orders[order]) > epsilons[order]
         low, high = np.where(forbidden, low, middle), np.where(forbidden, middle, high)
-    return np.asarray(np.exp(high.min(axis=1)))
+        if turn % _DROPPED_EVERY == 0:
+            np.minimum.at(least, place, high)
+            open_still = low <= least[place]
+            place, order, low, high = (of[open_still] for of in (place, order, low, high))
+    np.minimum.at(least, place, high)
+    return np.asarray(np.exp(least))
 
 
 def _divergence(y: Floats, x: Floats, order: Floats) -> Floats:

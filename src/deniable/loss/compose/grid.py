@@ -203,7 +203,8 @@ class Grid(ComposedPair):
     def _bounds(self, c: float) -> list[tuple[float, float]]:
         """The least and the largest loss of every step that matters."""
         saddle = self.composition.saddle(c)
-        level = exp(max(min(saddle.value - (c - 1) * saddle.slope, 0.0), -600.0) - TINY)
+        height = saddle.value - (c - 1) * saddle.slope if saddle.value < inf else 0.0
+        level = exp(max(min(height, 0.0), -600.0) - TINY)
         return [_range(step, max(level / self.composition.steps, 1e-300)) for step, _ in self.composition.parts]
 
     def _window(self, c: float, bounds: list[tuple[float, float]]) -> tuple[float, float]:

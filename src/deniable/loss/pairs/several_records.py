@@ -123,7 +123,7 @@ class SeveralRemove(Step):
         return np.asarray(log_ndtr(-self.threshold(t)))
 
     def blur(self, k: Floats) -> Floats:
-        """Of k, of the logarithms on the way, and of x, which moves the loss by at most the number of records times mu."""
+        """Of k, of the logarithms on the way, and of x, which moves the loss by at most all records times mu."""
         x = np.clip(self.threshold(k), -40.0, _FAR_SIGMAS)
         slope, share = self.records * self.mu, -np.expm1(np.minimum(self.least_loss - k, 0.0))
         return np.asarray(8 * EPS * (np.abs(k) + share * abs(self._log_weights[1]) + slope * (np.abs(x) + slope)))

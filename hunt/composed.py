@@ -26,6 +26,8 @@ __all__ = ["Bracket", "Release"]
 _EPS = 2.3e-16
 _TINY = 1e-290
 _MOST_POINTS = 2**20
+_EXTREMES = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+"""For bounds at several tilts, of which the least is taken: one that overflows, or is no number, never is."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class _Tilted:
             self.shifts[heat] = self._shift(heat)
         return self.shifts[heat]
 
+    @_EXTREMES
     def _shift(self, heat: float) -> float:
         farthest = sum(runs * float(most.max()) for runs, _, _, most in self.moves)
         if farthest == 0:
@@ -180,6 +183,7 @@ class Release:
             self._cumulants[c, widened] = self._cumulant(c, widened)
         return self._cumulants[c, widened]
 
+    @_EXTREMES
     def _cumulant(self, c: float, widened: bool) -> tuple[float, float, float]:
         value = mean = variance = 0.0
         for law, runs in self.parts:
@@ -253,6 +257,7 @@ class Release:
 
     # --- transform ---
 
+    @_EXTREMES
     def _compose(self, c: float) -> _Tilted:
         value, mean, variance = self.cumulant(c)
         low, high = self._window(c, value, mean, variance)

@@ -15,8 +15,9 @@ __all__ = ["ORDERS", "Curve", "add_guarantees", "concentrated_orders", "divergen
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
-_LEAST_RATE = 1e-40  # what an attack gains below this false positive rate is counted as told
-_RATES = 1200
+_LEAST_RATE = 1e-290  # what an attack gains below this false positive rate is counted as told
+_FAR_RATE = 1e-40  # below it rates lie farther apart
+_RATES, _FAR_RATES = 1200, 240
 _HALVINGS = 60
 _DROPPED_EVERY = 4
 _ROUNDING = 1e-13
@@ -45,12 +46,13 @@ def divergences_at(curve: Curve, orders: Floats) -> Floats:
 @lru_cache(maxsize=32)
 def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> MassStep:
     """The curve at many rates, rounded up, and around it the polygon of its chords drawn on (Lemma M2)."""
-    fpr = np.geomspace(_LEAST_RATE, 0.6, _RATES)
+    far = np.geomspace(_LEAST_RATE, _FAR_RATE, _FAR_RATES, endpoint=False)
+    fpr = np.append(far, np.geomspace(_FAR_RATE, 0.6, _RATES))
     tpr = np.minimum(_largest_tpr(fpr, np.array(orders), np.array(epsilons)) * (1 + _ROUNDING), 1.0)
     x, y = _up_to_diagonal(*_outside(fpr, np.maximum.accumulate(tpr)))
     null, own = np.diff(x, prepend=0.0), np.diff(y, prepend=0.0)
     both = [np.concatenate([first, second[::-1]]) for first, second in ((own, null), (null, own))]
-    return replace(step_of_masses(both[0] / both[0].sum(), both[1] / both[1].sum()), symmetric=True)
+    return replace(step_of_masses(both[0] / both[0].sum(), both[1] / both[1].sum()), symmetric=True, slip=1.0)
 
 
 def _largest_tpr(fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:

@@ -72,7 +72,7 @@ def _sampled_masses(base: MassStep, rate: float) -> MassStep:
     joined = np.concatenate([-losses[::-1], [0.0], losses])
     masses = np.concatenate([(log_null + losses)[::-1], [log(max(still, 1e-300))], log_null])
     hidden = rate * base.hidden
-    return MassStep(f"{base.name}, sampled {rate!r}", joined, masses, hidden, hidden, symmetric=True)
+    return MassStep(f"{base.name}, sampled {rate!r}", joined, masses, hidden, hidden, symmetric=True, slip=base.slip)
 
 
 @dataclass(frozen=True)

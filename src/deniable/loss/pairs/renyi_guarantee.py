@@ -68,8 +68,8 @@ def _largest_tpr(fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
         low, high = np.where(forbidden, low, middle), np.where(forbidden, middle, high)
         if turn % _DROPPED_EVERY == 0:
             np.minimum.at(least, place, high)
-            open_still = low <= least[place]
-            place, order, low, high = (of[open_still] for of in (place, order, low, high))
+            left = low <= least[place]
+            place, order, low, high = place[left], order[left], low[left], high[left]
     np.minimum.at(least, place, high)
     return np.asarray(np.exp(least))
 

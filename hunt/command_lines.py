@@ -1,6 +1,6 @@
 """Random command lines, most of them wrong somewhere; of every command some go all the way, at tiny sizes."""
 
-# ruff: noqa: PLC0415, PLR0911 (what a line needs is imported by the line; a match returns often)
+# ruff: noqa: PLC0415 (what a line needs is imported by the line)
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ WORDS = ("add-remove", "replace", "zero-out", "laplace", "randomized-response", 
 STRAY = ("--nothing", "-h", "--help", "--version", "--json", "-", "--", "--delta", "--json=1", "\udcff", "@x", "-1")
 WEIGHTS = {
     **{"explain": 30, "choose": 24, "verdict": 16, "report": 5, "status": 5, "merge": 4, "submit": 4, "serve": 4},
-    **{"audit": 5, "attack": 3, "worker": 3, "compare": 1, "reproduce": 1},
+    **{"audit": 5, "attack": 3, "worker": 3, "card": 3, "frontier": 2, "examine": 2, "compare": 1, "reproduce": 1},
+    "doctor": 0.2,
 }
 """How often each command is drawn: those that train or draw take a second."""
 TINY = {
     "audit": "--records 6 --steps 1 --trials 4 --processes 1",
     "compare": "--records 12 --repeats 1 --epochs 1 --central 2 --local 1 --attack threshold --processes 1",
     "attack": "--repeats 1 --attack threshold",
+    "frontier": "--bounds .9 --clip 1 --learning-rate .1 --batch 8 --epochs 1 --repeats 2 --processes 1",
     "worker": "--lease 1",
     "serve": "--port 0",
 }
 """What ends a line of a command that is dear: later options replace earlier ones."""
 ALWAYS_WRONG = {
     **{"audit": "--steps 0", "compare": "--repeats 0", "attack": "--repeats 0", "reproduce": "--scale none"},
-    **{"serve": "--port -1", "worker": "--lease -1"},
+    **{"serve": "--port -1", "worker": "--lease -1", "frontier": "--repeats 0"},
 }
 LEFT_OUT = ("--out", "--resume", "--pdf", "--plan", "--engine", "--address", "--host", "--task-memory", "--task-gpus")
 """Options that write elsewhere or ask the network; those of files are drawn on their own."""
@@ -108,58 +110,69 @@ def _mistype(draw: random.Random, line: list[str]) -> None:
             line[place], line[other] = line[other], line[place]
 
 
+PARTS = {
+    "release": (
+        *("--epsilon {likely}", "--gdp {likely}", "--tvd {likely}", "--laplace {likely}"),
+        *("--randomized-response {likely}", *3 * ("--noise {likely} {training}",)),
+    ),
+    "promise": (
+        *("--belief {sure}", "--advantage {likely}", "--accuracy {sure}", "--tpr {likely} --fpr .01"),
+        *("--ppv {sure} --fpr .01", "--epsilon {likely} --delta 1e-6", "--success {likely} --baseline .001"),
+    ),
+    "training": (
+        *("", "--records 6000 --batch 100 --epochs 3", "--steps 100", "--rate .01 --steps 1000"),
+        "--sampling allocation --steps-per-epoch 50 --epochs 4",
+        "--sampling shuffled --steps-per-epoch 9 --epochs 2",
+        "--sampling fixed --records 600 --batch 20 --steps 30 --adjacency replace",
+        "--sampling fixed --records 600 --batch 20 --steps 30 --with-replacement",
+        "--sampling truncated --rate .01 --cap 20 --records 600 --steps 30",
+        "--rate .01 --steps 100 --records-per-person 3",
+    ),
+    "scores": ("s.csv", "s.csv", "s.csv", "nowhere.csv", "d.csv"),
+    "origin": ("--from trainings", "--from one-run", "", "--watch"),
+    "delta": ("1e-5", ".01", "{number}"),
+    "data": ("digits", "--data d.csv --label y", "nowhere.csv", "--data m.npz"),
+    "claim": ("--belief", "--advantage", "--epsilon", "--noise"),
+    "table": ("d.csv --label y", "d.csv --group a", "nowhere.csv", "m.npz"),
+    "kind": ("", "--promise belief", "--promise tpr", "--promise epsilon", "--promise nothing"),
+    "pair": ("m.npz o.npz", "m.npz o.npz", "m.npz", "nowhere.npz"),
+    "folder": ("planned", "done", "done", "nowhere", ".", "done/audit.json"),
+    "document": ("done", "planned", "v.json", "e.json", "nowhere", ".", "/dev/null", "\0", "x" * 5000),
+    "function": ("mine.py:network", "mine.py:nothing", "mine:network", "nowhere.py:f", "mine.py", ":"),
+    "item": ("tvd figure-1", "vldb table-3", "all x", "nothing", ""),
+    "out": ("", "", "--out o", "--out done", "--out done --resume", "--out o --plan"),
+    "format": ("", "--format registry", "--format huggingface"),
+    "runs": ("", "--runs .", "--runs nowhere"),
+    "other": ("", "planned", "done"),
+}
+"""What may stand in a place of a line below; `sure`, `likely` and `number` are drawn."""
+LINES = {
+    "explain": "{release}",
+    "choose": "{promise} {training}",
+    "verdict": "{scores} --claimed-epsilon {likely} --delta {delta} {origin}",
+    "audit": "{data} {claim} {likely} {out}",
+    "compare": "digits {out}",
+    "frontier": "{table} {kind} {out}",
+    "attack": "mine:network {pair} {out}",
+    "examine": "{function} --noise {likely} --rate .1 --steps 10",
+    "report": "{document} --out r.html",
+    "card": "{document} {format}",
+    "reproduce": "{item} --out o",
+    "serve": "{runs}",
+    "submit": "{folder} --slurm",
+    "merge": "{folder} {other}",
+    "doctor": "",
+}
+"""What most lines of a command need to get further than the first check; of a command not named, a folder."""
+
+
 def _describe(draw: random.Random, command: str) -> list[str]:
-    """What most lines of a command need to get further than the first check."""
-    likely = f"{draw.uniform(0.05, 0.99):.3g}" if draw.random() < 0.7 else draw_number(draw)
-    folder = draw.choice(("planned", "done", "done", "nowhere", ".", "done/audit.json"))
-    out = draw.choice(
-        ([], [], ["--out", "o"], ["--out", "done"], ["--out", "done", "--resume"], ["--out", "o", "--plan"])
-    )
-    match command:
-        case "explain":
-            kind = draw.choice(("--epsilon", "--gdp", "--tvd", "--noise", "--laplace", "--randomized-response"))
-            return [kind, likely]
-        case "choose":
-            kind = draw.choice(("--belief", "--advantage", "--accuracy", "--tpr", "--ppv", "--epsilon"))
-            training = draw.choice((["--records", "6000", "--batch", "100", "--epochs", "3"], ["--steps", "100"]))
-            return [kind, likely, *training]
-        case "verdict":
-            file = draw.choice(("s.csv", "s.csv", "s.csv", "nowhere.csv", "d.csv"))
-            origin = draw.choice((["--from", "trainings"], ["--from", "one-run"], [], ["--watch"]))
-            return [
-                file,
-                "--claimed-epsilon",
-                likely,
-                "--delta",
-                draw.choice(("1e-5", ".01", draw_number(draw))),
-                *origin,
-            ]
-        case "audit":
-            data = draw.choice((["digits"], ["--data", "d.csv", "--label", "y"], ["nowhere.csv"], ["--data", "m.npz"]))
-            claim = draw.choice(("--belief", "--advantage", "--epsilon", "--noise"))
-            return [*data, claim, likely, *out]
-        case "attack":
-            return [
-                "mine:network",
-                *draw.choice((["m.npz", "o.npz"], ["m.npz", "o.npz"], ["m.npz"], ["nowhere.npz"])),
-                *out[:2],
-            ]
-        case "report":
-            return [
-                draw.choice(("done", "planned", "v.json", "nowhere", ".", "/dev/null", "\0", "x" * 5000)),
-                "--out",
-                "r.html",
-            ]
-        case "compare":
-            return ["digits", *out]
-        case "reproduce":
-            item = draw.choice((["tvd", "figure-1"], ["vldb", "table-3"], ["all", "x"], ["nothing"], []))
-            return [*item, "--out", "o"]
-        case "serve":
-            return draw.choice(([], ["--runs", "."], ["--runs", "nowhere"]))
-        case "submit":
-            return [folder, "--slurm"]
-    return [folder] if command != "merge" else [folder, *draw.choice(([], ["planned"], ["done"]))]
+    line = LINES.get(command, "{folder}")
+    for name, words in PARTS.items():
+        line = line.replace(f"{{{name}}}", draw.choice(words))
+    likely = f"{draw.uniform(0.05, 0.99):.3g}" if draw.random() < 0.7 else "{number}"
+    words = line.replace("{sure}", f"{draw.uniform(0.55, 0.999):.3g}").replace("{likely}", likely).split()
+    return [word.replace("{number}", draw_number(draw)) for word in words]
 
 
 @cache
@@ -182,6 +195,7 @@ def ready_folder() -> Path:
     (place / "v.json").write_text(
         _play(place, "verdict s.csv --claimed-epsilon 1 --delta 1e-5 --from trainings --json")
     )
+    (place / "e.json").write_text(_play(place, "explain --noise 1 --rate .01 --steps 100 --json"))
     return place
 
 

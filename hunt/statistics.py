@@ -14,6 +14,7 @@ from math import inf, isfinite
 import numpy as np
 from scipy.special import bdtrc, expit
 
+from deniable.evidence.anytime.watched_rows import claimed_loss, watch_rows
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.credible import credible_bound
@@ -38,7 +39,6 @@ from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.quantile import quantile_interval
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split, ThresholdRule
 from deniable.evidence.verdict import Rows, judge_bound
-from deniable.evidence.watched_rows import claimed_loss, watch_rows
 from deniable.promises import Epsilon
 from hunt.attacks import Attack, draw_attack
 from hunt.find import Find

@@ -18,10 +18,10 @@ from math import exp, log
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.evidence.anytime.sequential import THRESHOLDS, Tally, growth, hockey_sticks, log_wealth
+from deniable.evidence.anytime.watch import expected_trials, looks, observer_tally
+from deniable.evidence.anytime.watched_rows import watch_rows
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.sequential import THRESHOLDS, Tally, growth, hockey_sticks, log_wealth
-from deniable.evidence.watch import expected_trials, looks, observer_tally
-from deniable.evidence.watched_rows import watch_rows
 from deniable.mechanisms import ApproximateDP, Gaussian, GaussianDP, Laplace, Mechanism
 from deniable.scores import privacy_loss
 

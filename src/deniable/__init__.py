@@ -79,7 +79,7 @@ __all__ = [
     "sweep",
 ]
 __all__ += _promise_table.__all__
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 _ROOMS = (

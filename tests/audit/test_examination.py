@@ -11,7 +11,7 @@ import torch
 from trainers import Broken, OpacusLoop, small, with_batch_norm
 
 import deniable as dn
-from deniable.evidence.watch import Watch
+from deniable.evidence.anytime.watch import Watch
 from deniable.examination import AppliedStep
 from deniable.examination.claim import RecipeTraining
 from deniable.mechanisms import Gaussian

@@ -14,8 +14,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 import deniable as dn
-from deniable.evidence.watch import WATCH_SHARE
-from deniable.evidence.watch import looks as watch_looks
+from deniable.evidence.anytime.watch import WATCH_SHARE
+from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination import AppliedStep, Records, Released
 from deniable.examination.recipe import Recipe
 from deniable.examination.trial_plan import GAME_SHARE, game_confidence, looks

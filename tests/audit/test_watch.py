@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtrc, ndtr
 
-from deniable.evidence.played_trials import Trials
-from deniable.evidence.sequential import (
+from deniable.evidence.anytime.sequential import (
     SIDES,
     SLOPES,
     STAKES,
@@ -23,7 +22,8 @@ from deniable.evidence.sequential import (
     largest_refuted,
     log_wealth,
 )
-from deniable.evidence.watch import Watch, WatchEvidence, expected_trials, looks, observer_tally
+from deniable.evidence.anytime.watch import Watch, WatchEvidence, expected_trials, looks, observer_tally
+from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,

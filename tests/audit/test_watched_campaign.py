@@ -15,8 +15,8 @@ from deniable.campaigns import audit as campaign_audit
 from deniable.campaigns.audit import judge, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
+from deniable.evidence.anytime.watch import WATCH_SHARE, Watch, limits_confidence, looks
 from deniable.evidence.played_trials import Trials
-from deniable.evidence.watch import WATCH_SHARE, Watch, limits_confidence, looks
 from deniable.mechanisms import Training
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.report_tables import scores

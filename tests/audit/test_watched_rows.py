@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtrc
 
-from deniable.evidence.attack_scores import Scores
-from deniable.evidence.examined_claim import Asked
-from deniable.evidence.score_audit import judge_scores
-from deniable.evidence.watched_rows import (
+from deniable.evidence.anytime.watched_rows import (
     claimed_loss,
     log_odds_from_earlier,
     order_assumption,
     take_trials,
     watch_rows,
 )
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.examined_claim import Asked
+from deniable.evidence.score_audit import judge_scores
 from deniable.mechanisms import Adjacency, GaussianDP, Training
 from deniable.promises import Epsilon
 from deniable.scores import privacy_loss

@@ -30,3 +30,15 @@ def test_the_hunt_notices_a_traceback_and_an_undocumented_exit(monkeypatch: pyte
     monkeypatch.setattr("deniable.cli.main", odd)
     assert "exit code 3" in str(fault_of(["explain"]))
     assert inputs._not_json('{"a": NaN}')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "choose --epsilon 4.885e-06 --delta 1e-6 --sampling shuffled --steps-per-epoch 9 --epochs 2 --json",
+        "choose --tpr .842 --fpr .01 --sampling fixed --records 600 --batch 20 --steps 30 --with-replacement --json",
+        "choose --accuracy .737 --sampling truncated --rate .01 --cap 20 --records 600 --steps 30 --json",
+    ],
+)
+def test_lines_that_once_ended_in_a_traceback(line: str) -> None:
+    assert fault_of(line.split()) is None

@@ -22,7 +22,7 @@ from deniable.campaigns import audit as own_audit
 from deniable.comparison.own_model import attack
 from deniable.data import from_arrays
 from deniable.engines import Engine
-from deniable.evidence.watch import Watch
+from deniable.evidence.anytime.watch import Watch
 from deniable.mechanisms import Training
 from deniable.scores import privacy_loss
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, expm1, log1p, sqrt
+from math import exp, expm1, inf, log1p, sqrt
 
 import pytest
 from scipy.special import ndtr
@@ -170,3 +170,29 @@ def test_an_allocation_beside_faint_noise_is_integrated():
 def test_every_loss_is_exceeded_or_not():
     """RuntimeWarning: invalid value encountered in multiply."""
     assert PL(G(0.37).subsampled(0.42).composed(6000), "add-remove").quantile(0.0) == float("-inf")
+
+
+def test_a_saddle_where_moments_overflow():
+    """RuntimeWarning: invalid value in subtract. Who is drawn in a step is seen there, so both attacks are certain."""
+    loss = PL(G(0.0885).subsampled(1 / 60).composed(180), "add-remove")
+    never_drawn = (59 / 60) ** 180
+    assert loss.tpr(0.01) == pytest.approx(1 - never_drawn + 0.01, abs=1e-4)
+
+
+def test_a_saddle_that_is_infinitely_far_away():
+    """OverflowError in `choose --tpr .628 --fpr .01 --sampling truncated --rate .01 --cap 20 --records 600`."""
+
+    def release(noise: float) -> dn.Mechanism:
+        return G(noise).subsampled(dn.TruncatedPoisson(rate=0.01, cap=20, records=600)).composed(30)
+
+    loss = dn.calibrate(release, dn.TruePositiveRate(0.628, fpr=0.01), "zero-out").loss
+    assert loss.tpr(0.01) == pytest.approx(1 - 0.99**30 + 0.01, abs=1e-4)  # who is drawn is seen: any noise is enough
+    assert 0 < loss.belief(1e-5, 0.5) <= 1
+
+
+def test_losses_beyond_a_grid():
+    """OverflowError in `choose --tpr .842 --fpr .01 --sampling fixed ... --with-replacement`: now a safe bracket."""
+    draws = dn.FixedSize(batch=20, records=600, replacement=True)
+    found = PL(G(0.001).subsampled(draws).composed(30), "replace").epsilon(1 / 600)
+    assert found.least <= found < inf
+    assert found > 1000**2 / 2  # of one record that is drawn and seen, once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.evidence.watch import Watch
+from deniable.evidence.anytime.watch import Watch
 from deniable.mechanisms import GaussianDP
 from deniable.report.pictures.watch_picture import watch_picture
 from deniable.results.shared import Watched

@@ -21,9 +21,9 @@ from deniable.examination.recorded.batch_gradients import recompute_sums
 from deniable.results import read_result
 from deniable.results.run_result import CodePlace
 from deniable.testing import false_alarm_rate, findings_of, message_of, read_seconds, sarif_document
-from deniable.testing.budget import spell_seconds
 from deniable.testing.check_training import check_training
 from deniable.testing.sarif import sarif_result
+from deniable.testing.time_budget import spell_seconds
 from deniable.testing.watched_code import BudgetSpentError, watch_code
 
 RECORDS, RATE, STEPS = 200, 0.1, 12

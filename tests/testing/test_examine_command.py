@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+
+from deniable.cli import main
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -111,8 +114,12 @@ def test_another_recipe_exits_with_3(script: Path) -> None:
         (("training.py:train", *NUMBERS, "--adjacency", "next"), "add-remove"),
     ],
 )
-def test_a_refusal_exits_with_2_and_one_line(script: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = examine(script, *arguments)
-    assert done.returncode == 2
-    assert said in done.stderr.splitlines()[-1]
-    assert done.stdout == ""
+def test_a_refusal_exits_with_2_and_one_line(
+    script: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    with chdir(script.parent), pytest.raises(SystemExit) as left:
+        main(["examine", *arguments])
+    shown = capsys.readouterr()
+    assert left.value.code == 2
+    assert said in shown.err.splitlines()[-1]
+    assert shown.out == ""

@@ -4,7 +4,7 @@ import pytest
 from games import neighbours
 from torch import nn
 
-from deniable.training.blocks import VALUES, usual_block
+from deniable.training.block_size import VALUES, usual_block
 from deniable.training.networks.usual_models import MODELS
 
 SHAPES = {"adult": (104,), "digits": (64,), "location30": (446,), "mnist": (1, 28, 28), "purchase100": (600,)}

@@ -13,7 +13,7 @@ from deniable.scores import privacy_loss
 __all__ = ["WRITTEN", "parse_written", "written_by"]
 
 WRITTEN: dict[str, str] = {
-    "opacus": "The history of an Opacus accountant, as JSON: a list of [noise multiplier, sample rate, steps].",
+    "opacus": "The history of an Opacus accountant, as JSON: a list of triples (noise multiplier, sample rate, steps).",
     "dp_event": "An event of dp-accounting, as JSON: objects with class_name and the event's fields.",
 }
 """What a document may be, and what it holds."""

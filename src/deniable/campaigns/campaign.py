@@ -21,7 +21,7 @@ from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
 from deniable.store import CampaignStore
 from deniable.training import Neighbours, TrainingSettings, run_block
-from deniable.training.blocks import usual_block
+from deniable.training.block_size import usual_block
 from deniable.training.networks.usual_models import model_factory
 
 __all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchange_records", "named_by", "play"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.engines.planned import PLAN, Planned
 from deniable.engines.status import read_status
-from deniable.evidence.watch import Watch
+from deniable.evidence.anytime.watch import Watch
 from deniable.mechanisms import Training
 from deniable.results.audit_result import AuditInput
 from deniable.results.status_result import EvidenceSoFar, StatusResult

@@ -242,7 +242,7 @@ class CanaryPlan:
         if self.claim is None:
             raise ValueError("claimed is missing: name the training or the epsilon that is claimed")
         self._check_method(method)
-        asked = self._asked(self.claim, method, confidence)
+        asked = self._ask(self.claim, method, confidence)
         return judge_scores(Scores.of(self.scores, self.coins), asked)
 
     def _check_method(self, method: str | None) -> None:
@@ -255,7 +255,7 @@ class CanaryPlan:
         if self.adaptive and method not in (None, "one-run"):
             raise ValueError(f"{method} is proved for guesses made at once, not for adaptive ones: take one-run")
 
-    def _asked(self, claim: CanaryClaim, method: str | None, confidence: float) -> Asked:
+    def _ask(self, claim: CanaryClaim, method: str | None, confidence: float) -> Asked:
         training, epsilon = training_of(claim), Epsilon(claim.epsilon, claim.delta)
         if self.records_per_person > 1 and training is not None:
             epsilon, training = claim_for_people(training, claim.delta, self.records_per_person), None

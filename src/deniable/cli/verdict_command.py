@@ -114,7 +114,7 @@ def verdict(
     if json:
         typer.echo(result.to_json())
         return
-    from deniable.cli.show_verdict import show
+    from deniable.cli.show.show_verdict import show
 
     show(result, every_estimator=estimators)
 

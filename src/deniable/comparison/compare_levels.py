@@ -151,7 +151,12 @@ def judge(
         input=convert(plan.settings, CompareInput),
         delta=delta,
         confidence=confidence,
-        chance=Chance(average_precision=0.5, stays_below=chance, accuracy=1 / plan.data.classes),
+        chance=Chance(
+            average_precision=0.5,
+            stays_below=chance,
+            accuracy=1 / plan.data.classes,
+            majority_accuracy=plan.data.largest_class_share,
+        ),
         blind=BlindSpread(average_precision=shifted.precision, stays_below=shifted.chance, differs=shifted.found),
         warning=shifted.warning,
         levels=tuple(rows),

@@ -51,7 +51,7 @@ class TableEncoder:
         """Learn from these rows."""
         told, ranges, standardised, place = [], [], [], 0
         for column in table.columns:
-            step = _Words() if column.kind == "word" else _Numbers()
+            step = _WordEncoder() if column.kind == "word" else _NumberEncoder()
             found = step.fit(column)
             if place + found.features > MOST_FEATURES:
                 raise ValueError(f"the columns make more than {MOST_FEATURES:,} features: choose those that matter")
@@ -72,7 +72,7 @@ class TableEncoder:
         return np.hstack([step.transform(table[name]) for name, step in self._steps]).astype(np.float32)
 
 
-class _Words:
+class _WordEncoder:
     """A feature for each word, one for all rare or new ones, blanks as a word of their own."""
 
     def fit(self, column: MixedColumn) -> EncodedColumn:
@@ -91,7 +91,7 @@ def _as_words(column: MixedColumn) -> NDArray[Any]:
     return np.array([[_BLANK if value is None else str(value)] for value in column.values], dtype=object)
 
 
-class _Numbers:
+class _NumberEncoder:
     """Numbers, dates as days, yes and no as 1 and 0; a blank is the median, and told by a feature of its own."""
 
     def fit(self, column: MixedColumn) -> EncodedColumn:
@@ -104,7 +104,7 @@ class _Numbers:
         self._median = float(np.median(values[~blank]))
         if not self._is_answer:
             scaler = extra("sklearn.preprocessing").StandardScaler()
-            self._scaler = scaler.fit(self._filled(values))
+            self._scaler = scaler.fit(self._fill_blanks(values))
         by = "1 and 0" if self._is_answer else "mean 0, spread 1: StandardScaler"
         if column.kind == "date":
             by = f"days, {by}"
@@ -113,14 +113,14 @@ class _Numbers:
         looked = self._marks_blanks or not self._is_answer
         return EncodedColumn(column.name, f"{column.kind}s".replace("nos", "no"), by, 1 + self._marks_blanks, looked)
 
-    def _filled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _fill_blanks(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         fill = 0.5 if self._is_answer else self._median
         return np.where(np.isnan(values), fill, values)[:, None]
 
     def transform(self, column: MixedColumn) -> NDArray[np.float32]:
         if self._empty:
             return np.empty((len(column.values), 0), dtype=np.float32)
-        filled = self._filled(column.values)
+        filled = self._fill_blanks(column.values)
         if not self._is_answer:
             filled = np.clip(self._scaler.transform(filled), -LARGEST_SPREADS, LARGEST_SPREADS)
         marked = [filled, column.blank[:, None]] if self._marks_blanks else [filled]

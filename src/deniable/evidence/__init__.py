@@ -2,6 +2,6 @@
 
 attack_scores, played_trials (what was measured) | row_origin (how the rows of a file arose) | limits, thresholds,
 quantile, intervals, roc_band (rates and their limits) | bound, estimators, credible, likelihood, one_run (epsilon) |
-measured, sensitivity (what an audit's trials show) | sequential, watch (evidence that holds after every
+measured, sensitivity (what an audit's trials show) | anytime/ (evidence that holds after every
 trial) | verdict (violated, consistent, cannot judge) | examined_claim, score_audit (`deniable verdict`).
 """

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from deniable.bounds.advantage import kairouz_advantage
 from deniable.checks import one_of, probability
+from deniable.evidence.anytime.watch import WatchEvidence
+from deniable.evidence.anytime.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import INDEPENDENT, Assumption, Bound
 from deniable.evidence.estimators import (
@@ -21,8 +23,6 @@ from deniable.evidence.likelihood import likelihood, separation
 from deniable.evidence.one_run import one_run, one_run_gaussian, withdraw_if_refuted
 from deniable.evidence.one_run_curves import one_run_mechanism, order_statistics
 from deniable.evidence.thresholds import RULES, Bonferroni, Fixed, ThresholdRule
-from deniable.evidence.watch import WatchEvidence
-from deniable.evidence.watched_rows import claimed_loss, order_assumption, watch_rows
 from deniable.mechanisms import Training
 from deniable.promises import Epsilon
 from deniable.scores import privacy_loss

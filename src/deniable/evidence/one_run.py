@@ -129,10 +129,10 @@ def mu_from_guesses(m: int, r: int, v: int, confidence: float = 0.95) -> float:
     _check(m, r, v)
     risk = 1 - probability("confidence", confidence, open_ends=True)
 
-    def refuted(mu: float) -> bool:
+    def is_refuted(mu: float) -> bool:
         return refutes_curve(m, r, v, risk, lambda tpr: float(ndtr(ndtri(tpr) - mu)))
 
-    return _largest(refuted)
+    return _largest(is_refuted)
 
 
 def refutes_curve(m: int, r: int, v: int, risk: float, least_fpr: Callable[[float], float]) -> bool:

@@ -166,18 +166,18 @@ def _least_refuted_noise(
 ) -> float:
     """The least noise that any of the tries refutes, on the safe side; inf where they refute none."""
 
-    def refuted(log_noise: float) -> bool:
+    def is_refuted(log_noise: float) -> bool:
         at_noise = test(curve.loss(exp(log_noise)))
         return any(at_noise.refutes(canaries, guesses, right, risk) for guesses, right in tries)
 
     low, high = log(curve.least), log(_MOST_NOISE)
-    if not refuted(high):
+    if not is_refuted(high):
         return inf
-    if refuted(low):
+    if is_refuted(low):
         return exp(low)
     middle = log(2 * curve.least)
     while high - low > _NOISE_PRECISION:
-        if refuted(middle):
+        if is_refuted(middle):
             high = middle
         else:
             low = middle

@@ -15,6 +15,8 @@ from math import inf, isfinite
 
 import numpy as np
 
+from deniable.evidence.anytime.sequential import hockey_sticks
+from deniable.evidence.anytime.watch import WatchEvidence, expected_trials, observer_tally, shift_of
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.credible import credible_bound
@@ -27,10 +29,8 @@ from deniable.evidence.intervals import (
     tpr_interval,
 )
 from deniable.evidence.limits import Interval
-from deniable.evidence.sequential import hockey_sticks
 from deniable.evidence.thresholds import Fixed
 from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
-from deniable.evidence.watch import WatchEvidence, expected_trials, observer_tally, shift_of
 from deniable.formatting import as_given, at_most
 from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched

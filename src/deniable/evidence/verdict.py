@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import ndtri
 
+from deniable.evidence.anytime.watch import shift_of
 from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.intervals import advantage_interval
-from deniable.evidence.watch import shift_of
 from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most, told_apart
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched

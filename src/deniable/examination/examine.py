@@ -19,8 +19,8 @@ from deniable.campaigns.setup import check_records, model_source, usual_model
 from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
 from deniable.engines import Engine, choose_engine, open_store
+from deniable.evidence.anytime.watch import STOPS, Stop, Watch
 from deniable.evidence.played_trials import Trials
-from deniable.evidence.watch import STOPS, Stop, Watch
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination

@@ -12,8 +12,8 @@ import torch
 
 from deniable.campaigns.campaign import Progress
 from deniable.engines import Campaign, Engine, play_missing
-from deniable.evidence.watch import Stop, Watch, WatchEvidence, limits_confidence
-from deniable.evidence.watch import looks as watch_looks
+from deniable.evidence.anytime.watch import Stop, Watch, WatchEvidence, limits_confidence
+from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
 from deniable.examination.post_processing import Pair, find_post_processing

@@ -43,6 +43,9 @@ class Chance(Part, frozen=True, kw_only=True):
     average_precision: float = 0.5
     stays_below: float
     accuracy: float
+    """Of any answer at random: one over the classes."""
+    majority_accuracy: float | None = None
+    """Of always answering the most common class; None in documents before 0.2.0."""
 
 
 class BlindSpread(Part, frozen=True, kw_only=True):

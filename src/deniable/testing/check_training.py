@@ -15,8 +15,8 @@ from deniable.examination.recorded import RunRecord, RunWatcher
 from deniable.examination.recorded.batch_gradients import LossOfBatch
 from deniable.mechanisms import Training
 from deniable.results.run_result import RunCheck, RunResult
-from deniable.testing.budget import read_seconds, spell_seconds
 from deniable.testing.cause_lines import CauseLines
+from deniable.testing.time_budget import read_seconds, spell_seconds
 from deniable.testing.watched_code import BudgetSpentError, WatchedCode, watch_code
 
 __all__ = ["CONFIDENCE", "check_training"]

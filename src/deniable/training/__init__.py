@@ -35,7 +35,7 @@ with early stopping on held-out loss; `reference_settings` has Bernau 2021b's ne
 
 settings, noise_source | networks (the usual ones, layers, losses) | compiled, gradients, stack (per-example
 gradients) | evidence, optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model),
-blocks (their size) | targets, reference (models to be attacked).
+block_size | targets, reference (models to be attacked).
 """
 
 from __future__ import annotations

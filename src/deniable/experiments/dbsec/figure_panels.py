@@ -88,6 +88,8 @@ class VariantFigures(Part, frozen=True, kw_only=True):
     repeats: int
     blind: float
     chance: float
+    majority_accuracy: float | None = None
+    """Of always answering the most common class."""
     original: LevelFigures
     central: list[LevelFigures]
     local: list[LevelFigures]
@@ -157,6 +159,7 @@ def _variant_figures(result: CompareResult) -> VariantFigures:
         repeats=given.repeats,
         blind=result.levels[0].blind_average_precision,
         chance=result.chance.stays_below,
+        majority_accuracy=result.chance.majority_accuracy,
         original=levels[0],
         central=[level for level in levels if level.kind == "central"],
         local=[level for level in levels if level.kind == "local"],
@@ -222,6 +225,8 @@ def _draw_lines(axes: Sequence[Axes], variant: VariantFigures, levels: list[Leve
         means, bars = [row.mean for row in rows], [row.deviation or 0.0 for row in rows]
         part.errorbar(range(len(rows)), means, bars, color=colour, marker="o", markersize=3, capsize=2, label=name)
         part.set(ylim=(low, 1.05))
+    if variant.majority_accuracy is not None:
+        axes[0].axhline(variant.majority_accuracy, color=colour, linestyle=":", linewidth=1)
     traded = [(place, level.phi) for place, level in enumerate(levels, start=1) if level.phi is not None]
     axes[2].plot([place for place, _ in traded], [phi for _, phi in traded], color=colour, marker="o", markersize=3)
 
@@ -280,7 +285,7 @@ def figure(
         caption=(
             f"Figure {number}: test accuracy, average precision of the white-box attack and relative trade-off"
             " phi over central noise (a-c) and local epsilon (d-f), precision-recall curves (g, h) and absolute "
-            f"trade-off (i). {caption}"
+            f"trade-off (i). Dotted in (a, d): the accuracy of always answering the most common class. {caption}"
         ),
         compute=partial(_compute, source),
         read_as=NinePanels,

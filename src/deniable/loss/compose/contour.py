@@ -136,10 +136,7 @@ class Contour(ComposedPair):
     def _on_grid(self, functional: Functional, k: float) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
         with limit_effort(QUESTION, anew=True), np.errstate(all="ignore"):
-            try:
-                return functional.at(self._grid, k)
-            except (ArithmeticError, ValueError):  # losses beyond what a grid can hold
-                return Upper(1.0, 1.0)
+            return functional.at(self._grid, k)
 
     @cached_property
     def _grid(self) -> Grid:

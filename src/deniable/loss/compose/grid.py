@@ -76,7 +76,7 @@ class Grid(ComposedPair):
 
     composition: Composition
     points: int = 2**18
-    _laws: dict[tuple[float, int], GridLaw] = field(default_factory=dict, repr=False, compare=False)
+    _laws: dict[tuple[float, int], GridLaw | None] = field(default_factory=dict, repr=False, compare=False)
     method = "grid"
 
     def __post_init__(self) -> None:
@@ -87,7 +87,8 @@ class Grid(ComposedPair):
             return self.doubt_escape(Upper(self.escape))
         if (single := self.by_single_steps(STICK, k)) and single.error <= _CLOSE * single:
             return single
-        law = self._law(TAIL, k)
+        if (law := self._law(TAIL, k)) is None:
+            return self._tighten_bracket(STICK, k, Upper(1.0, 1.0))
         least, most = law.stick(k)
         most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
         found = self.doubt_escape(self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
@@ -98,7 +99,8 @@ class Grid(ComposedPair):
             return self.doubt_escape(Upper(self.escape)) if t > -inf else Upper(1.0)
         if (single := self.by_single_steps(TAIL, t)) and single.error <= _CLOSE * single:
             return single
-        law = self._law(TAIL, t)
+        if (law := self._law(TAIL, t)) is None:
+            return self._tighten_bracket(TAIL, t, Upper(1.0, 1.0))
         least, most = law.tail(t, 1.0)
         if law.moved > 0:
             stick, slope = law.stick(t), law.slope(t)
@@ -108,7 +110,8 @@ class Grid(ComposedPair):
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
             return Upper(0.0 if t > -inf else 1 - self.mirror.escape)
-        law = self._law(NULL_TAIL, t)
+        if (law := self._law(NULL_TAIL, t)) is None:
+            return self._tighten_bracket(NULL_TAIL, t, Upper(1.0, 1.0))
         least, most = law.tail(t, 0.0)
         most += law.lost * exp(-max(t, 0.0))  # Q is at most e^-t P where L > t
         return self._tighten_bracket(NULL_TAIL, t, self._between(least, most))
@@ -149,8 +152,11 @@ class Grid(ComposedPair):
                 pass
         return min(max(self.composition.mean_under(functional), self.least), self.largest_finite), self.scale / 2
 
-    def _law(self, tail: Functional, k: float) -> GridLaw:
-        """The composition tilted to the saddle for k right of the tail's pole; near-by k share one, on octaves."""
+    def _law(self, tail: Functional, k: float) -> GridLaw | None:
+        """The composition tilted to the saddle for k right of the tail's pole; near-by k share one, on octaves.
+
+        None where losses are beyond what a grid can hold.
+        """
         c = self._tilt(tail, k)
         points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
         if (c, self.points) in self._laws:
@@ -158,7 +164,10 @@ class Grid(ComposedPair):
         if (c, points) not in self._laws:
             while len(self._laws) >= _MOST_LAWS:
                 self._laws.pop(next(iter(self._laws)))
-            self._laws[c, points] = self._compose(c, points)
+            try:
+                self._laws[c, points] = self._compose(c, points)
+            except (ArithmeticError, ValueError):
+                self._laws[c, points] = None
         return self._laws[c, points]
 
     def _tilt(self, tail: Functional, k: float) -> float:

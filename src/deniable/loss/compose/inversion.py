@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, exp, floor, inf, isnan, log2, pi, sqrt
+from math import ceil, exp, floor, inf, isfinite, isnan, log2, pi, sqrt
 
 import numpy as np
 from scipy.special import erfc
@@ -49,6 +49,7 @@ _NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST_WIDTHS = 1e5  # frequencies, in units of the saddle's own
 _APART_SPREADS = 3.0  # of the losses, from which on the means of P and Q lie so far apart that a line fits between
 _LEVELS = 4  # of the distance from the centre in every octave, for each of which a tapered line is drawn
+_TOO_LARGE = "moments of losses so large cannot be had"
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,10 @@ class Inversion:
             functional = STICK
             strip = (1.0, inf) if k >= law.mean or k > max(law.null_mean, 0.0) else (-inf, 0.0)
         saddle = find_saddle(law, functional, k, strip)
-        if saddle.slope == inf:
-            raise UnresolvedError("moments of losses so large cannot be had")
-        return saddle, (saddle.c, strip, _reach(saddle.offset(functional, k)))
+        offset = saddle.offset(functional, k)
+        if not isfinite(offset):
+            raise UnresolvedError(_TOO_LARGE)
+        return saddle, (saddle.c, strip, _reach(offset))
 
     def _along(self, line: Line, functional: Functional, k: float) -> Known:
         """The functional by one line, and its error."""
@@ -143,6 +145,8 @@ class Inversion:
         """The saddle of a place, its rivals, and the spacing that serves all k of the place, of any functional."""
         c, (low, high), reach = place
         saddle, rivals = surround(self.composition, self.composition.saddle(c), (low, high))
+        if not isfinite(saddle.slope):
+            raise UnresolvedError(_TOO_LARGE)
         targets: list[float] = []
         for functional in FUNCTIONALS:
             if not any(low < pole < high for pole in functional.poles):

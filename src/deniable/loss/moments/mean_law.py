@@ -156,9 +156,9 @@ def _part_of(one: MeanLaw, other: MeanLaw, at: Floats) -> Floats:
     last = at + log(pull / ratio) - log((1 + pull) / (1 + ratio))
     last = np.minimum(last, other.edges[-1])
     place = np.clip(np.searchsorted(other.edges, last) - 1, 0, other.halves.size - 1)
-    first = np.minimum(other.edges[place], last - 1e-12 * other.width)
-    cut = panel_points(first, last)
-    log_masses = other.log_density(cut) + np.log(0.5 * (last - first)[:, None] * SHARES)
+    length = np.maximum(last - other.edges[place], 1e-12 * other.width)  # of a panel's part; never nothing
+    cut = panel_points(last - length, last)
+    log_masses = other.log_density(cut) + np.log(0.5 * length[:, None] * SHARES)
     partial = _log_terms(one, ratio, at[:, None], cut, log_masses)
     heights = _heights(one, other, at, last)
     heights[np.arange(other.halves.size) >= place[:, None]] = -np.inf

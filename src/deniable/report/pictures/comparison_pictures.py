@@ -45,7 +45,9 @@ _NO_CURVE = Curve(precision=(), recall=())
 def comparison_pictures(document: CompareResult) -> Iterator[Picture]:
     """Every picture of a comparison, by the name of its file."""
     levels = [structs.replace(row, precision_recall=_NO_CURVE) for row in document.levels]
-    data = {"levels": levels, "guessing": document.chance.accuracy}
+    majority = document.chance.majority_accuracy
+    usual = (majority, "always the most common class") if majority else (document.chance.accuracy, "guessing")
+    data = {"levels": levels, "without_model": usual}
     accuracy, precision = (_describe_levels(data, score) for score in ("test_accuracy", "average_precision"))
     told = "How often the trained model is right on new records, with the spread over repeats."
     title = "What accuracy is left"
@@ -133,21 +135,20 @@ def _draw_curve(data: Data) -> Figure:
 
 
 def _draw_accuracy(data: Data) -> Figure:
-    return _over_epsilon(data, "test_accuracy", "test accuracy", data["guessing"], 0.0)
+    return _over_epsilon(data, "test_accuracy", "test accuracy", data["without_model"], 0.0)
 
 
 def _draw_precision(data: Data) -> Figure:
-    return _over_epsilon(data, "average_precision", "average precision", 0.5, 0.4)
+    return _over_epsilon(data, "average_precision", "average precision", (0.5, "guessing"), 0.4)
 
 
-def _over_epsilon(data: Data, name: str, title: str, guessing: float, bottom: float) -> Figure:
-    drawing = _figure()
+def _over_epsilon(data: Data, name: str, title: str, line: tuple[float, str], bottom: float) -> Figure:
+    drawing, (height, label) = _figure(), line
     for found, kind, rows in _panels(drawing, data, title):
         means, spread = (_column(rows, name, key) for key in ("mean", "deviation"))
         found.errorbar(range(len(rows)), means, yerr=spread, fmt="o-", color=COLOURS[kind], capsize=3)
-        found.axhline(guessing, color=INK, linestyle=":", linewidth=1)
-        place = (0, guessing)
-        found.annotate("guessing", place, (-8, -9), textcoords="offset points", fontsize=7.5, color=MUTED)
+        found.axhline(height, color=INK, linestyle=":", linewidth=1)
+        found.annotate(label, (0, height), (-8, -9), textcoords="offset points", fontsize=7.5, color=MUTED)
         found.set_ylim(bottom, 1.05)
     return drawing
 

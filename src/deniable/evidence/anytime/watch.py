@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from deniable.checks import probability, whole
+from deniable.evidence.anytime.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.evidence.attack_scores import Floats
 from deniable.evidence.bound import GAUSSIAN, Bound, epsilon_of_mu
 from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.played_trials import Trials
-from deniable.evidence.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.formatting import at_least, count_of
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
 from deniable.results.shared import Watched

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from deniable.calibration import calibrate
+from deniable.evidence.anytime.sequential import Tally, hockey_sticks, log_wealth
+from deniable.evidence.anytime.watch import WatchEvidence, looks
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.bound import Assumption
-from deniable.evidence.sequential import Tally, hockey_sticks, log_wealth
-from deniable.evidence.watch import WatchEvidence, looks
 from deniable.mechanisms import ApproximateDP, Mechanism, Training
 from deniable.promises import Epsilon
 from deniable.scores import PrivacyLoss, privacy_loss

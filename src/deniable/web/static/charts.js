@@ -148,7 +148,7 @@ export function costsChart(place) {
     const wide = { points: { show: false }, value: (_, value) => told(value) };
     const [bottom, left] = axes(chart.costs?.share ? "promise: at most" : "promise: epsilon at most", chart.costs?.measure.toLowerCase() ?? "");
     return {
-      scales: { x: { time: false, distr: chart.costs?.share ? 1 : 3, range: (_, low, high) => spread(chart, low, high) }, y: { range: () => chart.ends } },
+      scales: { x: { time: false, distr: chart.costs?.share ? 1 : 3, range: () => spread(chart) }, y: { range: () => chart.ends } },
       axes: [
         { ...bottom, values: (_, values) => values.map((value) => (value === null ? "" : chart.costs?.share ? `${Math.round(value * 100)} %` : `${value}`)) },
         { ...left, values: (_, values) => values.map((value) => (chart.costs?.percent ? `${Number((value * 100).toPrecision(4))} %` : `${value}`)) },
@@ -168,8 +168,9 @@ export function costsChart(place) {
 }
 
 /** The promises of all charts of this kind and the chosen one, so that two plans have the same axes. */
-function spread(chart, low, high) {
-  const at = [low, high, chart.line?.at].filter((value) => Number.isFinite(value) && value > 0);
+function spread(chart) {
+  const alike = [...kin.get("costs")].filter(({ costs }) => costs?.promise === chart.costs?.promise);
+  const at = alike.flatMap(({ data, line }) => [...(data?.[0] ?? []), line?.at]).filter((value) => Number.isFinite(value) && value > 0);
   if (chart.costs?.share) return [Math.max(0, Math.min(...at) - 0.02), Math.min(1, Math.max(...at) + 0.02)];
   return [Math.min(...at) / 1.2, Math.max(...at) * 1.2];
 }

@@ -81,6 +81,7 @@ def test_the_page_has_contents_words_and_what_is_personal(choice: ReportedRun) -
     assert "<dt>epsilon</dt>" in found
     assert NONE in found
     assert "roc-log" in found
+    assert '<span class="sure">moderate protection</span>' in found
     assert "How strong this is: moderate" in found
     assert "US Census 2020, state level" in found
     data = json.loads(found.partition('id="data">')[2].partition("</script>")[0])

@@ -32,7 +32,7 @@ def answer_chapter(run: ReportedRun) -> Chapter:
         title=title(run),
         verdict=answer_verdict(result),
         tone=_TONES.get(sentences.protection(result) or "", "good" if chosen else "open"),
-        sure="",
+        sure=f"{result.strength.name} protection" if result.strength is not None else "",
         promise=sentences.promise_kept(result) if isinstance(result, ChooseResult) else sentences.setting(result),
         measured=f"{sentences.guess_sentence(result)} {sentences.risk_sentences(result)}".strip(),
         meaning=sentences.belief_sentence(result),

@@ -136,7 +136,7 @@ class PrivacyLoss:
 
     @ends_in_time
     def tpr(self, fpr: float) -> Upper:
-        """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
+        """Largest true positive rate of any attack with this false positive rate: the ROC curve of the best attack.
 
         The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
         """

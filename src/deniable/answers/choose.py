@@ -69,7 +69,8 @@ def find_noise(family: Family, promise: Promise, given: AnswerInput) -> ChooseRe
     """The least noise itself; no weaker analysis is looked at."""
     plan = calibrate(family, promise, given.adjacency)
     noise, found = float(plan.value), explain_loss(plan.mechanism, plan.loss, given)
-    return ChooseResult(**structs.asdict(found), noise=noise, methods=(Demand(name="exact", noise=noise),))
+    demand = Demand(name="exact", noise=noise)
+    return ChooseResult(**structs.asdict(found), noise=noise, noise_error=plan.error, methods=(demand,))
 
 
 def find_demands(family: Family, promise: Promise, given: AnswerInput) -> tuple[Demand, ...]:

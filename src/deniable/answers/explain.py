@@ -134,7 +134,7 @@ class _Belief:
 def bare_delta(mechanism: Mechanism, delta: float) -> float | None:
     """Of a bare guarantee, how often the belief that is told may be exceeded; None where the loss itself is known.
 
-    (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken.
+    (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken (Lemma M3).
     """
     match mechanism:
         case ApproximateDP(_, bare) if 0 < bare < 0.5:

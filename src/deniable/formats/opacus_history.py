@@ -35,6 +35,11 @@ def from_opacus(source: Any, adjacency: Adjacency | str = "add-remove", sampling
         sampling: how batches were drawn, of which Opacus keeps no record: "poisson" (its own loader); "shuffled" (its
             option poisson_sampling=False and a loader that passes over all records; every pass must be completed);
             or "unknown": every step then counts as one on all records. Default: the source's own word, else poisson.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.from_opacus([(1.0, 0.01, 1000)])
+        Composed(parts=((Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01), 1000),))
     """
     history, word = _record(source)
     stretches, drawn = check_history(history), one_of("sampling", sampling or word or "poisson", OPACUS_SAMPLINGS)

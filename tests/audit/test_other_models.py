@@ -36,7 +36,22 @@ class Skipping(nn.Module):
         return self.outer(hidden + torch.tanh(self.middle(self.norm(hidden))))
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {"convolutional": convolutional, "skipping": Skipping}
+class Words(nn.Module):
+    """Brightness as words: features are numbers of an embedding, and larger ones do not exist."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.outer = nn.Embedding(2, 6), nn.Linear(6, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(torch.tanh(self.words((x.flatten(1) + 0.5).long())).mean(1))
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "convolutional": convolutional,
+    "skipping": Skipping,
+    "words": Words,
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,12 @@ class Training:
             clean = self.total(self.gradients(model, at, x[drawn], y[drawn]))
             if self.fault == "momentum before noise" and before is not None:
                 clean = {name: g + 0.9 * before[name] for name, g in clean.items()}
+            if self.fault == "long sums left out" and torch.cat([g.flatten() for g in clean.values()]).norm() > 30:
+                clean = {name: torch.zeros_like(g) for name, g in clean.items()}
             noisy = {name: g + self.noise(g, step, generator) for name, g in clean.items()}
+            if self.fault == "noise by loss":
+                mean_loss = float(nn.functional.cross_entropy(functional_call(model, weights, (x,)), y))
+                noisy = {name: clean[name] + min(1.0, mean_loss) * (g - clean[name]) for name, g in noisy.items()}
             count = max(1.0, float(len(drawn)) if self.fault == "own size" else self.rate * 40)
             mean = {name: g / count for name, g in noisy.items()}
             yield AppliedStep(weights, mean, count, None if self.rate == 1 else drawn)
@@ -81,6 +101,8 @@ class Training:
         factors = dict.fromkeys(each, (1 / norms).clamp(max=1.0))
         if self.fault == "biases whole":
             factors |= {name: torch.ones_like(norms) for name, g in each.items() if g.dim() == 2}
+        if self.fault == "above thrice":
+            factors = dict.fromkeys(each, torch.where(norms > 3, 1 / norms, 1.0))
         if self.fault == "per layer":
             factors = {name: (1 / g.flatten(1).norm(dim=1)).clamp(max=1.0) for name, g in each.items()}
         return {name: torch.einsum("i,i...->...", factors[name], g) for name, g in each.items()}
@@ -110,6 +132,10 @@ NAMED = [
     (Training("skipping", "first half"), "missing in steps 4 to 6"),
     (Training("convolutional", "variance"), "used as the variance"),
     (Training("convolutional", "own size", rate=0.3), "divided by the batch's own size"),
+    (Training("convolutional", "above thrice"), "not clipped to the claimed norm, or not all"),
+    (Training("words", "first half"), "missing in steps 4 to 6"),
+    (Training("skipping", "noise by loss"), "its size or its draws follow the records"),
+    (Training("skipping", "long sums left out"), "whether a step is applied is decided by looking at the records"),
 ]
 
 

@@ -14,7 +14,7 @@ from deniable.results.base import plain
 from .conftest import Run
 
 SCORES = {"epsilon", "delta", "belief", "belief_delta", "prior", "advantage", "accuracy", "tpr", "ppv", "gaussian"}
-ANSWER = {"schema", "input", "scores", "errors", "method", "bounds", "notes"}
+ANSWER = {"strength", "schema", "input", "scores", "errors", "method", "bounds", "notes"}
 ANALYSES = ["naive", "advanced", "zcdp", "rdp", "kl", "classic"]
 
 RELEASES: dict[str, tuple[dn.Mechanism, dict[str, Any]]] = {

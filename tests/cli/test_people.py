@@ -47,7 +47,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
             "reproduce",
             "serve",
         ),
-        *("worker", "submit", "merge", "status", "card", "doctor", "frontier"),
+        *("worker", "submit", "merge", "status", "card", "assess", "doctor", "frontier"),
     ],
 )
 def test_help_is_locked(name: str) -> None:

@@ -119,6 +119,36 @@ class EachLayer(Run):
         return {name: torch.einsum("r,r...->...", (CLIP / n).clamp(max=1), g) for name, (g, n) in each.items()}
 
 
+class SparseNoise(Run):
+    """The same third of the weights never gets any."""
+
+    def noise(self) -> Sums:
+        kept = torch.Generator().manual_seed(5)
+        return {name: n * (torch.rand(n.shape, generator=kept) > 1 / 3) for name, n in super().noise().items()}
+
+
+class TurnedRecords(Run):
+    """Every record's sign is drawn at random: an augmentation that cannot be recomputed."""
+
+    def gradients(self) -> Sums:
+        self.x = self.x * torch.where(torch.rand(len(self.x), 1, generator=self.random) < 0.5, -1.0, 1.0)
+        return super().gradients()
+
+
+class HalfTheSum(Run):
+    """As of weights of records that depend on the batch: what else is in it is not seen."""
+
+    def total(self) -> Sums:
+        return {name: 0.5 * g for name, g in super().total().items()}
+
+
+class FewWeights(Run):
+    """Known gradients nearly fill the space of so few."""
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 3, bias=False), nn.Flatten())
+
+
 class SumClipped(Run):
     def total(self) -> Sums:
         sums = {name: g.sum(0) for name, g in self.gradients().items()}
@@ -209,6 +239,7 @@ class Decay(Run):
         (SomeSteps, "no noise in 12 of 24 steps, first in step 1"),
         (RootOfSize, "root of the batch's own size"),
         (Uniform, "not Gaussian: it looks cut off or uniform"),
+        (SparseNoise, "no noise on about 3.% of the weights"),
         (BareGradientOfLayer, "gradients of 2.weight are not clipped"),
         (EachLayer, "every layer is clipped on its own to the whole norm"),
         (SumClipped, "summed or mean gradient is clipped"),
@@ -234,6 +265,9 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (Averaged, "consistent"),
         (Schedule, "consistent"),
         (Decay, "other recipe"),
+        (FewWeights, "consistent"),
+        (TurnedRecords, "cannot judge"),
+        (HalfTheSum, "cannot judge"),
     ],
 )
 def test_a_correct_variant_is_not_violated(variant: Callable[[], Run], verdict: str) -> None:

@@ -23,6 +23,7 @@ from rich.console import Console
 from deniable.answers import sentences as told
 from deniable.answers.explain import explain_input
 from deniable.answers.parse import parse_release
+from deniable.answers.strength import from_even, weakness
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan
 from deniable.campaigns.setup import least_noise
@@ -197,7 +198,7 @@ def test_explanations_lead_with_what_holds(delta: float, prior: float) -> None:
         shown = percent_at_most(scores["belief"])
         assert shown in text if scores["belief"] < 1 else "certain" in text
         assert text in told.assessment(document)
-        weak = told.weakness(scores["advantage"], told._from_even(scores["belief"], prior))
+        weak = weakness(scores["advantage"], from_even(scores["belief"], prior))
         often = scores["belief"] < 1 and scores["belief_delta"] > 0.01
         assert (told.warning(document) != "") == (weak is not None or often)
         assert told.warning(document) in told.assessment(document)

@@ -118,7 +118,7 @@ def test_answers_show_themselves(tmp_path: Any) -> None:
     for result in (found, chosen):
         assert sentences.meaning(result) in result.summary()
         assert len(repr(result)) < 200
-        assert result.pictures() == ("roc", "beliefs")
+        assert result.pictures() == ("roc", "roc-log", "beliefs")
         assert result.plot("roc").get_axes()
         assert "<svg" in result._repr_html_()
         assert sentences.guess_sentence(result) in result.report(tmp_path / "page.html").read_text()

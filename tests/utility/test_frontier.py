@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ import torch
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 import deniable as dn
+from deniable.campaigns.provenance import frontier_command
+from deniable.cli import main
 from deniable.local import suitable_randomizer
 from deniable.results import FrontierResult, read_result
 from deniable.results.base import plain
@@ -330,6 +334,31 @@ def test_usual_promises_exist_and_rise(name: str) -> None:
 def test_settings_are_the_usual_twenty_or_every_combination() -> None:
     assert len(choose_settings(30_000, "adam")) == len(choose_settings(30_000, "sgd")) == 20
     assert len(choose_settings(30_000, "sgd", clip=[1, 2], learning_rate=[0.1], batch=[10, 20, 30], epochs=[1])) == 6
-    assert max(setting.batch for setting in choose_settings(100, "adam")) == 25
+    assert {setting.batch for setting in choose_settings(100, "adam")} == {6, 25}
+    assert len(choose_settings(100, "adam")) == 20
+    assert {setting.batch for setting in choose_settings(3, "adam")} == {1}
     with pytest.raises(ValueError, match="at most 100"):
         choose_settings(100, "adam", batch=[200])
+
+
+def test_the_command_in_the_record_gives_the_same_figures(
+    found: FrontierResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert found.provenance is not None
+    assert found.provenance.command is not None
+    program, *arguments = shlex.split(found.provenance.command)
+    assert program == "deniable"
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--processes", "1", "--json"])
+    assert not left.value.code
+    again = read_result(json.loads(capsys.readouterr().out))
+    assert isinstance(again, FrontierResult)
+    assert (again.levels, again.none, again.input) == (found.levels, found.none, found.input)
+
+
+def test_what_has_no_name_has_no_command() -> None:
+    asked = {"model": lambda: None, "promise": "belief"}
+    assert frontier_command("adult", asked, 0.95) is None
+    assert frontier_command(None, {"model": None}, 0.95) is None
+    told = frontier_command("a b.csv", {"model": "mlp:3", "local": True, "bounds": (0.6, 0.9), "test": None}, 0.9)
+    assert told == "deniable frontier 'a b.csv' --model=mlp:3 --bounds=0.6,0.9 --confidence=0.9 --local"

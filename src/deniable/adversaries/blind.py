@@ -69,6 +69,10 @@ def _decision(kind: Pipeline, table: NDArray[np.float32]) -> NDArray[np.float64]
 
 
 def features_and_labels(records: Dataset) -> NDArray[np.float32]:
-    """Features, and the label as one column a class."""
-    labels = np.eye(records.classes, dtype=np.float32)[records.labels]
+    """Features, and the label as one column a class; of a regression, as it is."""
+    labels = (
+        records.labels[:, None].astype(np.float32)
+        if records.regression
+        else np.eye(records.classes, dtype=np.float32)[records.labels]
+    )
     return np.hstack([records.features.reshape(len(records), -1), labels])

@@ -127,4 +127,5 @@ def best_threshold(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> fl
 
 def as_input(dataset: Dataset) -> tuple[Tensor, Tensor]:
     """Records and labels as models take them."""
-    return torch.from_numpy(np.ascontiguousarray(dataset.inputs)), torch.from_numpy(dataset.labels)
+    labels = dataset.labels.astype(np.float32) if dataset.regression else dataset.labels
+    return torch.from_numpy(np.ascontiguousarray(dataset.inputs)), torch.from_numpy(labels)

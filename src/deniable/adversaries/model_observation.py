@@ -1,4 +1,7 @@
-"""What an attacker reads off a trained model for each record: margin, loss, output, gradients of the last layers."""
+"""What an attacker reads off a trained model for each record: margin, loss, output, gradients of the last layers.
+
+Of a regression there is one number, the error of the prediction; its confidence is how close the prediction comes.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,25 @@ from deniable.adversaries.membership import as_input
 from deniable.data import Dataset
 from deniable.training.networks.losses import cross_entropy
 
-__all__ = ["LayerGradient", "accuracy", "last_layer_gradients", "losses", "margins", "outputs"]
+__all__ = [
+    "LayerGradient",
+    "accuracy",
+    "closeness",
+    "errors",
+    "explained",
+    "last_layer_gradients",
+    "losses",
+    "margins",
+    "outputs",
+]
 
 RECORDS_AT_ONCE = 1024
 LEAST_PROBABILITY = 1e-7
 """Of an estimator's class: forests and neighbours give 0, whose logarithm is infinite."""
+
+
+CLOSE_SHARE = 0.1
+"""Of the mean squared error: predictions that come closer than this count alike. Chance alone makes an error 0."""
 
 
 def outputs(model: nn.Module | Any, dataset: Dataset) -> Tensor:
@@ -31,13 +48,45 @@ def outputs(model: nn.Module | Any, dataset: Dataset) -> Tensor:
     `LEAST_PROBABILITY`.
     """
     if not isinstance(model, nn.Module):
-        return _log_probabilities(model, dataset)
+        return _predictions(model, dataset) if dataset.regression else _log_probabilities(model, dataset)
     records, _ = as_input(dataset)
     with _evaluating(model), torch.no_grad():
         found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, RECORDS_AT_ONCE)])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
     return found
+
+
+def _predictions(model: Any, dataset: Dataset) -> Tensor:
+    if not hasattr(model, "predict"):
+        raise ValueError(f"model must be an nn.Module or have predict for a regression, got {type(model).__name__}")
+    found = np.asarray(model.predict(dataset.features.reshape(len(dataset), -1)), dtype=np.float64)
+    if found.shape not in ((len(dataset),), (len(dataset), 1)) or not np.isfinite(found).all():
+        raise ValueError(f"model must predict one finite number a record, got shape {found.shape}")
+    return torch.from_numpy(found.reshape(-1, 1))
+
+
+def errors(model: nn.Module | Any, dataset: Dataset) -> NDArray[np.float64]:
+    """Of a regression: each record's prediction less its label."""
+    return np.asarray(outputs(model, dataset).double().squeeze(1).numpy() - dataset.labels)
+
+
+def closeness(found: NDArray[np.floating[Any]], scale: float) -> NDArray[np.float64]:
+    """The confidence of a regression from its errors: minus the logarithm of the squared error over `scale`.
+
+    `scale` is a mean squared error, the same for all models that are compared. The logit of a probability
+    ``1 / (1 + error^2 / scale)``, but for `CLOSE_SHARE`, which keeps errors near 0 from reaching infinity.
+    """
+    return np.asarray(-np.log(np.square(found.astype(np.float64)) / max(scale, 1e-300) + CLOSE_SHARE))
+
+
+def explained(found: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
+    """The share of the labels' variance that a regression explains, by its errors; negative where a constant is better.
+
+    Labels that do not vary have nothing to explain: 0.
+    """
+    spread = float(np.var(labels))
+    return 1 - float(np.mean(np.square(found))) / spread if spread > 0 else 0.0
 
 
 def _log_probabilities(model: Any, dataset: Dataset) -> Tensor:
@@ -59,11 +108,17 @@ def _log_probabilities(model: Any, dataset: Dataset) -> Tensor:
 
 
 def accuracy(model: nn.Module | Any, dataset: Dataset) -> float:
-    """The share of records whose class has the largest output."""
+    """The share of records whose class has the largest output; of a regression, the share of variance explained."""
+    if dataset.regression:
+        return explained(errors(model, dataset), dataset.labels)
     return float((outputs(model, dataset).argmax(1).numpy() == dataset.labels).mean())
 
 
 def _check_part(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
+    if dataset.regression:
+        if tuple(found.shape) != (len(part), 1):
+            raise ValueError(f"model must return one value a record, shape ({len(part)}, 1), got {tuple(found.shape)}")
+        return found
     highest = int(dataset.labels.max()) + 1
     if found.ndim != 2 or len(found) != len(part) or found.shape[1] < highest:
         wanted = f"({len(part)}, at least {highest})"
@@ -84,7 +139,9 @@ def margins(found: Tensor, labels: NDArray[np.int64]) -> Tensor:
 
 
 def losses(model: nn.Module | Any, dataset: Dataset) -> NDArray[np.float64]:
-    """The cross-entropy of every record: ln(1 + e^-margin), without ties at 0."""
+    """Cross-entropies of the records, ln(1 + e^-margin), without ties at 0; of a regression, half the square errors."""
+    if dataset.regression:
+        return np.asarray(np.square(errors(model, dataset)) / 2)
     loss: NDArray[np.float64] = nn.functional.softplus(-margins(outputs(model, dataset), dataset.labels)).numpy()
     return loss
 

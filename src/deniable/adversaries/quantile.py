@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from deniable.adversaries.blind import features_and_labels
 from deniable.adversaries.membership import Half, Scored, best_threshold, halves
-from deniable.adversaries.model_observation import margins, outputs
+from deniable.adversaries.model_observation import closeness, errors, losses, margins, outputs
 from deniable.checks import whole
 from deniable.data import Dataset
 
@@ -40,15 +40,19 @@ class Quantile:
     def __call__(self, model: Any, members: Dataset, non_members: Dataset, seed: int) -> Scored:
         """The distance of each tested record in deviations."""
         known, tested = halves(members, non_members, seed)
-        told = _Usual(self, known.non_members, _confidence(model, known.non_members), seed)
-        seen, asked = (_confidence(model, half.records) for half in (known, tested))
+        scale = 2 * float(losses(model, known.non_members).mean())
+        told = _Usual(self, known.non_members, _confidence(model, known.non_members, scale), seed)
+        seen, asked = (_confidence(model, half.records, scale) for half in (known, tested))
         scores = told.distance(tested, asked)
         on_known = told.distance(known, seen)
         on_known[len(known.members) :] = told.own_distance
         return tested.with_scores(scores, best_threshold(on_known, known.member))
 
 
-def _confidence(model: Any, records: Dataset) -> Floats:
+def _confidence(model: Any, records: Dataset, scale: float) -> Floats:
+    """`scale` is the mean squared error of a regression; classes do not need it."""
+    if records.regression:
+        return closeness(errors(model, records), scale)
     found: Floats = margins(outputs(model, records), records.labels).numpy()
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.adversaries.membership import HalfPlaces, Scored, best_threshold, half_places
+from deniable.adversaries.model_observation import closeness
 from deniable.adversaries.shadow_models import Shadows, pool_of, query
 from deniable.adversaries.shadow_scores import RULES
 from deniable.checks import one_of
@@ -51,8 +52,11 @@ def score_pool(model: Any, pool: Dataset, shadows: Shadows, rules: Sequence[str]
     if shadows.inside.shape[1] != len(pool):
         found = f"{shadows.inside.shape[1]} records, not {len(pool)}"
         raise ValueError(f"shadows must be of the members and the non-members together, they are of {found}")
-    target = query(model, pool, shadows.confidence.shape[1])
-    return {rule: RULES[rule](target, shadows.confidence, shadows.inside) for rule in rules}
+    target, others = query(model, pool, shadows.confidence.shape[1]), shadows.confidence.astype(np.float64)
+    if pool.regression:
+        scale = float(np.square(target).mean())
+        target, others = closeness(target, scale), closeness(others, scale)
+    return {rule: RULES[rule](target, others, shadows.inside) for rule in rules}
 
 
 class _Half(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.adversaries.membership import Half
-from deniable.adversaries.model_observation import margins, outputs
+from deniable.adversaries.model_observation import errors, explained, margins, outputs
 from deniable.adversaries.shadow_recipes import ShadowRecipe
 from deniable.checks import whole
 from deniable.data import Dataset
@@ -30,11 +30,12 @@ class ShadowBlock:
     """What is kept of shadows that were trained together."""
 
     confidence: NDArray[np.float32]
-    """(shadows, queries, records)."""
+    """(shadows, queries, records); of a regression, errors of the prediction."""
     inside: NDArray[np.bool_]
     """(shadows, records)."""
     right: NDArray[np.float64]
-    """(shadows, 2): the share of its own records, and of the others, that each shadow classifies correctly."""
+    """(shadows, 2): the share of its own records, and of the others, that each shadow classifies correctly; of a
+    regression, the share of variance that it explains."""
 
 
 Shadows = ShadowBlock
@@ -78,6 +79,10 @@ def train_block(
 
 
 def _read(model: Any, row: NDArray[np.bool_], pool: Dataset, queries: int) -> tuple[Any, Any]:
+    if pool.regression:
+        found = errors(model, pool)
+        quality = [explained(found[part], pool.labels[part]) for part in (row, ~row)]
+        return query(model, pool, queries).astype(np.float32), np.array(quality)
     right = outputs(model, pool).argmax(1).numpy() == pool.labels
     return query(model, pool, queries).astype(np.float32), np.array([right[row].mean(), right[~row].mean()])
 
@@ -85,12 +90,16 @@ def _read(model: Any, row: NDArray[np.bool_], pool: Dataset, queries: int) -> tu
 def query(model: Any, records: Dataset, queries: int = 1) -> NDArray[np.float64]:
     """The model's confidence ln p / (1 - p) in every record's class, (queries, records); more than one for images.
 
+    Of a regression, the errors of its predictions: how close they are is told once all of them are known.
+
     The queries of an image are itself, its mirror image, and it moved by a pixel.
     """
     most = 2 + len(_MOVES_PIXELS) if records.kind == "image" else 1
     if whole("queries", queries) > most:
         raise ValueError(f"queries must be at most {most} for such records, got {queries}")
     shown = (_show(records, number) for number in range(queries))
+    if records.regression:
+        return np.stack([errors(model, each) for each in shown])
     return np.stack([margins(outputs(model, each), each.labels).numpy() for each in shown])
 
 

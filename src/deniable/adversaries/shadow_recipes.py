@@ -23,7 +23,7 @@ from deniable.adversaries.model_observation import losses
 from deniable.checks import whole
 from deniable.data import Dataset
 from deniable.training.engine import one_thread
-from deniable.training.networks.losses import cross_entropy
+from deniable.training.networks.losses import cross_entropy, squared_error
 from deniable.training.networks.usual_models import model_factory, refuse
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import ModelFactory, Optimizer
@@ -126,6 +126,7 @@ class LoopRecipe:
 
     def _train_one(self, records: Dataset) -> nn.Module:
         settings, (inputs, labels) = self.settings, as_input(records)
+        loss = squared_error if records.regression else cross_entropy
         model = model_factory(settings.model)().train()
         kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[settings.optimizer]
         optimizer = kind((p for p in model.parameters() if p.requires_grad), settings.learning_rate)
@@ -133,7 +134,7 @@ class LoopRecipe:
         for _ in range(settings.epochs):
             for batch in torch.tensor_split(torch.randperm(len(labels)), parts):
                 optimizer.zero_grad()
-                cross_entropy(model(inputs[batch]), labels[batch]).mean().backward()  # type: ignore[no-untyped-call]
+                loss(model(inputs[batch]), labels[batch]).mean().backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
         return model.eval()
 

@@ -16,6 +16,7 @@ from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.describe import describe_release
 from deniable.answers.gaussian_fit import fit_gaussian
 from deniable.answers.risks import singling_out
+from deniable.answers.strength import judge_strength
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian_bounds import classic_is_proved
 from deniable.formatting import as_given, at_least
@@ -86,10 +87,12 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
     values, belief = _single_scores(loss, given), _belief(mechanism, loss, given)
     errors = {name: _finite(value.error) for name, value in values.items()}
     least = epsilon_at_least(mechanism, given.delta, given.adjacency)
+    scores = _scores(values, belief, loss, given)
     return ExplainResult(
         input=given,
+        strength=judge_strength(scores, loss),
         scores=structs.replace(
-            _scores(values, belief, loss, given),
+            scores,
             epsilon_at_least=UNSET if least is None else least,
             singling_out=tuple(singling_out(loss, weight, given.records or 1) for weight in _weights(given)),
             gaussian=fit_gaussian(loss),

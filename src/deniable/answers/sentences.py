@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import log, log1p
+from math import floor
 
 from msgspec import UNSET
-from scipy.special import expit
 
 from deniable import __version__
 from deniable.answers.batches import tell_batches
 from deniable.answers.demands import LEAST_NOISE
+from deniable.answers.strength import from_even, weakness
 from deniable.formatting import (
     ALMOST_ALL,
     as_given,
@@ -36,8 +36,8 @@ __all__ = [
     "protection",
     "risk_sentences",
     "setting",
+    "signal",
     "warning",
-    "weakness",
 ]
 
 _ADJACENCIES = {
@@ -50,14 +50,9 @@ _PROTECTED = {
     "replace": "Protects one record against being told from any other in its place.",
     "zero-out": "Protects the content of one record: it cannot be told from a blank one.",
 }
-WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9
-"""From these membership advantages on a protection is called weak, and hardly any: right 75 % and 95 % of the time."""
-WEAK_BELIEF = 0.99
-"""From this belief on, which an observer who starts at 50 % may reach, a protection is called weak, too."""
 NOT_RARE = 0.01
 """Where a belief may be exceeded with a larger chance, this is warned of."""
 _OFTEN = 0.05
-_NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to spare
 _NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
 _TOLD_ERROR = 1e-3  # of the noise, from which on it is said
 
@@ -107,19 +102,9 @@ def _risk(baseline: float, success: float) -> str:
     )
 
 
-def weakness(advantage: float, belief: float) -> str | None:
-    """ "weak" or "hardly any" where the protection is no better, else None; `belief` is that of one who starts at 50 %.
-
-    The limits are `WEAK_ADVANTAGE`, `HARDLY_ANY_ADVANTAGE` and `WEAK_BELIEF`; they are chosen, not derived.
-    """
-    if advantage >= HARDLY_ANY_ADVANTAGE:
-        return "hardly any"
-    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
-
-
 def protection(result: ExplainResult) -> str | None:
-    """How weak the protection is, if it is: see `weakness`."""
-    return weakness(result.scores.advantage, _from_even(result.scores.belief, result.scores.prior))
+    """How weak the protection is, if it is: see `strength.weakness`."""
+    return weakness(result.scores.advantage, from_even(result.scores.belief, result.scores.prior))
 
 
 def warning(result: ExplainResult) -> str:
@@ -129,7 +114,7 @@ def warning(result: ExplainResult) -> str:
 
 
 def _weak(scores: ReleaseScores) -> str:
-    belief = _from_even(scores.belief, scores.prior)
+    belief = from_even(scores.belief, scores.prior)
     found = weakness(scores.advantage, belief)
     if found is None:
         return ""
@@ -150,14 +135,6 @@ def _not_rare(result: ExplainResult) -> str:
     people = f" (on average, for up to {at_most(often * records)} of {as_given(records)} records)" if records else ""
     larger = "the belief may be larger than stated; a smaller delta shows how large."
     return f"With a chance of {chance(often)}{people} {larger}"
-
-
-def _from_even(belief: float, prior: float) -> float:
-    """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
-    if not 0 < belief < 1:
-        return 1.0 if belief >= 1 else 0.5
-    loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
-    return float(expit(loss))
 
 
 def assessment(result: ExplainResult) -> str:
@@ -294,6 +271,31 @@ def chosen_noise(result: ChooseResult) -> str:
     """What was chosen, rounded to the safe side: the noise up, or the epsilon of a randomized answer down."""
     noise = result.noise
     return at_least(1 / noise, 5) if result.input.is_response else at_most(noise, 5)
+
+
+def signal(result: ExplainResult) -> str:
+    """The signal-to-noise ratio of one step of a training: what its records can say at most, beside the noise.
+
+    A batch of B records gives a sum of clipped gradients of length at most B C; noise has standard deviation z S in
+    every direction, with S the sensitivity, and length z S sqrt(d) over d weights. Empty where B is not known.
+    """
+    given = result.input
+    noise = result.noise if isinstance(result, ChooseResult) else given.noise
+    batch = given.batch or (given.records or 0) * (given.rate or 0.0)
+    if not (given.is_training and noise and batch):
+        return ""
+    deviation = noise * (2 if given.adjacency == "replace" else 1)
+    ratio, count = batch / deviation, as_given(float(f"{batch:.4g}"))
+    weights = as_given(_two_digits(ratio**2))
+    return (
+        f"Signal to noise of a step: at most {at_least(ratio)}. A batch of {count} clipped gradients sums to at most "
+        f"{count} C, beside noise of {at_most(deviation)} C in every direction. In a model with more than about "
+        f"{weights} weights the noise of a step is longer than the whole sum, and only many steps together can learn."
+    )
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{floor(value):.2g}") if value >= 10 else float(f"{value:.2g}")
 
 
 def delta_as_given(result: ExplainResult) -> str:

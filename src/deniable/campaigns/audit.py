@@ -8,13 +8,14 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from msgspec import convert
+from msgspec import convert, structs
 
 from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Plan, Progress, Trials, play
+from deniable.campaigns.final_model import observe_final
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import show_progress
-from deniable.campaigns.provenance import audit_command, now, versions
+from deniable.campaigns.provenance import audit_command, now, versions, with_final_model
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
 from deniable.engines import Engine, choose_engine, open_store
@@ -30,7 +31,7 @@ from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.training.settings import Optimizer, Sensitivity
 
-__all__ = ["as_measured", "audit", "judge", "run", "watch_notes", "watch_over"]
+__all__ = ["add_final_model", "as_measured", "audit", "judge", "run", "watch_notes", "watch_over"]
 
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "
@@ -73,6 +74,7 @@ def audit(
     seed: int = 0,
     confidence: float = 0.95,
     stop: Stop = "never",
+    final_model: bool = False,
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
@@ -114,6 +116,8 @@ def audit(
         trials_per_block: Default: what suits the model.
         stop: certain ends the campaign at the block after which the claim is refuted for certain; the watch takes half
             of the risk 1 - confidence, and limits are wider. never plays all trials.
+        final_model: Play observers of the final model alone, too (crafted gradients, worst and usual initial weights),
+            as many trainings for each: what hiding the steps buys.
         out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
         processes: Workers. Default: one a core.
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
@@ -149,7 +153,18 @@ def audit(
         )
         plan = Plan.on(ground, trials, measure)
         with show_progress(progress, "Playing the first block", "Trials", "trials/s") as told:
-            return run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
+            found = run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
+            return add_final_model(found, plan, chosen_engine, confidence, told) if final_model else found
+
+
+def add_final_model(
+    found: AuditResult, plan: Plan, engine: Engine, confidence: float, progress: Progress | None = None
+) -> AuditResult:
+    """The result with what observers of the final model alone reach, and with the command that asks for it."""
+    source = found.provenance
+    if source is not None and source.command is not None:
+        source = structs.replace(source, command=with_final_model(source.command))
+    return found.replace(final_model=observe_final(plan, engine, confidence, progress), provenance=source)
 
 
 def run(

@@ -26,6 +26,8 @@ __all__ = [
     "compare_command",
     "data_source",
     "exposure_command",
+    "frontier_command",
+    "name_data",
     "now",
     "python_call",
     "verdict_command",
@@ -60,9 +62,13 @@ def now() -> str:
 
 def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> dict[str, Any]:
     """The data as the user named it, its shape, and how to ask for it again."""
-    given = str(data) if isinstance(data, str | Path) else _reference(data)
-    asked = {"data": given, "label": label, "asked_classes": classes}
+    asked = {"data": name_data(data), "label": label, "asked_classes": classes}
     return {**asked, "shape": list(dataset.features.shape), "classes": dataset.classes, "kind": dataset.kind}
+
+
+def name_data(data: Any) -> str | None:
+    """The data as another process could find them; None where they have no name."""
+    return str(data) if isinstance(data, str | Path) else _reference(data)
 
 
 def _reference(function: Any) -> str | None:
@@ -91,6 +97,13 @@ def audit_command(
         return None
     more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
     return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
+
+
+def with_final_model(command: str) -> str:
+    """The campaign's command, for observers of the final model, too."""
+    if command.startswith("python"):
+        return command.replace(").to_json()", ", final_model=True).to_json()")
+    return f"{command} --final-model"
 
 
 def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
@@ -128,6 +141,21 @@ def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confide
     asked |= {name: ",".join(map(repr, given[name])) or "," for name in ("central", "local")}
     asked["patience"] = given["patience"] or 0
     return shlex.join(["deniable", "compare", source["data"], *_options(asked)])
+
+
+def frontier_command(data: str | None, asked: Mapping[str, Any], confidence: float) -> str | None:
+    """The frontier's one command; None where its data or model has no name that another process could find."""
+    model = _reference(asked["model"]) if callable(asked["model"]) else asked["model"]
+    if data is None or (asked["model"] is not None and model is None):
+        return None
+    values = {**asked, "model": model, "confidence": confidence}
+    options = {one.replace("_", "-"): _listed(value) for one, value in values.items() if value is not False}
+    flags = ["--local"] if options.pop("local", None) else []
+    return shlex.join(["deniable", "frontier", data, *_options(options), *flags])
+
+
+def _listed(value: Any) -> Any:
+    return ",".join(map(repr, value)) if isinstance(value, tuple) else value
 
 
 def attack_command(model: str, files: Sequence[str], asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:

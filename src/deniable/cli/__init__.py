@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import (
+    assess_command,
     attack_command,
     audit_command,
     card_command,
@@ -114,7 +115,10 @@ def _with_expectation(found: ChooseResult, frontier: str | None) -> ChooseResult
     from deniable.utility.expected_quality import expect_quality, read_frontier
 
     try:
-        return found.replace(expected=expect_quality(read_frontier(frontier), promise_in(found.input)))
+        given = found.input
+        person = given.records_per_person or 1
+        expected = expect_quality(read_frontier(frontier), promise_in(given), given.adjacency, person)
+        return found.replace(expected=expected)
     except OSError as missing:
         raise ValueError(str(missing)) from missing
 
@@ -127,6 +131,7 @@ app.command(epilog=examine_command.EXAMPLES)(examine_command.examine)
 app.command(epilog=verdict_command.EXAMPLES)(verdict_command.verdict)
 app.command(epilog=report_command.EXAMPLES)(report_command.report)
 app.command(epilog=card_command.EXAMPLES)(card_command.card)
+app.command(epilog=assess_command.EXAMPLES)(assess_command.assess)
 app.command(epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
 app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
 app.command(epilog=doctor_command.EXAMPLES)(doctor_command.doctor)

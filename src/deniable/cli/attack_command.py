@@ -25,6 +25,7 @@ EXAMPLES = (
     "deniable attack mine:network records.csv --label group --attack threshold\n\n"
     "deniable attack mine:network members.npz others.npz --weights model.safetensors --attack all --epochs 20"
 )
+SIDE_BY_SIDE = "Attacks side by side (* judged above), each figure over its limits"
 MODEL, ATTACK, RECIPE = "The model and its records", "The attack", "How the model was trained, for shadow models"
 NUMBERS = ("repeats", "seed", "delta", "confidence", "shadows", "queries")
 TRAINING = ("epochs", "batch", "learning_rate", "noise", "clip")
@@ -38,7 +39,8 @@ def attack(
         typer.Argument(
             metavar="MODEL",
             help="module:function that returns the trained nn.Module, or an estimator with "
-            "predict_proba. Or, without DATA, a .csv of confidences: member, target, shadow_1, inside_1, ...",
+            "predict_proba (regression: predict). Or, without DATA, a .csv of confidences: member, target, shadow_1, "
+            "inside_1, ...",
         ),
     ],
     data: Annotated[
@@ -54,6 +56,9 @@ def attack(
         Text, option("weights", "FILE", "Its weights: .safetensors, or a checkpoint of tensors alone.", MODEL)
     ] = None,
     label: Annotated[Text, option("label", "NAME", "Label column of the .csv.", MODEL)] = None,
+    task: Annotated[
+        Text, option("task", "T", "classification (default), or regression: labels are any numbers.", MODEL)
+    ] = None,
     epochs: Annotated[Text, option("epochs", "E", "Default: as many as fit shadows as closely.", RECIPE)] = None,
     batch: Annotated[Text, option("batch", "B", "Records a step. Default 64.", RECIPE)] = None,
     learning_rate: Annotated[
@@ -125,7 +130,7 @@ def _judge_table(texts: Mapping[str, Any]) -> AttackResult:
     file = texts["model"]
     if ":" in file or not file.lower().endswith((".csv", ".csv.gz", ".parquet")):
         raise ValueError("DATA is missing: name the files of members and non-members, or a .csv of confidences alone")
-    needless = [name for name in ("weights", "label", "train", "shadows", "queries", *TRAINING) if texts[name]]
+    needless = [name for name in ("weights", "label", "task", "train", "shadows", "queries", *TRAINING) if texts[name]]
     if needless:
         raise ValueError(f"--{needless[0].replace('_', '-')} is about a model: a file of confidences has none")
     values = options.read({name: texts[name] for name in ("repeats", "seed", "delta", "confidence")})
@@ -170,13 +175,21 @@ def plan_attack(texts: Mapping[str, Any]) -> Campaign[Any]:
     """The repeats that the options ask for."""
     from deniable.comparison.own_model import campaign_of, read_model, read_records
 
-    members, non_members = read_records(texts["data"], texts["label"])
+    regression = is_regression(texts["task"])
+    members, non_members = read_records(texts["data"], texts["label"], regression=regression)
     return campaign_of(
-        read_model(texts["model"], texts["weights"]),
+        read_model(texts["model"], texts["weights"], regression=regression),
         members,
         non_members,
         **_values(texts, "repeats", "seed", "shadows", "queries"),
     )
+
+
+def is_regression(task: str | None) -> bool:
+    """Whether --task says so."""
+    from deniable.checks import one_of
+
+    return task is not None and one_of("task", task, ("classification", "regression")) == "regression"
 
 
 def _attack_model(texts: Mapping[str, Any], values: dict[str, Any]) -> AttackResult:
@@ -189,10 +202,11 @@ def _attack_model(texts: Mapping[str, Any], values: dict[str, Any]) -> AttackRes
 
     model, data, weights, label = (texts[name] for name in ("model", "data", "weights", "label"))
     with bar("Reading the model and the records", "Attacking") as progress:
-        members, non_members = read_records(data, label)
-        attacked = read_model(model, weights)
+        regression = is_regression(texts["task"])
+        members, non_members = read_records(data, label, regression=regression)
+        attacked = read_model(model, weights, regression=regression)
         found = attack(attacked, members, non_members, progress=progress, **values)
-    named = {"weights": weights, "label": label, "train": texts["train"]}
+    named = {"weights": weights, "label": label, "task": texts["task"], "train": texts["train"]}
     command = attack_command(model, data, named, plain(found.input))
     if weights is None and isinstance(attacked, nn.Module):
         from deniable.report.attack_words import FRESH
@@ -237,9 +251,17 @@ def _side_by_side(document: AttackResult) -> Any:
 
     from deniable.report.attack_words import side_by_side
 
-    table = Table(box=None, pad_edge=False, title="Attacks side by side (* judged above)", title_justify="left")
+    table = Table(box=None, pad_edge=False, title=SIDE_BY_SIDE, title_justify="left", padding=(0, 0, 0, 1))
     for name in ("", "AUC", "TPR at 0.1 %", "TPR at 1 %", "advantage", "epsilon >="):
         table.add_column(name, justify="left" if not name else "right")
     for row in side_by_side(document):
-        table.add_row(row[0], *(cell.split(" (")[0] for cell in row[1:]))
+        table.add_row(row[0], *map(_over_limits, row[1:]))
     return table
+
+
+def _over_limits(cell: str) -> str:
+    """A value over its limits, which need as little room as a terminal has: "3.2 % (1.4 % to 6.1 %)"."""
+    value, bracket, limits = cell.partition(" (")
+    if not bracket:
+        return cell
+    return f"{value}\n{limits.removesuffix(')').replace(' % to ', ' to ').replace(' to ', '..')}"

@@ -148,6 +148,9 @@ def audit(
     exposure: Annotated[
         bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
     ] = False,
+    final_model: Annotated[
+        bool, _flag("final-model", "What hiding the steps buys: observers of the final model alone, too.")
+    ] = False,
     estimators: Annotated[bool, _flag("estimators", "Show every estimator of epsilon, too.")] = False,
     show_records: Annotated[
         bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
@@ -169,6 +172,8 @@ def audit(
             _plan_only(texts, out)
             return
         arguments = _arguments(texts)
+        if final_model and only:
+            raise ValueError("--final-model is about trials, and --trials 0 has none: leave one of them out")
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
         shown = ExposureFiles(Path(out or "."), show_records) if exposure else None
@@ -176,7 +181,7 @@ def audit(
         result = (
             _exposure_alone(arguments, out, resume, show_records)
             if only
-            else _campaign(arguments, engine, out, resume, shown)
+            else _campaign(arguments, engine, out, resume, _Beside(shown, final_model))
         )
         unwritten = None if isinstance(result, ExposureResult) else write_report(result, out)
     if json:
@@ -243,36 +248,45 @@ class ExposureFiles(NamedTuple):
     show_records: bool
 
 
-def _campaign(
-    arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool, exposed: ExposureFiles | None
-) -> AuditResult:
+class _Beside(NamedTuple):
+    """What is asked for beside the trials."""
+
+    exposed: ExposureFiles | None
+    final_model: bool
+
+
+def _campaign(arguments: dict[str, Any], engine: Engine, out: str | None, resume: bool, beside: _Beside) -> AuditResult:
     if resume and out is None:
         raise ValueError("--resume needs --out, the directory of the campaign to go on with")
     from deniable.engines import open_store
 
     with open_store(engine, out, resume) as store, kept_told(out, partial(_trials_in, store), "trials"):
-        return _play_campaign(arguments, engine, store, exposed)
+        return _play_campaign(arguments, engine, store, beside)
 
 
 def _play_campaign(
-    arguments: dict[str, Any], engine: Engine, store: CampaignStore | None, exposed: ExposureFiles | None
+    arguments: dict[str, Any], engine: Engine, store: CampaignStore | None, beside: _Beside
 ) -> AuditResult:
-    """The campaign's document; where `exposed` names a place, the records' exposure goes there first: it is quick."""
+    """The campaign's document; where a place is named for it, the records' exposure goes there first: it is quick."""
     from deniable.training.kernels import tell_if_slow
 
     tell_if_slow()
     ground, plan = _plan_campaign(arguments)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
-    from deniable.campaigns.audit import run
+    from deniable.campaigns.audit import add_final_model, run
     from deniable.cli.show.show_exposure import write_exposure
 
+    exposed = beside.exposed
     found = None if exposed is None else write_exposure(ground, *exposed)
     running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
     if running.get("stop") == "certain":
         _tell_forecast(plan, running.get("confidence", 0.95))
     with bar("Playing the first block", "Trials", "trials/s") as progress:
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
+    if beside.final_model:
+        with bar("Crafting gradients", "Final models: blocks") as progress:
+            result = add_final_model(result, plan, engine, running.get("confidence", 0.95), progress)
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
 
 

@@ -116,6 +116,10 @@ class AttackPlan:
         whole("shadows", self.shadows, low=4)
         if self.training is not None and self.train is not None:
             raise ValueError("training and train both say how shadows are trained: give one of them")
+        if self.members.regression != self.non_members.regression:
+            raise ValueError("members and non_members must both have classes, or both numbers to be predicted")
+        if self.attack == "whitebox" and self.members.regression:
+            raise ValueError("attack whitebox reads classes: name another attack for a regression")
         if "whitebox" in self.slow and not isinstance(self.model, nn.Module):
             raise ValueError(f"attack {self.attack} sees gradients: model must be an nn.Module, or name another attack")
 
@@ -130,7 +134,8 @@ class AttackPlan:
     def slow(self) -> tuple[str, ...]:
         """Attacks that learn from the known half in every repeat."""
         if self.attack == "all":
-            return ("quantile", "whitebox") if isinstance(self.model, nn.Module) else ("quantile",)
+            gradients = isinstance(self.model, nn.Module) and not self.members.regression
+            return ("quantile", "whitebox") if gradients else ("quantile",)
         return (self.attack,) if self.attack in WITHOUT_SHADOWS else ()
 
     @cached_property

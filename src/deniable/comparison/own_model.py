@@ -42,16 +42,16 @@ UNSEEN = (
 Progress = Callable[[int, int], None]
 
 
-def read_model(reference: str, weights: Path | str | None = None) -> nn.Module | Any:
+def read_model(reference: str, weights: Path | str | None = None, *, regression: bool = False) -> nn.Module | Any:
     """The model that ``module:function`` returns, with the weights of a file if one is named.
 
-    An `nn.Module`, or, without weights, a fitted estimator with `predict_proba`.
+    An `nn.Module`, or, without weights, a fitted estimator with `predict_proba` (of a `regression`: with `predict`).
 
     Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
     that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
     """
     model = import_function(reference)()
-    if weights is None and hasattr(model, "predict_proba"):
+    if weights is None and hasattr(model, "predict" if regression else "predict_proba"):
         return model
     if not isinstance(model, nn.Module):
         raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
@@ -100,17 +100,22 @@ def _checkpoint(path: Path) -> Any:
         raise ValueError(f"{path} is not a readable checkpoint: {error}") from error
 
 
-def read_records(files: Sequence[Path | str], label: str | None = None) -> tuple[Dataset, Dataset]:
-    """(members, non-members) from two files in this order, or from one with an array or column "member" of 0 and 1."""
+def read_records(
+    files: Sequence[Path | str], label: str | None = None, *, regression: bool = False
+) -> tuple[Dataset, Dataset]:
+    """(members, non-members) from two files in this order, or from one with an array or column "member" of 0 and 1.
+
+    With `regression` the labels are any numbers.
+    """
     if len(files) == 2:
-        members, non_members = (load(Path(file), label=label) for file in files)
+        members, non_members = (load(Path(file), label=label, regression=regression) for file in files)
         return members, non_members
     if len(files) != 1:
         raise ValueError(f"name one file with a column {MEMBER!r}, or two: members, non-members; got {len(files)}")
     path = Path(files[0])
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    records, member = _npz(path) if path.suffix == ".npz" else _table(path, label)
+    records, member = _npz(path, regression) if path.suffix == ".npz" else _table(path, label, regression)
     if member.shape != (len(records),) or not np.isin(member, (0, 1)).all():
         raise ValueError(f"{MEMBER!r} of {path} must be 0 or 1, one a record, {len(records)} in all")
     inside = member.astype(bool)
@@ -119,14 +124,14 @@ def read_records(files: Sequence[Path | str], label: str | None = None) -> tuple
     return records.take(np.flatnonzero(inside)), records.take(np.flatnonzero(~inside))
 
 
-def _npz(path: Path) -> tuple[Dataset, np.ndarray[Any, Any]]:
+def _npz(path: Path, regression: bool) -> tuple[Dataset, np.ndarray[Any, Any]]:
     arrays = read_npz(path)
     if MEMBER not in arrays:
         raise ValueError(f"{path} must hold an array {MEMBER!r} of 0 and 1, or name two files: members, non-members")
-    return load(path), np.asarray(arrays[MEMBER])
+    return load(path, regression=regression), np.asarray(arrays[MEMBER])
 
 
-def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]]:
+def _table(path: Path, label: str | None, regression: bool) -> tuple[Dataset, np.ndarray[Any, Any]]:
     """Read with "member" as the label; the label is then one of the other columns."""
     header = [name.strip() for name in first_row(path)]
     if MEMBER not in header:
@@ -137,7 +142,8 @@ def _table(path: Path, label: str | None) -> tuple[Dataset, np.ndarray[Any, Any]
     if wanted not in columns:
         raise ValueError(f"{path} has no column {wanted!r}: its columns are {', '.join(header)}")
     place = columns.index(wanted)
-    return from_arrays(path.stem, np.delete(table.features, place, axis=1), table.features[:, place]), table.labels
+    features, labels = np.delete(table.features, place, axis=1), table.features[:, place]
+    return from_arrays(path.stem, features, labels, regression=regression), table.labels
 
 
 def attack(
@@ -166,8 +172,9 @@ def attack(
     ones test the same records of the same model again. The result is the same wherever the blocks run.
 
     Args:
-        model: The trained model: an `nn.Module`, or a fitted estimator with `predict_proba`.
-        members: Records that it was trained on.
+        model: The trained model: an `nn.Module`, or a fitted estimator with `predict_proba`; for a regression an
+            `nn.Module` with one output, or an estimator with `predict`.
+        members: Records that it was trained on; of a regression, `from_arrays(..., regression=True)`.
         non_members: Records that it never saw, of the same kind.
         attack: strongest (of those with shadow models and the loss threshold, the one that does best on the known
             half), all (the same, with every other attack beside it), or one by its name: lira, rmia, bayes (each also
@@ -273,7 +280,12 @@ def attack_confidences(
 def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, confidence: float) -> AttackResult:
     found, judged, shadows = plan.read(kept)
     main = [found[name][repeat] for repeat, name in enumerate(judged)]
-    counts = {"members": len(plan.members), "non_members": len(plan.non_members), "tested": len(main[0].scores)}
+    counts: dict[str, Any] = {
+        "members": len(plan.members),
+        "non_members": len(plan.non_members),
+        "tested": len(main[0].scores),
+    }
+    counts["task"] = "regression" if plan.members.regression else "classification"
     given = convert(plan.settings | {"delta": delta, "confidence": confidence} | counts, AttackInput)
     right = ModelAccuracy(
         members=accuracy(plan.model, plan.members), non_members=accuracy(plan.model, plan.non_members)

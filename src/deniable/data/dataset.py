@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,14 @@ class Dataset:
 
     `features` is float32 with one record a row. Images keep their shape: grey ones are (records, height, width), colour
     ones (records, channels, height, width), pixels from 0 to 1. `binary` records hold zeros and ones only, a `table`
-    any finite numbers. `labels` is int64, each from 0 to `classes` - 1. `one_hot` are the ranges (first, behind the
+    any finite numbers. `labels` is int64, each from 0 to `classes` - 1; of a regression, whose `classes` are 0, it is
+    float64. `one_hot` are the ranges (first, behind the
     last) of a table's columns that write one category each, in order.
     """
 
     name: str
     features: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     classes: int
     kind: Kind
     one_hot: tuple[tuple[int, int], ...] = ()
@@ -42,21 +43,27 @@ class Dataset:
                 f"features of {self.name} must be float32, (records, features), for images (records, height, width) "
                 f"or (records, channels, height, width), got {self.features.dtype} of shape {self.features.shape}"
             )
-        if self.labels.dtype != np.int64 or self.labels.shape != self.features.shape[:1]:
+        wanted = np.dtype(np.float64 if self.regression else np.int64)
+        if self.labels.dtype != wanted or self.labels.shape != self.features.shape[:1]:
             raise ValueError(
-                f"labels of {self.name} must be int64, one for each of its {len(self.features)} records, "
+                f"labels of {self.name} must be {wanted}, one for each of its {len(self.features)} records, "
                 f"got {self.labels.dtype} of shape {self.labels.shape}"
             )
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def regression(self) -> bool:
+        """Whether labels are numbers to be predicted, and no classes."""
+        return self.classes == 0
+
     @cached_property
     def sha256(self) -> str:
         """Checksum of the content: kind, classes, shape, features and labels, whatever file they came from."""
         digest = sha256(f"{self.kind} {self.classes} {self.features.shape}".encode())
         digest.update(np.ascontiguousarray(self.features, dtype="<f4").data)
-        digest.update(np.ascontiguousarray(self.labels, dtype="<i8").data)
+        digest.update(np.ascontiguousarray(self.labels, dtype="<f8" if self.regression else "<i8").data)
         return digest.hexdigest()
 
     @property

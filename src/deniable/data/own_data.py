@@ -20,8 +20,11 @@ __all__ = ["call_user_code", "from_arrays", "from_function", "from_npz", "from_t
 T = TypeVar("T")
 
 
-def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any]) -> Dataset:
-    """A data set of plain arrays: whole-number labels from 0 on, kept as they are; 8-bit images are divided by 255."""
+def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any], *, regression: bool = False) -> Dataset:
+    """A data set of plain arrays: whole-number labels from 0 on, kept as they are; 8-bit images are divided by 255.
+
+    With `regression`, labels are any finite numbers.
+    """
     features, labels = np.asarray(features), np.asarray(labels)
     if features.dtype.kind not in "biuf" or features.ndim not in (2, 3, 4) or features.size == 0:
         raise ValueError(
@@ -37,8 +40,17 @@ def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any]) -> Data
         raise ValueError(
             f"the features of {name} must be finite 32-bit numbers; record {record} is not: drop or fill it"
         )
+    if regression:
+        return Dataset(name, values, _number_labels(name, labels, len(values)), 0, _kind(values))
     classes = _whole_labels(name, labels, len(values))
     return Dataset(name, values, classes, int(classes.max()) + 1, _kind(values))
+
+
+def _number_labels(name: str, labels: NDArray[Any], records: int) -> NDArray[np.float64]:
+    if labels.shape != (records,) or labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+        found = f"{labels.dtype} of shape {labels.shape}"
+        raise ValueError(f"the labels of {name} must be finite numbers, one for each of {records} records, got {found}")
+    return labels.astype(np.float64)
 
 
 def _whole_labels(name: str, labels: NDArray[Any], records: int) -> NDArray[np.int64]:
@@ -55,12 +67,12 @@ def _kind(values: NDArray[np.float32]) -> Kind:
     return "binary" if np.all((values == 0) | (values == 1)) else "table"
 
 
-def from_npz(path: Path) -> Dataset:
+def from_npz(path: Path, *, regression: bool = False) -> Dataset:
     """Arrays `X` and `y`, or `features` and `labels`; pickled objects are refused."""
     arrays = read_npz(path)
     for features, labels in (("X", "y"), ("features", "labels")):
         if features in arrays and labels in arrays:
-            return from_arrays(path.stem, arrays[features], arrays[labels])
+            return from_arrays(path.stem, arrays[features], arrays[labels], regression=regression)
     raise ValueError(
         f"{path} must hold arrays X and y (or features and labels), it holds {', '.join(arrays) or 'none'}"
     )
@@ -102,7 +114,7 @@ def import_function(reference: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def from_table(path: Path, label: str | None = None) -> Dataset:
+def from_table(path: Path, label: str | None = None, *, regression: bool = False) -> Dataset:
     """Numbers from comma-separated text, gzipped or not and with or without a header line, or from a Parquet file.
 
     The label column is the one named `label`; when no name is given, the one called "label", else the last.
@@ -117,7 +129,7 @@ def from_table(path: Path, label: str | None = None) -> Dataset:
     table = _numbers(path, first, skip=header is not None)
     if not len(table):
         raise ValueError(f"{path} has a header line but no records")
-    return from_arrays(_stem(path), np.delete(table, column, axis=1), table[:, column])
+    return from_arrays(_stem(path), np.delete(table, column, axis=1), table[:, column], regression=regression)
 
 
 def _stem(path: Path) -> str:

@@ -39,25 +39,31 @@ NAMES = (*COLLECTED, *GENERATED)
 
 
 def load(
-    source: str | Path | Callable[[], Any], part: Part = "all", classes: int | None = None, label: str | None = None
+    source: str | Path | Callable[[], Any],
+    part: Part = "all",
+    classes: int | None = None,
+    label: str | None = None,
+    *,
+    regression: bool = False,
 ) -> Dataset:
     """A data set by name (`NAMES`), by file or by function ("module:function" or the function itself).
 
     A file is an .npz, or a table: .csv, .csv.gz or .parquet.
 
     `part` picks the published training or test part (mnist, adult, skewed-purchases). `classes` keeps the most common
-    classes only; for generated data it is their number. `label` names the label column of a table.
+    classes only; for generated data it is their number. `label` names the label column of a table. With `regression`
+    the labels of a file are any numbers.
     """
     if label is not None and not is_table(str(source)):
         raise ValueError(f"label names a column of a .csv file (.csv.gz, .parquet), {source} is none: leave it out")
     if isinstance(source, str) and source in GENERATED:
         generate = GENERATED[source]
         return _part(source, generate() if classes is None else generate(classes), part)
-    dataset = _part(str(source), _find(source, label), part)
+    dataset = _part(str(source), _find(source, label, regression), part)
     return dataset if classes is None else dataset.most_common(classes)
 
 
-def _find(source: str | Path | Callable[[], Any], label: str | None) -> Found:
+def _find(source: str | Path | Callable[[], Any], label: str | None, regression: bool) -> Found:
     if callable(source):
         return own_data.from_function(source, getattr(source, "__qualname__", repr(source)))
     if isinstance(source, str) and source in COLLECTED:
@@ -70,7 +76,9 @@ def _find(source: str | Path | Callable[[], Any], label: str | None) -> Found:
         raise ValueError(f"data must be one of {', '.join(NAMES)}, {files} or module:function, got {source}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    return own_data.from_npz(path) if path.suffix == ".npz" else own_data.from_table(path, label)
+    if path.suffix == ".npz":
+        return own_data.from_npz(path, regression=regression)
+    return own_data.from_table(path, label, regression=regression)
 
 
 def _part(name: str, found: Found, part: Part) -> Dataset:

@@ -39,19 +39,26 @@ class FirstMove(NamedTuple):
     """Of the rate, relative, by rounding; nan where the layer does not move so."""
 
 
-def first_moves(seen: WatchedTraining) -> list[FirstMove]:
-    """Of each layer, along the gradient or a usual rule's direction: that of most layers, and of all large ones."""
-    if len(seen) < 2:
+def first_moves(*trainings: WatchedTraining) -> list[list[FirstMove]]:
+    """Of each training and layer, along the gradient or a usual rule's direction, the same in all trainings.
+
+    The rule is that of most layers, and of all large ones. Rules that differ by a factor alone in the first step (Adam
+    and RMSprop) must not be mistaken for rates that differ.
+    """
+    if any(len(seen) < 2 for seen in trainings):
         return []
+    every = [[_moves_by_rule(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES)]
+    best = max(every, key=lambda found: sum(bool(np.isfinite(one.error)) for moves in found for one in moves))
+    large = [w[0].numel() >= 4 * FEWEST for w in trainings[0].weights]
+    known = all(np.isfinite(one.error) for moves in best for one, told in zip(moves, large, strict=True) if told)
+    return best if known else []
+
+
+def _moves_by_rule(seen: WatchedTraining, rule: OptimizerRule | None) -> list[FirstMove]:
     weights = [w[:2].flatten(1).double() for w in seen.weights]
     gradients = [s[:1].flatten(1).double() / seen.divisors[0] for s in seen.applied]
-    every = []
-    for rule in (None, *USUAL_RULES):
-        towards = [(g if rule is None else rule(g, w))[0] for g, w in zip(gradients, weights, strict=True)]
-        every.append([_first_move(w[1] - w[0], d, w[0]) for w, d in zip(weights, towards, strict=True)])
-    best = max(every, key=lambda found: sum(bool(np.isfinite(one.error)) for one in found))
-    known = all(np.isfinite(one.error) for one, w in zip(best, weights, strict=True) if w.shape[1] >= 4 * FEWEST)
-    return best if known else []
+    towards = [(g if rule is None else rule(g, w))[0] for g, w in zip(gradients, weights, strict=True)]
+    return [_first_move(w[1] - w[0], d, w[0]) for w, d in zip(weights, towards, strict=True)]
 
 
 def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
@@ -91,9 +98,15 @@ def _momentum(gradients: Tensor, _: Tensor, decay: float) -> Tensor:
     return velocity(gradients, decay)
 
 
-def rates_of_any_rule(seen: WatchedTraining) -> NDArray[np.float64]:
-    """(steps,) the learning rate of each move by the rule that fits most moves; nan where it does not."""
+def rates_of_any_rule(*trainings: WatchedTraining) -> list[NDArray[np.float64]]:
+    """(steps,) of each training every move's learning rate, by the rule that fits most moves; nan where it does not.
+
+    The rule is the same in all trainings.
+    """
     momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
-    found = [learning_rates(seen, rule) for rule in (None, *USUAL_RULES, *momenta)]
-    best = max(found, key=lambda rates: int(np.isfinite(rates).sum()))
-    return np.concatenate([best, np.full(len(seen) - len(best), np.nan)])
+    found = [[learning_rates(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES, *momenta)]
+    best = max(found, key=lambda every: sum(int(np.isfinite(rates).sum()) for rates in every))
+    return [
+        np.concatenate([rates, np.full(len(seen) - len(rates), np.nan)])
+        for rates, seen in zip(best, trainings, strict=True)
+    ]

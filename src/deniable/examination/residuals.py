@@ -180,7 +180,7 @@ def examine_trial(
         coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
         kept_by_clean=np.array(_kept_by_clean(seen.sums, found.clean)),
         ending=np.array([kind, step], dtype=np.int64),
-        rates=rates_of_any_rule(seen),
+        rates=rates_of_any_rule(seen)[0],
         shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
         **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
     )

@@ -116,11 +116,12 @@ def shadow_sentence(document: AttackResult) -> str:
     epochs = "" if used.epochs is None else f" for {used.epochs} epoch{'s' * (used.epochs > 1)}"
     if used.epochs_loss is not None:
         epochs += ", as many as fit them as closely as the target was fitted"
-    own = document.accuracy
-    beside = "" if own is None else f"; the attacked model on {share(own.members)} and {share(own.non_members)}"
+    own, does = document.accuracy, "explain" if document.input.task == "regression" else "are right on"
+    beside = "" if own is None else f"; the attacked model {share(own.members)} and {share(own.non_members)}"
+    what = " of the variance" if document.input.task == "regression" else ""
     return (
-        f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They are "
-        f"right on {share(used.accuracy_inside)} of their own records and {share(used.accuracy_outside)} of the "
+        f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They "
+        f"{does} {share(used.accuracy_inside)}{what} of their own records and {share(used.accuracy_outside)} of the "
         f"others{beside}."
     )
 
@@ -152,9 +153,11 @@ def _unlike(document: AttackResult) -> Iterator[str]:
     assert used.accuracy_outside is not None
     gap, target_gap = used.accuracy_inside - used.accuracy_outside, own.members - own.non_members
     if abs(gap - target_gap) > 0.05:
+        how = "explain {} {} of the variance" if document.input.task == "regression" else "are right {} {} often"
+        told = how.format(share(abs(gap)), "more" if gap >= 0 else "less")
         yield (
-            f"they are right {share(abs(gap))} {'more' if gap >= 0 else 'less'} often on their own records than on "
-            f"others, the target {share(abs(target_gap))} {'more' if target_gap >= 0 else 'less'}"
+            f"they {told} on their own records than on others, the target {share(abs(target_gap))} "
+            f"{'more' if target_gap >= 0 else 'less'}"
         )
 
 
@@ -228,5 +231,6 @@ def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     shown = "-" if bound.value is None else at_least(bound.value)
     yield f"Epsilon at delta {short(given.delta)}, at least", shown
     if document.accuracy is not None:
-        yield "The model's accuracy on members", share(document.accuracy.members)
-        yield "The model's accuracy on non-members", share(document.accuracy.non_members)
+        what = "Variance explained" if given.task == "regression" else "The model's accuracy"
+        yield f"{what} on members", share(document.accuracy.members)
+        yield f"{what} on non-members", share(document.accuracy.non_members)

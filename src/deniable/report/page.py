@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from deniable.answers.glossary import GLOSSARY
 from deniable.report.chapters.answer_chapter import answer_chapter
 from deniable.report.chapters.attack_chapter import attack_chapter
 from deniable.report.chapters.audit_chapter import audit_chapter
@@ -19,12 +22,15 @@ from deniable.report.chapters.exposure_chapter import exposure_chapter
 from deniable.report.chapters.frontier_chapter import frontier_chapter
 from deniable.report.chapters.run_chapter import run_chapter
 from deniable.report.chapters.verdict_chapter import verdict_chapter
+from deniable.report.model_quality import tell_quality
+from deniable.report.personal_data import tell_personal_data
 from deniable.report.pictures.picture import Picture, inline, write_pictures
 from deniable.report.stored_runs import PAGE, Reported, ReportedRun
 from deniable.results.base import plain
+from deniable.results.frontier_result import FrontierResult
 from deniable.store import replace_file, write_document
 
-__all__ = ["SCHEMA", "page", "page_of", "write"]
+__all__ = ["SCHEMA", "make_chapters", "page", "page_of", "write"]
 
 SCHEMA = "deniable/report/1"
 UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -35,13 +41,43 @@ def page(runs: Sequence[ReportedRun]) -> str:
     """The page of one or several runs; the same runs give the same bytes."""
     if not runs:
         raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
-    found = sorted(((run, CHAPTERS[run.kind](run)) for run in runs), key=lambda one: one[1].last)
+    chapters = make_chapters(runs)
+    found = sorted(zip(runs, chapters, strict=True), key=lambda one: one[1].last)
     return _render_page([run for run, _ in found], [chapter for _, chapter in found])
+
+
+def make_chapters(runs: Sequence[ReportedRun]) -> list[Chapter]:
+    """A chapter each; a frontier among the runs says how good a model the others may expect."""
+    frontiers = [run.result for run in runs if isinstance(run.result, FrontierResult)]
+    return [
+        replace(
+            CHAPTERS[run.kind](run),
+            quality=tell_quality(run.result, frontiers),
+            personal=tell_personal_data(run.result),
+        )
+        for run in runs
+    ]
 
 
 def _render_page(runs: Sequence[ReportedRun], chapters: Sequence[Chapter]) -> str:
     template = _environment().get_template("page.html")
-    return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters)))
+    words = {word: text for word, text in GLOSSARY.items() if _is_used(word, chapters)}
+    return str(template.render(chapters=chapters, title=_title(chapters), data=_data(runs, chapters), glossary=words))
+
+
+def _is_used(word: str, chapters: Sequence[Chapter]) -> bool:
+    """Whether a word of the glossary stands in a chapter."""
+    pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+    return any(pattern.search(text) for chapter in chapters for text in _texts(chapter))
+
+
+def _texts(chapter: Chapter) -> Iterator[str]:
+    yield from (chapter.verdict, chapter.promise, chapter.measured, chapter.meaning, chapter.text, chapter.quality)
+    yield from chapter.cautions
+    for part in chapter.parts:
+        yield from (part.title, *part.words, *(picture.told for picture in part.pictures))
+        yield from (cell for table in part.tables for row in (table.head, *table.rows) for cell in row)
+        yield from (text for pair in part.terms for text in pair)
 
 
 def page_of(result: Reported, name: str) -> str:
@@ -53,7 +89,7 @@ def write(result: Reported, directory: Path | str) -> Path:
     """Write a run's result, its pictures (.svg and .png) and report.html into `directory`; the page's path."""
     place = Path(directory)
     run = ReportedRun(place.resolve().name, result)
-    chapter = CHAPTERS[result.kind](run)
+    (chapter,) = make_chapters([run])
     place.mkdir(parents=True, exist_ok=True)
     write_document(place / f"{result.kind}.json", plain(result))
     write_pictures(chapter.pictures, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, inf, log
 
-from deniable.answers.sentences import weakness
+from deniable.answers.strength import weakness
 from deniable.bounds import epsilon_to_belief
 from deniable.evidence.verdict import DO_NOT_REDUCE
 from deniable.formatting import (

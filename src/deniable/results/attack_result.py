@@ -34,6 +34,7 @@ class AttackInput(Part, frozen=True, kw_only=True):
     members: int
     non_members: int
     tested: int
+    task: Literal["classification", "regression"] = "classification"
     model: str | None = None
     weights: str | None = None
     label: str | None = None
@@ -50,7 +51,7 @@ class AttackInput(Part, frozen=True, kw_only=True):
 
 
 class ModelAccuracy(Part, frozen=True, kw_only=True):
-    """The attacked model's accuracy."""
+    """The attacked model's accuracy; of a regression, the share of the labels' variance that it explains."""
 
     members: float
     non_members: float

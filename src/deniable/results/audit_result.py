@@ -29,9 +29,12 @@ __all__ = [
     "ExposureResult",
     "ExposureSummary",
     "FinalBeliefs",
+    "FinalModel",
+    "FinalObserver",
     "FixedBound",
     "GameResult",
     "Histogram",
+    "LinearLosses",
     "MeasuredScores",
     "Roc",
     "Test",
@@ -218,6 +221,39 @@ class ExposureSummary(Part, frozen=True, kw_only=True):
     note: str
 
 
+class LinearLosses(Part, frozen=True, kw_only=True):
+    """A heuristic, no bound: what the final model would give away if losses were linear (Steinke 2024)."""
+
+    advantage: float
+    epsilon: float | None
+    """None where it is infinite."""
+
+
+class FinalObserver(Part, frozen=True, kw_only=True):
+    """An observer of the final model alone, played in trainings of its own; limits of one kind hold together."""
+
+    name: str
+    """crafted (a crafted gradient in the person's place), worst-weights, usual-weights (initial ones; the observer sees
+    the final model's loss on the person's record)."""
+    trials: int
+    advantage: MeasuredLimits
+    """At the best threshold."""
+    epsilon_lower_bound: EpsilonBound
+    mu: MeasuredLimits | None
+    """As a shift of unit Gaussians; None with sampled batches, or where the scores are not Gaussian."""
+
+
+class FinalModel(Part, frozen=True, kw_only=True):
+    """What hiding the steps buys; the bound for all steps (`exact`) holds here, too."""
+
+    confidence: float
+    delta: float
+    linear: LinearLosses
+    mu: float | None
+    """Of all steps, with full batches."""
+    observers: tuple[FinalObserver, ...]
+
+
 class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     """An audit of our own training, or the examination of somebody else's (which has diagnostics)."""
 
@@ -235,6 +271,8 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     course: CourseResult | None = None
     diagnostics: Diagnostics | None = None
     exposure: ExposureSummary | None = None
+    final_model: FinalModel | None = None
+    """Where observers of the final model alone were played, too."""
     provenance: Provenance | None = None
     seconds: float | None = None
     trials_per_second: float | None = None

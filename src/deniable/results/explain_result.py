@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -17,11 +17,16 @@ __all__ = [
     "ChooseResult",
     "CurvesResult",
     "Demand",
+    "ExpectedPiece",
     "ExpectedQuality",
     "ExplainResult",
     "NumericalErrors",
     "RocCurve",
+    "Strength",
+    "StrengthName",
 ]
+
+StrengthName = Literal["strong", "moderate", "weak", "hardly any"]
 
 
 class AnswerInput(Part, frozen=True, kw_only=True):
@@ -126,6 +131,31 @@ class ExpectedQuality(Part, frozen=True, kw_only=True):
     text: str
 
 
+class ExpectedPiece(Part, frozen=True, kw_only=True):
+    """What is to be expected at every bound of a promise above `above` and up to `up_to` (None: any).
+
+    Where both are equal it is that bound alone.
+    """
+
+    above: float
+    up_to: float | None
+    expected: ExpectedQuality
+
+
+class Strength(Part, frozen=True, kw_only=True):
+    """How strong the protection is on a scale of four names, the figures that decide it, and why."""
+
+    name: StrengthName
+    belief: float
+    """Of one who starts at 50 %."""
+    baseline: float
+    success: float
+    """The largest success of an attack that succeeds with probability `baseline` without the release."""
+    reasons: tuple[str, ...]
+    advice: str
+    """What follows for those who decide."""
+
+
 class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2"):
     """What a release means for a person."""
 
@@ -137,6 +167,8 @@ class ExplainResult(Result, frozen=True, kw_only=True, tag="deniable/explain/2")
     bounds: dict[str, Analysis]
     """By the name of the analysis; theorem_2 is the belief that textbooks read off epsilon and delta."""
     notes: tuple[str, ...]
+    strength: Strength | None = None
+    """None in documents of older versions."""
 
 
 class ChooseResult(ExplainResult, frozen=True, kw_only=True, tag="deniable/choose/2"):

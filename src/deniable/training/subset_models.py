@@ -35,10 +35,10 @@ def train_subsets(
     """
     with one_thread(), torch.no_grad():
         columns = Columns(*as_records(records.inputs, records.labels), 0)
-        course = _course(settings, inside)
+        course = _course(settings, inside, "squared-error" if records.regression else "cross-entropy")
         source = SeededSource(seed, block, stream=1)
         model, weights = initial_weights(course, len(inside), SeededSource(seed, block, stream=0).generator)
-        check_fit(model, columns.records[:2], records.classes)
+        check_fit(model, columns.records[:2], max(1, records.classes))
         kind = _PoissonSubsets if settings.noise else _ShuffledSubsets
         models = kind(course, model, weights, columns, source=source, inside=torch.from_numpy(inside))
         sigma = torch.full((len(inside),), settings.noise * settings.clip)
@@ -53,12 +53,12 @@ def train_subsets(
         yield fill_model(model, models, number)
 
 
-def _course(settings: TargetSettings, inside: NDArray[np.bool_]) -> TargetCourse:
+def _course(settings: TargetSettings, inside: NDArray[np.bool_], loss: str = "cross-entropy") -> TargetCourse:
     sizes = inside.sum(1)
     if len(set(sizes.tolist())) != 1 or sizes[0] == 0:
         raise ValueError(f"inside must name equally many records for every model, got {sizes.min()} to {sizes.max()}")
     clip, rate = settings.clip if settings.noise else inf, settings.rate(int(sizes[0]))
-    return TargetCourse(settings.model, clip, rate, settings.learning_rate, settings.optimizer)
+    return TargetCourse(settings.model, clip, rate, settings.learning_rate, settings.optimizer, loss)
 
 
 class _Subsets(Ensemble):

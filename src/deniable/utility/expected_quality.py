@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from math import inf
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf, isfinite
 from pathlib import Path
-from typing import cast
 
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Promise
-from deniable.results.explain_result import ExpectedQuality
+from deniable.results.explain_result import ExpectedPiece, ExpectedQuality
 from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, FrontierResult
 from deniable.results.reading import read_result
 from deniable.scores import privacy_loss
 from deniable.store import read_document
 from deniable.utility.knee import name_bound, tell_range
 
-__all__ = ["expect_quality", "read_frontier"]
+__all__ = ["expect_everywhere", "expect_quality", "level_bounds", "read_frontier"]
 
 
 def read_frontier(path: Path | str) -> FrontierResult:
@@ -29,15 +30,41 @@ def read_frontier(path: Path | str) -> FrontierResult:
     return found
 
 
-def expect_quality(frontier: FrontierResult, promise: Promise) -> ExpectedQuality:
+def expect_quality(
+    frontier: FrontierResult, promise: Promise, adjacency: Adjacency | str = Adjacency.ADD_REMOVE, person: int = 1
+) -> ExpectedQuality:
     """Where one more training lies that keeps the promise, by the two measured levels around it.
 
     The stricter one keeps the promise, so that a training is at least as good as it; the weaker one, or no promise, is
     at least as good as any that keeps it. Both hold for the frontier's settings, as far as more privacy never helps.
+    `person` is the number of records of one person that the promise is about, `adjacency` how neighbours differ.
     """
-    bounds = [_bound(frontier, level, promise) for level in frontier.levels]
-    inside = [place for place, bound in enumerate(bounds) if bound <= promise.bound]
-    outside = [place for place, bound in enumerate(bounds) if bound >= promise.bound]
+    bounds = level_bounds(frontier, type(promise), promise.parameters, adjacency, person)
+    return _expect_at(frontier, bounds, promise.bound)
+
+
+def expect_everywhere(frontier: FrontierResult, bounds: Sequence[float]) -> tuple[ExpectedPiece, ...]:
+    """The same for every bound of a promise, whose levels have these `bounds`: it changes at them alone."""
+    ends = [0.0, *sorted({bound for bound in bounds if isfinite(bound)}), inf]
+    found = []
+    for low, high in pairwise(ends):
+        found.append(_piece(frontier, bounds, low, high))
+        if isfinite(high):
+            found.append(_piece(frontier, bounds, high, high))
+    return tuple(piece for piece in found if piece is not None)
+
+
+def _piece(frontier: FrontierResult, bounds: Sequence[float], low: float, high: float) -> ExpectedPiece | None:
+    middle = low + 1.0 if high == inf else (low + high) / 2
+    if low < high and not low < middle < high:
+        return None
+    most = high if isfinite(high) else None
+    return ExpectedPiece(above=low, up_to=most, expected=_expect_at(frontier, bounds, middle))
+
+
+def _expect_at(frontier: FrontierResult, bounds: Sequence[float], bound: float) -> ExpectedQuality:
+    inside = [place for place, own in enumerate(bounds) if own <= bound]
+    outside = [place for place, own in enumerate(bounds) if own >= bound]
     stricter = max(inside, key=bounds.__getitem__, default=None)
     weaker = min(outside, key=bounds.__getitem__, default=None)
     upper = frontier.none if weaker is None else frontier.levels[weaker]
@@ -52,18 +79,29 @@ def expect_quality(frontier: FrontierResult, promise: Promise) -> ExpectedQualit
     )
 
 
-def _bound(frontier: FrontierResult, level: FrontierLevel, promise: Promise) -> float:
-    """What a level promises in the asked promise's own unit; infinite where that is not known."""
+def level_bounds(
+    frontier: FrontierResult,
+    score: type[Promise],
+    parameters: Mapping[str, float],
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    person: int = 1,
+) -> tuple[float, ...]:
+    """What every level promises in this score at these parameters; infinite where that is not known."""
     given = frontier.input
-    same = promise.field.name == given.promise and all(
-        getattr(given, name) == value for name, value in promise.parameters.items()
-    )
-    if same:
-        return cast(float, level.bound)
+    same = score.field.name == given.promise and all(getattr(given, name) == at for name, at in parameters.items())
+    if same and adjacency == given.adjacency and person == 1:
+        return given.bounds
+    return tuple(_bound(level, score, parameters, Adjacency(adjacency), person) for level in frontier.levels)
+
+
+def _bound(
+    level: FrontierLevel, score: type[Promise], parameters: Mapping[str, float], adjacency: Adjacency, person: int
+) -> float:
     if level.setting is None or level.noise is None:
         return inf
-    release = Training(level.noise, level.setting.rate, level.setting.steps, Adjacency.ADD_REMOVE).mechanism
-    return float(promise.score(privacy_loss(release, Adjacency.ADD_REMOVE)))
+    noise = level.noise / adjacency.sensitivity(1.0)  # the same standard deviation, over what neighbours change
+    release = Training(noise, level.setting.rate, level.setting.steps, adjacency).mechanism
+    return float(score.ask(privacy_loss(release.group(person), adjacency), parameters))
 
 
 def _end(frontier: FrontierResult, level: FrontierLevel, *, good: bool) -> float:

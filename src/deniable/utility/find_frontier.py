@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from deniable.campaigns.provenance import now, versions
+from deniable.campaigns.provenance import frontier_command, name_data, now, versions
 from deniable.checks import one_of, positive, probability, whole
 from deniable.engines import Engine, Local, choose_engine, open_store
 from deniable.formatting import count_of
@@ -134,12 +134,17 @@ def frontier(
             test=test,
             task=task,
             promise=promise,
-            bounds=bounds,
+            bounds=_tuple(bounds),
             parameters={"delta": delta, "prior": prior, "fpr": fpr, "baseline": baseline},
             local=local,
             model=model,
             optimizer=optimizer,
-            grid={"clip": clip, "learning_rate": learning_rate, "batch": batch, "epochs": epochs},
+            grid={
+                "clip": _tuple(clip),
+                "learning_rate": _tuple(learning_rate),
+                "batch": _tuple(batch),
+                "epochs": _tuple(epochs),
+            },
             metric=metric,
             tuning=tuning,
             public_data=public_data,
@@ -148,6 +153,10 @@ def frontier(
             seed=seed,
         )
         return run(plan, store, engine=chosen_engine, progress=progress, confidence=confidence)
+
+
+def _tuple(values: Iterable[float] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def make_plan(
@@ -190,7 +199,7 @@ def make_plan(
         tuple(find_noise(one, setting.rate(records), setting.steps(records), runs) for setting in settings)
         for one in promises
     )
-    source = {"data": str(data) if isinstance(data, str | Path) else None, "label": label, "group": group}
+    source = {"data": name_data(data), "label": label, "group": group, "test": test, "task": task, "local": local}
     return FrontierPlan(
         parts,
         _searched(parts, tuning, public_data, seed),
@@ -205,7 +214,7 @@ def make_plan(
         repeats,
         seed,
         find_local_epsilons(parts, promises) if local else (),
-        {**source, "public_data": str(public_data) if tuning == "public" else None, "model": model},
+        {**source, "public_data": str(public_data) if tuning == "public" else None, "model": model, **grid},
     )
 
 
@@ -270,6 +279,7 @@ def judge(plan: FrontierPlan, choice: Choice, repeats: Sequence[Measures], confi
         cautions=tuple(_cautions(plan)),
         provenance=Provenance(
             versions=versions(),
+            command=_command(plan, confidence),
             data=plan.source.get("data"),
             label=plan.source.get("label"),
             shape=tuple(plan.parts.train.shape),
@@ -277,6 +287,20 @@ def judge(plan: FrontierPlan, choice: Choice, repeats: Sequence[Measures], confi
             kind=plan.parts.kind,
         ),
     )
+
+
+def _command(plan: FrontierPlan, confidence: float) -> str | None:
+    """What was asked, as one command; what follows from the data by itself is left out."""
+    asked = {name: value for name, value in plan.source.items() if name != "data"}
+    told = plan.description
+    asked |= {"promise": told["promise"], "bounds": tuple(told["bounds"]), **plan.promises[0].parameters}
+    names = "optimizer", "metric", "tuning", "repeats", "seed"
+    asked |= {name: told[name] for name in names} | {"mean_runs": _mean_runs(plan)}
+    return frontier_command(plan.source.get("data"), asked, confidence)
+
+
+def _mean_runs(plan: FrontierPlan) -> float | None:
+    return plan.mean_runs if plan.tuning == "accounted" else None
 
 
 class _Rows:
@@ -355,8 +379,7 @@ class _Rows:
         """One promise."""
         plan, number = self._plan, self._choice[row] if self._choice else 0
         noise, setting = plan.noises[row][number], self._setting(number)
-        runs = plan.mean_runs if plan.tuning == "accounted" else None
-        loss = privacy_loss(release(noise, setting.rate, setting.steps, runs), Adjacency.ADD_REMOVE)
+        loss = privacy_loss(release(noise, setting.rate, setting.steps, _mean_runs(plan)), Adjacency.ADD_REMOVE)
         epsilon = float(loss.epsilon(_delta(plan)))
         return FrontierLevel(
             kind="central",
@@ -393,7 +416,6 @@ def _delta(plan: FrontierPlan) -> float:
 
 def _input(plan: FrontierPlan) -> FrontierInput:
     parts, told = plan.parts, plan.description
-    accounted = plan.tuning == "accounted"
     return FrontierInput(
         data=parts.name,
         data_sha256=tuple(told["data_sha256"]),
@@ -412,7 +434,7 @@ def _input(plan: FrontierPlan) -> FrontierInput:
         metric=plan.metric,
         tuning=plan.tuning,
         public_data=plan.source.get("public_data"),
-        mean_runs=plan.mean_runs if accounted else None,
+        mean_runs=_mean_runs(plan),
         settings=len(plan.settings),
         repeats=plan.repeats,
         seed=plan.seed,

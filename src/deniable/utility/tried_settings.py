@@ -28,7 +28,7 @@ USUAL_BOUNDS: dict[str, tuple[float, ...]] = {
 USUAL_PARAMETERS = {"prior": 0.5, "fpr": 0.01, "baseline": 0.01}
 USUAL_BATCHES, USUAL_EPOCHS = (256, 1024), (4, 16)
 USUAL_RATES: dict[str, tuple[tuple[float, float], ...]] = {
-    "adam": ((0.1, 0.003), (0.1, 0.01), (1.0, 0.003), (1.0, 0.01), (1.0, 0.03)),
+    "adam": ((0.1, 0.003), (0.1, 0.01), (0.1, 0.03), (1.0, 0.01), (1.0, 0.03)),
     "sgd": ((0.1, 3.0), (0.1, 10.0), (1.0, 0.3), (1.0, 1.0), (1.0, 3.0)),
 }
 """(clipping norm, learning rate) by the optimizer."""
@@ -68,15 +68,18 @@ def choose_settings(
         moves = list(USUAL_RATES[optimizer])
     else:
         norms = sorted({positive("clip", norm) for norm in clip}) if clip is not None else [1.0]
-        usual = sorted({rate for _, rate in USUAL_RATES[optimizer]})
+        usual_rates = sorted({rate for _, rate in USUAL_RATES[optimizer]})
         rates = (
-            sorted({positive("learning_rate", rate) for rate in learning_rate}) if learning_rate is not None else usual
+            sorted({positive("learning_rate", rate) for rate in learning_rate})
+            if learning_rate is not None
+            else usual_rates
         )
         moves = list(product(norms, rates))
     most = max(1, records // LEAST_BATCHES_AN_EPOCH)
-    batches = sorted(
-        {whole("batch", size) for size in batch} if batch is not None else {min(size, most) for size in USUAL_BATCHES}
-    )
+    usual = {
+        max(1, min(size, most * size // USUAL_BATCHES[-1])) for size in USUAL_BATCHES
+    }  # fewer records: the same ratio
+    batches = sorted({whole("batch", size) for size in batch} if batch is not None else usual)
     if batches and batches[-1] > records:
         raise ValueError(f"batch must be at most {records:,}, all training records, got {batches[-1]:,}")
     lengths = sorted({whole("epochs", length) for length in (USUAL_EPOCHS if epochs is None else epochs)})

@@ -22,6 +22,7 @@ from deniable.results.base import Part
 from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
 from deniable.web import listed_runs, request_forms
 from deniable.web.answer_pool import Answers
+from deniable.web.costs import Costs, read_chosen
 from deniable.web.guard import Guard
 from deniable.web.planner_answer import PlannerAnswer
 from deniable.web.work import Answer, refusal
@@ -63,7 +64,7 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = (), answers: A
         redoc_url=None,
         lifespan=lifespan,
     )
-    _answer(app, answers)
+    _answer(app, answers, folder)
     _list(app, folder)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _fail)
@@ -73,12 +74,26 @@ def create_app(folder: Path | None = None, hosts: Sequence[str] = (), answers: A
     return app
 
 
-def _answer(app: FastAPI, answers: Answers) -> None:
+def _answer(app: FastAPI, answers: Answers, folder: Path | None) -> None:
     """Routes that compute, each for an address (GET) and for a JSON body (POST)."""
 
     async def reply(kind: str, asked: BaseModel, connection: Request) -> Response:
         found = await _while_connected(connection, answers.ask(kind, _text(asked)))
         return Response(status_code=499) if found is None else _json(*found)
+
+    @app.post(
+        "/api/costs",
+        operation_id="costs-post",
+        summary=(Costs.__doc__ or "").splitlines()[0],
+        responses={200: _content(Costs), **_REFUSALS},
+        response_class=Response,
+    )
+    async def tell_costs(request: request_forms.CostsRequest, connection: Request) -> Response:
+        try:
+            chosen = read_chosen(request.frontier, folder)
+        except ValueError as refused:
+            return _json(422, refusal("frontier", None, str(refused)))
+        return await reply("costs", request.model_copy(update={"frontier": chosen}), connection)
 
     def route(path: str, kind: str, forms: tuple[type[BaseModel], type[BaseModel]], gives: type[Part]) -> None:
         query, body = forms
@@ -111,7 +126,7 @@ def _answer(app: FastAPI, answers: Answers) -> None:
     route("/api/plan/choose", "plan-choose", choose, PlannerAnswer)
 
 
-_ANSWERS = ExplainResult, ChooseResult, CurvesResult, PlannerAnswer
+_ANSWERS = ExplainResult, ChooseResult, CurvesResult, PlannerAnswer, Costs
 _REFERENCE = "#/components/schemas/{name}"
 
 

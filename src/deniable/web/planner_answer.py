@@ -20,6 +20,8 @@ class PlannerAnswer(Part, frozen=True, kw_only=True):
     meaning: str
     kept: str
     engineering: str
+    signal: str
+    """The signal-to-noise ratio of a step; empty where it is not known."""
     assessment: str
     setting: str
     figures: dict[str, str]
@@ -29,3 +31,7 @@ class PlannerAnswer(Part, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     command: str
     python: str
+    opacus: str
+    """A training with Opacus; empty where the release is no such training."""
+    pytorch: str
+    """The same in plain PyTorch."""

@@ -12,14 +12,20 @@ from pydantic import BaseModel, ConfigDict, create_model
 from pydantic import Field as Limits
 
 from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS, SamplingKind
+from deniable.answers.deployments import compare_deployments
+from deniable.answers.glossary import GLOSSARY
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
+from deniable.answers.strength import NAMES
 from deniable.answers.written import WRITTEN
 from deniable.fields import Field
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS
+from deniable.results.base import plain
+from deniable.utility.built_in import BUILT_IN
 
 __all__ = [
     "ChooseQuery",
     "ChooseRequest",
+    "CostsRequest",
     "ExplainQuery",
     "ExplainRequest",
     "ListedRun",
@@ -54,6 +60,7 @@ def _request(name: str, text: str, fields: Iterable[Field], words: Attributes, *
     return create_model(name, __config__=ConfigDict(strict=strict, extra="forbid"), __doc__=text, **attributes)
 
 
+_Rate = Annotated[float, Limits(gt=0, lt=1, allow_inf_nan=False)]
 _COMMON = (*(SAMPLED | COUNTED | BATCHES | LOCAL | PARAMETERS | SPELLINGS).values(), PERSON)
 _ADJACENCY: Attributes = {
     "adjacency": (
@@ -110,6 +117,10 @@ def page_fields() -> dict[str, Any]:
         },
         "person": PERSON.name,
         "lists": [name for name, field in PARAMETERS.items() if field.repeatable],
+        "glossary": GLOSSARY,
+        "deployments": [plain(one) for one in compare_deployments()],
+        "frontiers": BUILT_IN,
+        "strengths": NAMES,
         "parameters": sorted(PARAMETERS, key=lambda name: _as_shown(fields[name])["stops"] is None),
     }
 
@@ -124,7 +135,13 @@ def _as_shown(field: Field) -> dict[str, Any]:
     slider = field.slider
     assert slider is not None
     shown = {"label": slider.label, "help": slider.hint, "unit": "%" if slider.percent else "", "usual": slider.usual}
-    return {**shown, "stops": slider.stops, "scale": slider.scale, "whole": field.kind == "whole"}
+    return {
+        **shown,
+        "quick": slider.quick,
+        "stops": slider.stops,
+        "scale": slider.scale,
+        "whole": field.kind == "whole",
+    }
 
 
 def expected_text(field: str | None, choosing: bool) -> str | None:
@@ -145,6 +162,20 @@ def _in_words(schema: dict[str, Any]) -> str:
         return f"1 to {schema['maxItems']} of {_in_words(schema['items'])}"
     kind = "whole number" if schema["type"] == "integer" else "number"
     return f"a {kind} from {schema['minimum']:g} to {schema['maximum']:g}"
+
+
+class CostsRequest(BaseModel):
+    """A frontier (a built-in one's name, run:NAME, or the document itself) and the promise in whose unit it is told."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    frontier: str | dict[str, Any]
+    promise: Annotated[str, Limits(pattern=f"^({'|'.join(SCORES)})$")]
+    delta: _Rate = 1e-5
+    prior: _Rate = 0.5
+    fpr: _Rate = 0.01
+    baseline: _Rate = 0.01
+    adjacency: Literal["add-remove", "replace", "zero-out"] = "add-remove"
+    records_per_person: Annotated[int, Limits(ge=1, le=1000)] = 1
 
 
 class Problem(BaseModel):

@@ -32,7 +32,9 @@ from deniable.promises import Promise, resolve_spellings
 from deniable.results.base import encode
 from deniable.results.explain_result import AnswerInput, ChooseResult, CurvesResult, Demand, ExplainResult
 from deniable.web import exports
+from deniable.web.costs import find_costs
 from deniable.web.planner_answer import PlannerAnswer
+from deniable.web.training_code import opacus_code, pytorch_code
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
 
@@ -118,6 +120,8 @@ def refusal(field: str | None, value: Any, message: str) -> bytes:
 
 
 def _too_costly(kind: str, values: Values) -> str:
+    if kind == "costs":
+        return f"to tell this frontier in the unit of the promise costs more than {BUDGET:g} s of computing"
     what = "choose" if kind in PARTS["choose"] + PARTS["plan-choose"] else "explain"
     command = exports.command(what, values)
     return f"this corner costs more than {BUDGET:g} s of computing: take more noise or more steps, or run: {command}"
@@ -168,6 +172,7 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
         meaning=f"{sentences.guess_sentence(result)} {sentences.risk_sentences(result)}".strip(),
         kept=sentences.promise_kept(choice) if choice else "",
         engineering=sentences.engineering(choice) if choice else "",
+        signal=sentences.signal(result),
         assessment=sentences.assessment(result),
         setting=sentences.setting(result),
         figures=rows.figures(result),
@@ -177,6 +182,8 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
         notes=(*(note for note in result.notes if note != sentences.caution(result)), *rows.reasons(result)),
         command=exports.command(result.kind, values),
         python=exports.python(result, values),
+        opacus=opacus_code(result),
+        pytorch=pytorch_code(result),
     )
 
 
@@ -216,4 +223,5 @@ _KINDS: dict[str, Callable[[Values], Any]] = {
     "found": _find_noise,
     "found-and-drawn": _find_and_draw,
     "demands": _find_demands,
+    "costs": find_costs,
 }

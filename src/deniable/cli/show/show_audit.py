@@ -15,8 +15,9 @@ from deniable.cli.show.show_verdict import estimators
 from deniable.formatting import at_least, count_of, short
 from deniable.report import verdict_words
 from deniable.report.amount_text import figure
+from deniable.report.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
-from deniable.results.audit_result import AuditResult
+from deniable.results.audit_result import AuditResult, FinalModel
 from deniable.results.shared import MeasuredLimits
 
 __all__ = ["show"]
@@ -40,6 +41,10 @@ def _parts(document: AuditResult, every_estimator: bool) -> Iterator[RenderableT
     if every_estimator:
         yield Padding(estimators(document.game.epsilon.estimators), (0, 0, 1, 2), expand=False)
         yield Padding(_estimates(document), (0, 0, 1, 2), expand=False)
+    if document.final_model is not None:
+        yield Text(final_sentences(document, document.final_model) + "\n")
+        yield Padding(_final_table(document, document.final_model), (0, 0, 0, 2), expand=False)
+        yield Text(FINAL_NOTE + "\n", style="dim")
     if document.exposure is not None:
         yield Text(exposure_words(document.exposure) + "\n")
     for note in document.notes:
@@ -77,6 +82,15 @@ def _table(document: AuditResult) -> Table:
     row(belief_above(belief.bound), *may_exceed(document), *_limit_value(limits))
     shown = f"proven: at least {proven(document)}"
     row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
+    return table
+
+
+def _final_table(document: AuditResult, found: FinalModel) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in final_head(found):
+        table.add_column(name, justify="right" if table.columns else "left")
+    for row in final_rows(document, found):
+        table.add_row(*row)
     return table
 
 

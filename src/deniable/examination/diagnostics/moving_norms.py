@@ -123,23 +123,18 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
                 for k, p, c in zip(knots, (i, j), norms, strict=True)
             )
             if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
-                return (
-                    None
-                    if _are_lengths(norms, mine, other, one.recomputer.claim.clip)
-                    else (float(norms[0]), float(norms[1]))
-                )
+                return None if _are_lengths(norms, mine, other) else (float(norms[0]), float(norms[1]))
     return None
 
 
-def _are_lengths(norms: Array, mine: Array, other: Array, clip: float) -> bool:
-    """Whether both norms are those of the longest gradients, so that nothing is shortened; or one is the claimed one.
+def _are_lengths(norms: Array, mine: Array, other: Array) -> bool:
+    """Whether both norms are those of the longest gradients, so that nothing is shortened; or one of an exchanged one.
 
-    Then the other must not be the length of the exchanged gradient, which alone may be unclipped.
+    An exchanged gradient that alone is not clipped looks as if all were clipped at its length.
     """
     lengths = [np.linalg.norm(each, axis=1) for each in (mine, other)]
     longest = all(norm >= (1 - LEFT) * each.max() for norm, each in zip(norms, lengths, strict=True))
-    claimed = bool((np.abs(norms - clip) <= LEFT * clip).any())
-    if longest or not claimed or mine.shape != other.shape:
+    if longest or mine.shape != other.shape:
         return bool(longest)
     changed = np.linalg.norm(mine - other, axis=1) > LEFT * np.maximum(*lengths)
     own = [each[changed] for each in lengths]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtr
+from torch import Tensor
 
+from deniable.examination.alternatives import VECTORS
 from deniable.examination.diagnostics import gradient, noise_spread
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.probes import (
     Probe,
     noise_of_long_records,
@@ -17,6 +23,9 @@ from deniable.examination.twins.probes import (
     probe_share,
     unbounded_step,
 )
+from deniable.examination.twins.twin_differences import different_batches
+from deniable.examination.twins.twin_run import FAILS, Run, half_precision_error
+from deniable.examination.twins.twins import Twins
 
 __all__ = ["PROVOKED", "free_ratio", "odd_multiples", "provoked_shares", "shown_by_twins", "unknown_sum"]
 
@@ -26,6 +35,9 @@ DEPENDS = 0.01
 """In clipping norms: what a record outside the batch, or another record, may change by rounding."""
 LONGER = 1.02
 """A share of the sum that is longer than this many clipping norms is not clipped."""
+UNUSED, OTHER_NOISE, ROUNDED = 1e-6, 0.1, 1e-4
+"""The share of claimed differences below which records do not count; of the noise's length by which it is another one;
+and of a sum's length that rounding may be."""
 UNKNOWN = (
     "the gradient is another than the sum of the batch's clipped gradients at the yielded weights (another loss, "
     "dropout, augmentations, another clipping)"
@@ -65,6 +77,9 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     expected = "the difference of the claimed sums"
     if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
         return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
+    about = "on records with longer or shorter gradients than these"
+    if evidence.twins is not None and (text := _whole_step_depends(evidence.twins, twins, twins.exact)):
+        return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=True)
     if twins.fits:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)
     found, probe = simplest(replace(evidence, twins=twins), twins.exact), probe_share(twins)
@@ -73,8 +88,45 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     text = worse or UNKNOWN
     if found is not None and (found.weakens == weakens or not found.rough):
         text, weakens = found.sentence, found.weakens
-    about = "on records with longer or shorter gradients than these"
     return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
+
+
+def _whole_step_depends(usual: Twins, provoked: Twins, exact: NDArray[np.float64]) -> str:
+    """What provoked records change for all others, in words: whether the step counts, or its noise; "" if nothing."""
+    if float(exact[0, 0]) <= UNUSED * float(exact[VECTORS.index("clean"), VECTORS.index("clean")]):
+        return (
+            "no record counts, neither long nor short: whether a step is applied is decided by looking at the records, "
+            "which no noise hides; apply every step"
+        )
+    shares = list(_other_noise(usual, provoked)) if provoked.fits and usual.shares_noise else []
+    if not shares or max(shares) <= OTHER_NOISE:
+        return ""
+    return (
+        f"the noise of the same seed is another one (by {max(shares):.2g} of its length): its size or its draws follow "
+        "the records, such as their loss; fix its standard deviation beforehand"
+    )
+
+
+def _other_noise(usual: Twins, provoked: Twins) -> Iterator[float]:
+    """How far the first noise is from that on D, beyond rounding and relative to its length, on some other records."""
+    seed = provoked.seeds[0]
+    one, others = usual.original(seed), [provoked.original(seed)]
+    for contents in other_contents(usual, one):
+        with suppress(*FAILS):
+            others.append(usual.train(seed, True, contents, 1))
+    own, rounding = _first_noise(one)
+    for two in others:
+        noise, more = _first_noise(two)
+        same = not different_batches(one, two, 1) and one.seen.random_states[:1] == two.seen.random_states[:1]
+        apart = float((own - noise).norm()) - rounding - more
+        yield apart / max(float(own.norm()), 1e-300) if same else 0.0
+
+
+def _first_noise(run: Run) -> tuple[Tensor, float]:
+    """In claimed standard deviations; and how far rounding may be off."""
+    found = run.recomputer.recompute(run.seen, run.members)
+    share = ROUNDED + 4 * half_precision_error(run)
+    return found.residual[0].double(), share * float(run.sums[0].norm() / found.sigma[0])
 
 
 def shown_by_twins(evidence: Evidence) -> bool:

@@ -130,10 +130,12 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
         return
-    if noise.p_value() < level and noise.follows_size(record, level):
+    if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())
         return
-    gradient, layers = gradient_check(record, claimed, level), layers_check(record, claimed, level)
+    gradient, shape = gradient_check(record, claimed, level), shape_check(record, claimed, level)
+    odd = shape is not None and shape.outcome == LESS
+    layers = layers_check(record, claimed, level, _SMALL_LAYER if odd else 0.0)
     if (
         layers is not None and layers.outcome == LESS and not noise.is_bare_in_steps
     ):  # whatever the gradient is, the residual is longer for it
@@ -142,12 +144,17 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     yield gradient
     if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:
         yield independent
-    yield _hint_adjacency(noise.check(record, level), claimed, noise.ratio)
+    size = _hint_adjacency(noise.check(record, level), claimed, noise.ratio)
+    shape = (
+        shape_check(record, claimed, level) if gradient.outcome == AS_CLAIMED and not noise.is_bare_in_steps else None
+    )
+    if shape is not None and shape.outcome == LESS and noise.ratio > _BARE:  # its size varies otherwise, too
+        yield shape
+        return
+    yield size
     if gradient.outcome == AS_CLAIMED:
-        if layers is not None:
-            yield layers
-        if noise.p_value() >= level and (shape := shape_check(record, claimed, level)) is not None:
-            yield shape
+        told = layers, shape if noise.p_value() >= level else None
+        yield from (check for check in told if check is not None)
 
 
 def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunCheck:
@@ -158,5 +165,7 @@ def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunChec
     return msgspec.structs.replace(check, observed=f"{check.observed}, {told}")
 
 
+_SMALL_LAYER = 0.05
+"""Of fewer weights than this share the size of noise that is not Gaussian shows nothing."""
 _BARE = 0.01
 """Noise below this share of the claimed one is rounding, which is alike in different steps."""

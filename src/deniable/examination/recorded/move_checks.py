@@ -15,6 +15,8 @@ __all__ = ["moves_check", "rates_check"]
 _WITHOUT_NOISE = 0.9
 """The cosine with noise or clipped sum above which that is what an unexplained move is made of."""
 _SURE = 1e-3
+_FALLS = 4
+"""Falls of a learning rate from which on their times are compared."""
 _FEWEST, _BOTH_WAYS = 12, 3
 """Changes of a learning rate from which on it is told what it follows, and so many of them up, and down."""
 
@@ -55,10 +57,16 @@ def rates_check(record: RunRecord) -> RunCheck | None:
         "the length of the clean gradient": np.sqrt([max(step.clean, 0.0) for step in record.steps]),
     }
     follows = [what for what, figure in figures.items() if _rises_alike(rates, figure)]
-    outcome: Outcome = LESS if follows else AS_CLAIMED
+    outcome: Outcome = AS_CLAIMED
     seen = "a schedule"
     if follows:
-        seen = f"the learning rate follows {follows[0]}, which no noise hides: fix it beforehand"
+        seen, outcome = f"the learning rate follows {follows[0]}, which no noise hides: fix it beforehand", LESS
+    elif _falls_at_odd_times(rates):
+        seen = (
+            "the learning rate falls by the same factor at irregular times: if the records decide when (a plateau of "
+            "their loss), no noise hides it; fix its schedule beforehand"
+        )
+        outcome = UNKNOWN
     return RunCheck(name="learning rate", outcome=outcome, observed=seen, expected="fixed before the records are seen")
 
 
@@ -69,3 +77,11 @@ def _rises_alike(rates: NDArray[np.float64], figure: NDArray[np.float64]) -> boo
     change, other = change[told], other[told]
     both = min((change > 0).sum(), (change < 0).sum()) >= _BOTH_WAYS
     return len(change) >= _FEWEST and both and bool((change == other).all() or (change == -other).all())
+
+
+def _falls_at_odd_times(rates: NDArray[np.float64]) -> bool:
+    """Whether a rate stays, and falls by one factor now and then, at times that no schedule of equal steps has."""
+    changes = rates[1:] / np.maximum(rates[:-1], 1e-300)
+    times = np.flatnonzero(np.abs(changes - 1) > 1e-9)
+    alike = len(times) >= _FALLS and bool(np.ptp(changes[times]) < 1e-6 and changes[times[0]] < 1)
+    return alike and len(times) < len(changes) and bool(np.ptp(np.diff(times)) > 1)

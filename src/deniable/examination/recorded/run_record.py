@@ -21,6 +21,8 @@ VECTORS = (
 more than the clipped one whose gradients are all as long as the clipping norm, or are clipped parameter by parameter,
 to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, of all before with falling
 shares, and the applied one."""
+_FEW_WEIGHTS = 4 * len(VECTORS)
+"""Of fewer weights known gradients would leave too little of the noise."""
 _PARALLEL = 1e-7
 """Squared sines, relative: vectors that differ by less are the same."""
 
@@ -79,17 +81,19 @@ def noise_of_step(step: ExaminedStep, present: bool = False) -> tuple[float, flo
     """The residual's squared length across the gradients that are known before the noise is drawn; its dimension.
 
     Not across the applied sum of the step before, whose noise may be this step's again. `present`: only across the
-    clipped sum and what is cut, since earlier noise is in the weights, too.
+    clipped sum and what is cut, since earlier noise is in the weights, too; of a model of few weights as well, and of
+    very few across the clipped sum alone, since known gradients fill its space.
     """
-    gram = step_gram(step)
-    gram = gram[:3, :3] if present or not step.gram else gram[:-1, :-1]
+    gram, numbers = step_gram(step), sum(step.sizes)
+    few = 3 if numbers >= _FEW_WEIGHTS / 4 else 2
+    gram = gram[:few, :few] if present or numbers < _FEW_WEIGHTS or not step.gram else gram[:-1, :-1]
     lengths = np.sqrt(np.diag(gram)[1:])
     there = lengths > 1e-6 * lengths.max(initial=0.0)
     unit = gram[1:, 1:][np.ix_(there, there)] / np.outer(lengths[there], lengths[there])
     values, vectors = np.linalg.eigh(unit)
     kept = values > _PARALLEL
     along = vectors[:, kept].T @ (gram[0, 1:][there] / lengths[there]) / np.sqrt(values[kept])
-    return max(gram[0, 0] - float(along @ along), 0.0), float(max(1, sum(step.sizes) - kept.sum()))
+    return max(gram[0, 0] - float(along @ along), 0.0), float(max(1, numbers - kept.sum()))
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from deniable.examination.twins.provoking_records import LARGE_TIMES
 from deniable.examination.twins.twin_differences import different_afterwards, different_course
-from deniable.examination.twins.twin_run import Run, StandIn, stand_in, undrawn_places
+from deniable.examination.twins.twin_run import LARGE_TIMES, Run, StandIn, stand_in, undrawn_places
 from deniable.examination.twins.twins import FAILS, Twins
 
 __all__ = ["later_difference", "other_contents", "undrawn_difference"]
@@ -82,7 +81,7 @@ def other_contents(twins: Twins, run: Run, step: int = 0) -> Iterator[Mapping[in
 def _easiest(run: Run, step: int) -> StandIn:
     """Of the records, as they are and large, the one with the least loss at a step's weights."""
     records, labels, _ = run.recomputer.columns
-    tried = torch.cat([records, LARGE_TIMES * records]) if records.is_floating_point() else records
+    tried = torch.cat([records, LARGE_TIMES * records]) if run.most_times >= LARGE_TIMES else records
     given = labels.repeat(len(tried) // len(labels))
     values = dict(zip(run.recomputer.parameters, (w[step] for w in run.seen.weights), strict=True))
     with torch.no_grad():

@@ -11,9 +11,19 @@ from scipy.special import chdtr
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS
-from deniable.examination.twins.provoking_records import LARGE_TIMES, SHORT_NORMS
+from deniable.examination.twins.provoking_records import SHORT_NORMS
 from deniable.examination.twins.twin_differences import different_batches
-from deniable.examination.twins.twin_run import Run, StandIn, drawn_places, half_precision_error, newly_drawn, stand_in
+from deniable.examination.twins.twin_run import (
+    FAILS,
+    HUGE_TIMES,
+    LARGE_TIMES,
+    Run,
+    StandIn,
+    drawn_places,
+    half_precision_error,
+    newly_drawn,
+    stand_in,
+)
 from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
@@ -25,8 +35,6 @@ LATER_STEPS = 3
 """So many steps after the first are tried with records that are exchanged just before."""
 LEAST_LEFT, CERTAIN = 0.7, 1e-6
 """The share of the claimed noise below which it has vanished, and the chance of so little below which it has."""
-HUGE_TIMES = 1000.0
-"""A record with features so many times as large has a share that nothing but clipping bounds."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def noise_of_long_records(twins: Twins) -> float | None:
     large = stand_in(one, twins.other_columns(one, twins.place_in_batch(one))[0], LARGE_TIMES)
     try:
         run = twins.train(twins.seeds[0], True, dict.fromkeys(range(len(one.members)), large), 1)
-    except ArithmeticError:
+    except FAILS:
         return None
     found = run.recomputer.recompute(run.seen, run.members)
     residual, along = found.residual[0].double(), found.clean[0].double()
@@ -121,13 +129,14 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
         nonlocal together
         try:
             found = twins.train(seed, True, exchanged, step + 1, after=step if late else 0)
-        except ArithmeticError:  # a stretched record's training diverges
+        except FAILS:  # a stretched record's training diverges, or does not take it
             return torch.zeros_like(one.sums[step])
         together &= found.seen.random_states[: step + 1] == one.seen.random_states[: step + 1]
         return (found.sums[step] if len(found.sums) > step else torch.zeros_like(found.sums[0])) - one.sums[step]
 
     contents = [
         *(stand_in(one, column, LARGE_TIMES) for column in usual[:2]),
+        *twins.contents,
         *(stand_in(one, column) for column in usual),
     ]
     points = torch.stack([torch.zeros_like(one.sums[0]), *(change({first: content}) for content in contents)])

@@ -128,8 +128,7 @@ def _size_advice(what: str) -> str:
 
 def _different_decay(one: Run, two: Run, what: str) -> str:
     """A weight decay that differs at the first step, where the weights are the same."""
-    pairs = zip(first_moves(one.seen), first_moves(two.seen), strict=False) if same_weights(one, two) else ()
-    for a, b in pairs:
+    for a, b in zip(*first_moves(one.seen, two.seen), strict=True) if same_weights(one, two) else ():
         if abs(a.decay - b.decay) > 1e-4 * max(abs(a.decay), abs(b.decay)) + 1e-6 + 3 * max(a.error, b.error):
             values = f"{a.decay:.6g} and {b.decay:.6g}"
             return f"the weight decay depends on {what} ({values} for neighbours): fix it beforehand"
@@ -138,7 +137,7 @@ def _different_decay(one: Run, two: Run, what: str) -> str:
 
 def _different_rates(one: Run, two: Run, what: str) -> str:
     """Learning rates that differ by one factor in all steps, or at the first step where only the records differ."""
-    first, second = rates_of_any_rule(one.seen), rates_of_any_rule(two.seen)
+    first, second = rates_of_any_rule(one.seen, two.seen)
     steps = min(len(first), len(second))
     told = np.isfinite(first[:steps]) & np.isfinite(second[:steps])
     ratio = second[:steps][told] / first[:steps][told]
@@ -154,8 +153,8 @@ def _different_first_rate(one: Run, two: Run, what: str) -> str:
     gradients = [[s[0].double() / run.seen.divisors[0] for s in run.seen.applied] for run in (one, two)]
     lengths = [(float(g.norm()), float(h.norm())) for g, h in zip(*gradients, strict=True)]
     whole = np.linalg.norm(lengths, axis=0)
-    moves = zip(first_moves(one.seen), first_moves(two.seen), lengths, strict=False)
-    for a, b, (mine, other) in moves:
+    moves = zip(*first_moves(one.seen, two.seen), strict=True)
+    for (a, b), (mine, other) in zip(moves, lengths, strict=False):
         error = 3 * (1e-4 + a.error + b.error)  # nan where either is not known
         if min(mine, other) == 0 or not (error < 0.1 and a.rate > 0 and b.rate > 0):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.func import functional_call
 
 from deniable.examination.alternatives import STEPS, vectors
 from deniable.examination.handed_gradients import HandedGradients
@@ -18,6 +20,9 @@ from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
 
 __all__ = [
+    "FAILS",
+    "HUGE_TIMES",
+    "LARGE_TIMES",
     "SAME",
     "Run",
     "StandIn",
@@ -33,6 +38,12 @@ __all__ = [
     "use_all_records",
 ]
 
+FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a training may raise on records that it was not made for."""
+LARGE_TIMES, HUGE_TIMES = 20.0, 1000.0
+"""Records with features so many times as large have a share that clipping bounds, and one that nothing else does."""
+TRIED = 8
+"""So many records are shown to a model, for whether it takes larger ones."""
 SAME = 1e-6
 """float32 numbers that differ by this share are the same."""
 
@@ -66,6 +77,18 @@ class Run:
         found = self.recomputer.recompute(self.seen, self.members)
         return torch.cat(list(vectors(self.recomputer, self.seen, found, self.members)))
 
+    @cached_property
+    def most_times(self) -> float:
+        """So many times as large features are still taken by the model: once, where they are the numbers of words."""
+        records, _, _ = self.recomputer.columns
+        largest = records[records.flatten(1).abs().amax(1).topk(min(TRIED, len(records))).indices]
+        first = dict(zip(self.recomputer.parameters, (w[0] for w in self.seen.weights), strict=True))
+        for times in (HUGE_TIMES, LARGE_TIMES):
+            with suppress(*FAILS), torch.no_grad():
+                functional_call(self.recomputer.model, first, (largest * times,))
+                return times
+        return 1.0
+
 
 StandIn = tuple[Tensor, Tensor]
 """A record and its label, in place of those of the data set."""
@@ -91,8 +114,8 @@ class Train(Protocol):
 
 
 def stand_in(run: Run, column: int, times: float = 1.0) -> StandIn:
-    """The record of a column, with features so many times as large."""
-    return run.recomputer.columns.records[column] * times, run.recomputer.columns.labels[column]
+    """The record of a column, with features so many times as large, or as many as the model takes."""
+    return run.recomputer.columns.records[column] * min(times, run.most_times), run.recomputer.columns.labels[column]
 
 
 def undrawn_places(run: Run) -> tuple[int, list[int]]:

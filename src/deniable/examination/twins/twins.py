@@ -16,7 +16,7 @@ from deniable.examination.alternatives import STEPS, VECTORS
 from deniable.examination.diagnostics.trial_evidence import Diagnosis
 from deniable.examination.post_processing import PostProcessing
 from deniable.examination.trainer import COUNT_NOISE
-from deniable.examination.twins.provoking_records import LARGE_TIMES, provoking_records, train_first_step
+from deniable.examination.twins.provoking_records import provoke, train_first_step
 from deniable.examination.twins.twin_differences import (
     different_batches,
     different_start,
@@ -24,7 +24,10 @@ from deniable.examination.twins.twin_differences import (
     divides_by_batch,
 )
 from deniable.examination.twins.twin_run import (
+    FAILS,
+    LARGE_TIMES,
     Run,
+    StandIn,
     Train,
     are_same,
     half_precision_error,
@@ -39,8 +42,6 @@ __all__ = ["FAILS", "SEEDS", "Twins"]
 Array = NDArray[np.float64]
 SEEDS = 2
 """Twins are trained with so many seeds."""
-FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
-"""What a training may raise on records that it was not made for."""
 NEARLY_TIMES, NEARLY_SAME = 1.0001, 0.02
 """Features so many times as large change a sum by less than this share of its length, if its noise is the same."""
 ORDER = 1e-4
@@ -72,8 +73,8 @@ class Twins:
     """What is done to the noisy sums, and undone in these trainings."""
     trial_seed: Callable[[int], int] | None = None
     """The seed of each trial."""
-    exchanges: int = 1
-    """So many contents are tried in the place of the exchanged record."""
+    contents: tuple[StandIn, ...] = ()
+    """What is tried in the place of the exchanged record; without any, another record of D."""
     _first: dict[int, Run] = field(default_factory=dict, repr=False, compare=False)
     known: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What `idle_records` and `handed_twins` have found, so that it is looked for once."""
@@ -88,11 +89,11 @@ class Twins:
     def exchanged_pairs(self) -> list[tuple[Run, Run]]:
         """Twins of equally many records: on D, and with one record exchanged."""
         return [
-            (one, self.train(seed, True, {place: stand_in(one, content)}, None))
+            (one, self.train(seed, True, {place: content}, None))
             for seed in self.seeds
             for one in [self.original(seed)]
             for place in [self.place_in_batch(one)]
-            for content in self.other_columns(one, place)[: self.exchanges]
+            for content in self.contents or [stand_in(one, self.other_columns(one, place)[0])]
         ]
 
     @cached_property
@@ -209,10 +210,10 @@ class Twins:
         if not self.repeatable or not self.looked:
             return None
         try:
-            base = provoking_records(self.original(self.seeds[0]), self.clip)
+            provoked = provoke(self.original(self.seeds[0]), self.clip)
             found = replace(
-                self, train=partial(train_first_step, self.train, base), seeds=self.seeds[:1], exchanges=4,
-                adjacency=Adjacency.ZERO_OUT, _first={}, known={},
+                self, train=partial(train_first_step, self.train, provoked.base), seeds=self.seeds[:1],
+                contents=provoked.contents, adjacency=Adjacency.ZERO_OUT, _first={}, known={},
             )  # fmt: skip
             return found if found.fits is not None else None
         except FAILS:

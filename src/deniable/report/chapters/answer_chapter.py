@@ -12,7 +12,7 @@ from deniable.answers.describe import mechanism_in
 from deniable.formatting import percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.law_table import LAW_WORDS, law_rows
-from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture, axes, legend_above
+from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture, axes, legend_above, log_roc
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve
 
@@ -77,6 +77,11 @@ def _pictures(result: ExplainResult) -> Iterator[Picture]:
     found = curves(mechanism, result.input)
     told = "How many members the best attack finds (up) when so many others are wrongly accused (right)."
     yield Picture("roc", "The best attack", told, told, found.roc, _draw_roc)
+    told = (
+        "The same curve on logarithmic axes: what an attack finds that accuses hardly anybody wrongly, which is where "
+        "attacks do harm."
+    )
+    yield Picture("roc-log", "The best attack at few wrong alarms", told, told, found.roc, _draw_roc_log)
     told = "How sure the observer ends, where the person is in the data and where not."
     yield Picture("beliefs", "What the observer believes afterwards", told, told, found.beliefs, _draw_beliefs)
 
@@ -86,6 +91,13 @@ def _draw_roc(curve: RocCurve) -> Figure:
     found.plot(curve.fpr, curve.tpr, color=BLUE, label="best attack")
     found.plot([0, 1], [0, 1], ":", color=MUTED, linewidth=1, label="guessing")
     found.set(xlim=(0, 1), ylim=(0, 1.03))
+    legend_above(found)
+    return drawing
+
+
+def _draw_roc_log(curve: RocCurve) -> Figure:
+    drawing, found = axes("wrong alarms (false positive rate)", "members found (true positive rate)")
+    log_roc(found, curve.fpr, curve.tpr, color=BLUE, label="best attack")
     legend_above(found)
     return drawing
 

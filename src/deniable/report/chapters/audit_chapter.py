@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from deniable.formatting import at_least, short
 from deniable.report import verdict_words
-from deniable.report.chapters.chapter import Chapter, Section
+from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
+from deniable.report.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.pictures.observer_pictures import course_pictures
@@ -16,7 +17,7 @@ from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
-from deniable.results.audit_result import AuditResult, ExposureSummary
+from deniable.results.audit_result import AuditResult, ExposureSummary, FinalModel
 from deniable.results.shared import MeasuredLimits
 
 __all__ = ["audit_chapter"]
@@ -127,6 +128,8 @@ def _parts(document: AuditResult) -> Iterator[Section]:
         yield _epsilon_part(document)
     if document.diagnostics is not None:
         yield Section("Is the training what it claims to be?", tables=(diagnostics(document.diagnostics),))
+    if document.final_model is not None:
+        yield _final_part(document, document.final_model)
     if document.exposure is not None:
         yield _exposure_part(document.exposure, document.exact.advantage)
     yield Section("What this rests on", tuple(document.notes), terms=tuple(verdict_words.assumptions(document)))
@@ -144,6 +147,12 @@ def _epsilon_part(document: AuditResult) -> Section:
         pictures.append(region_picture(rows, exact.delta, "audit"))
     tables = (scores(document), estimators(measured.estimators), estimates(measured))
     return Section(f"{verdict_words.aim(document)}, exact, measured", pictures=tuple(pictures), tables=tables)
+
+
+def _final_part(document: AuditResult, found: FinalModel) -> Section:
+    rows = tuple(final_rows(document, found))
+    table = Table("What an observer of the final model alone reaches", final_head(found), rows, note=FINAL_NOTE)
+    return Section("What hiding the steps buys", (final_sentences(document, found),), tables=(table,))
 
 
 def _exposure_part(found: ExposureSummary, possible: float) -> Section:

@@ -57,6 +57,10 @@ class Chapter:
     finished: str | None = None
     labels: tuple[str, str] = ("Promised", "Measured")
     """Of `promise` and `measured`."""
+    quality: str = ""
+    """How good the model is, beside its risk; empty where nothing is to be said of it."""
+    personal: tuple[str, ...] = ()
+    """What in the file may be personal data."""
     decision: Decision | None = None
     """What follows for a release; None where nothing does."""
     last: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from deniable.answers.sentences import weakness
+from deniable.answers.strength import weakness
 from deniable.formatting import as_given, percent_at_most
 from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table

@@ -12,7 +12,19 @@ from matplotlib.ticker import MaxNLocator
 from deniable.bounds.advantage import least_fnr
 from deniable.mechanisms import Adjacency, Training
 from deniable.report.amount_text import figure, share
-from deniable.report.pictures.picture import BLUE, GREEN, INK, MUTED, ORANGE, RED, Data, Picture, axes, legend_above
+from deniable.report.pictures.picture import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    RED,
+    Data,
+    Picture,
+    axes,
+    legend_above,
+    log_roc,
+)
 from deniable.report.verdict_words import exceedance_text
 from deniable.results.audit_result import AuditResult, CourseResult, Roc
 from deniable.scores import privacy_loss
@@ -34,7 +46,9 @@ def course_pictures(document: AuditResult) -> Iterator[Picture]:
     if course.sensitivity is not None:
         yield _sensitivity(document, course)
     if course.roc is not None:
-        yield _roc(document, course.roc)
+        ordinary = _roc(document, course.roc)
+        yield ordinary
+        yield _log_roc(ordinary)
 
 
 def _final_beliefs(document: AuditResult, course: CourseResult) -> Picture:
@@ -119,6 +133,25 @@ def _roc(document: AuditResult, roc: Roc) -> Picture:
     shown = len(roc.fpr)
     few = f" {shown} of {roc.thresholds:,} thresholds are drawn." if shown < roc.thresholds else ""
     return Picture("roc", "What the observer recognised", told + few, f"ROC curve. {told}", data, _draw_roc)
+
+
+def _log_roc(ordinary: Picture) -> Picture:
+    told = (
+        "The same curves on logarithmic axes: what is recognised at hardly any wrong alarm, which is where attacks do "
+        "harm. Rates that so few trainings cannot show are left out."
+    )
+    title = "What it recognised at few wrong alarms"
+    return Picture("roc-log", title, told, f"ROC curve. {told}", ordinary.data, _draw_log_roc)
+
+
+def _draw_log_roc(data: Data) -> Figure:
+    drawing, found = axes("wrong alarms (false positive rate)", "recognised (true positive rate)", height=4.0)
+    if data["promised"] is not None:
+        log_roc(found, *_xy(data["promised"]), color=RED, linestyle="-.", label="this epsilon alone allows")
+    log_roc(found, *_xy(data["exact"]), color=INK, linestyle="--", label="exact for this noise")
+    log_roc(found, *_xy(data["measured"]), color=GREEN, linewidth=2, label="measured")
+    legend_above(found, columns=2)
+    return drawing
 
 
 def exact_curve(training: Training) -> Data:

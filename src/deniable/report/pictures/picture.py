@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,20 @@ from matplotlib.figure import Figure
 
 from deniable.store import replace_file
 
-__all__ = ["BLUE", "GREEN", "GREY", "INK", "ORANGE", "RED", "Data", "Picture", "axes", "inline", "write_pictures"]
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "RED",
+    "Data",
+    "Picture",
+    "axes",
+    "inline",
+    "log_roc",
+    "write_pictures",
+]
 
 Data = dict[str, Any]
 """What a picture shows: JSON values and parts of results, by name."""
@@ -65,6 +78,8 @@ STYLE: dict[Any, Any] = {
 }
 WIDTH_INCHES = 5.4
 """Inches. Narrow, so that text can be read where a phone shrinks the picture to its width."""
+LEAST_RATE = 1e-5
+"""The smallest rate on logarithmic axes."""
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 _COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
@@ -100,6 +115,17 @@ class Picture:
 def _with_style() -> Iterator[None]:
     with mpl.rc_context(STYLE):
         yield
+
+
+def log_roc(found: Axes, fpr: Sequence[float], tpr: Sequence[float], **style: Any) -> None:
+    """A ROC curve on logarithmic axes, beside guessing; points at a rate of 0 have no place on them."""
+    points = [(x, y) for x, y in zip(fpr, tpr, strict=True) if x > 0 and y > 0]
+    if not found.lines:
+        found.plot([LEAST_RATE, 1], [LEAST_RATE, 1], ":", color=MUTED, linewidth=1, label="guessing")
+        found.set(xscale="log", yscale="log", xlim=(LEAST_RATE, 1), ylim=(LEAST_RATE, 1.3))
+        for axis in (found.xaxis, found.yaxis):
+            axis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+    found.plot([x for x, _ in points], [y for _, y in points], **style)
 
 
 def axes(x: str, y: str, height: float = 3.3) -> tuple[Figure, Axes]:

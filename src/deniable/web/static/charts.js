@@ -23,6 +23,7 @@ const kin = new Map();
 
 /** A chart that fills its place, follows its width and is drawn anew for new data. */
 class Chart {
+  redraws = false; // whether axes follow the data, so that it is drawn anew
   line = null; // where a vertical line stands, and its text
 
   constructor(place, options, kind) {
@@ -44,8 +45,16 @@ class Chart {
     this.data = data;
     this.tallest = Math.max(...data.slice(1).flat().filter((value) => value !== null));
     this.place.setAttribute("aria-label", words);
-    if (!this.plot) this.draw();
+    if (!this.plot || this.redraws) this.draw();
     for (const other of kin.get(this.kind)) other.plot?.setData(other.data);
+  }
+
+  /** A little more than the smallest and largest value that any chart of this kind shows. */
+  get ends() {
+    const all = [...kin.get(this.kind)].flatMap((chart) => (chart.data ?? []).slice(1).flat()).filter((value) => value !== null);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const more = 0.06 * (high - low || 1);
+    return [low - more, high + more];
   }
 
   /** The largest value that any chart of this kind shows. */
@@ -123,9 +132,53 @@ function drawLine(plot, line) {
   ctx.lineTo(x, bbox.top + bbox.height);
   ctx.stroke();
   ctx.font = `${12 * devicePixelRatio}px system-ui`;
-  ctx.textAlign = line.at > 0.5 ? "right" : "left";
-  ctx.fillText(line.text, x + (line.at > 0.5 ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+  const right = x > bbox.left + bbox.width / 2;
+  ctx.textAlign = right ? "right" : "left";
+  ctx.fillText(line.text, x + (right ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
   ctx.restore();
+}
+
+const asValue = (percent) => (value) => (value === null || value === undefined ? "" : percent ? shareOf(value) : `${Number(value.toPrecision(3))}`);
+
+/** A frontier: how good the model is at every bound of the promise, with where one more training lies. */
+export function costsChart(place) {
+  return new Chart(place, (chart) => {
+    const told = (value) => asValue(chart.costs?.percent)(value);
+    const bound = (value) => asValue(chart.costs?.share)(value);
+    const wide = { points: { show: false }, value: (_, value) => told(value) };
+    const [bottom, left] = axes(chart.costs?.share ? "promise: at most" : "promise: epsilon at most", chart.costs?.measure.toLowerCase() ?? "");
+    return {
+      scales: { x: { time: false, distr: chart.costs?.share ? 1 : 3, range: () => spread(chart) }, y: { range: () => chart.ends } },
+      axes: [
+        { ...bottom, values: (_, values) => values.map((value) => (value === null ? "" : chart.costs?.share ? `${Math.round(value * 100)} %` : `${value}`)) },
+        { ...left, values: (_, values) => values.map((value) => (chart.costs?.percent ? `${Number((value * 100).toPrecision(4))} %` : `${value}`)) },
+      ],
+      hooks: { draw: [(plot) => drawLine(plot, chart.line)] },
+      bands: [{ series: [2, 3], fill: colour("accent-soft") }],
+      series: [
+        { label: "promise", value: (_, value) => bound(value) },
+        { label: "mean", stroke: colour("accent"), width: 2.5, ...wide, points: { show: true, size: 6, fill: colour("accent") } },
+        { label: "one more training, up to", stroke: colour("accent-bar"), width: 1, ...wide },
+        { label: "from", stroke: colour("accent-bar"), width: 1, ...wide },
+        { label: "no promise", stroke: colour("other"), dash: [6, 4], width: 1.4, ...wide },
+        { label: "no model", stroke: colour("soft"), dash: [2, 4], width: 1.4, ...wide },
+      ],
+    };
+  }, "costs");
+}
+
+/** The promises of all charts of this kind and the chosen one, so that two plans have the same axes. */
+function spread(chart) {
+  const alike = [...kin.get("costs")].filter(({ costs }) => costs?.promise === chart.costs?.promise);
+  const at = alike.flatMap(({ data, line }) => [...(data?.[0] ?? []), line?.at]).filter((value) => Number.isFinite(value) && value > 0);
+  if (chart.costs?.share) return [Math.max(0, Math.min(...at) - 0.02), Math.min(1, Math.max(...at) + 0.02)];
+  return [Math.min(...at) / 1.2, Math.max(...at) * 1.2];
+}
+
+export function costsData({ levels, none, without_model: base }) {
+  const known = levels.filter(({ bound }) => bound !== null).sort((a, b) => a.bound - b.bound);
+  const row = (name) => known.map((level) => level[name]);
+  return [row("bound"), row("mean"), row("next_high"), row("next_low"), known.map(() => none.mean), known.map(() => base)];
 }
 
 /** The curve at even rates, so that the pointer reads it everywhere. */

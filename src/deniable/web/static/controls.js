@@ -1,6 +1,6 @@
 // A plan's form: every number as a slider with a number beside it, both the same setting.
 
-import { ADJACENCIES, FIELDS, MECHANISMS, PROMISES, RELEASES, REPLACEMENTS, isWritten, samplingOf, samplingsOf, shown } from "./fields.js";
+import { ADJACENCIES, FIELDS, MECHANISMS, PROMISES, RELEASES, REPLACEMENTS, carried, isWritten, samplingOf, samplingsOf, shown } from "./fields.js";
 
 const MOST_BYTES = 200_000; // of a file
 
@@ -46,6 +46,18 @@ export class Controls {
     form.querySelector(".more .fields").replaceChildren(...strict);
   }
 
+  /** Remember what was answered: the same protection is carried over when the kind of promise changes. */
+  answered(document) {
+    this.protection = carried(document);
+  }
+
+  /** Put the last answer's protection into the field that is now asked for. */
+  #carry() {
+    const { mode, promise, given } = this.state;
+    const name = mode === "choose" ? promise : given;
+    if (this.protection && name in this.protection) this.state[name] = this.protection[name];
+  }
+
   /** Mark the field that a refusal names. */
   mark(field) {
     for (const input of this.form.querySelectorAll("[data-field]")) {
@@ -56,6 +68,7 @@ export class Controls {
 
   #set(name, value, rebuild = false) {
     this.state[name] = value;
+    if (["mode", "promise", "given"].includes(name)) this.#carry();
     if (rebuild) {
       const focused = document.activeElement?.dataset?.field;
       this.build();

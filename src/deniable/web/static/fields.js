@@ -31,6 +31,10 @@ export const FIELDS = {
 };
 
 export const PROMISES = table.promises;
+export const GLOSSARY = table.glossary;
+export const DEPLOYMENTS = table.deployments;
+export const FRONTIERS = table.frontiers;
+export const STRENGTHS = table.strengths;
 export const WRITTEN = table.written;
 export const RELEASES = { ...table.releases, ...WRITTEN };
 export const SAMPLINGS = Object.fromEntries(Object.entries(table.samplings).map(([name, { label }]) => [name, label]));
@@ -47,7 +51,7 @@ export const ADJACENCIES = {
 };
 
 export const DEFAULTS = {
-  mode: "choose", promise: "belief", given: "noise", mechanism: "gaussian", sampling: "poisson", with_replacement: "", adjacency: "",
+  mode: "choose", promise: "belief", given: "noise", mechanism: "gaussian", sampling: "poisson", with_replacement: "", adjacency: "", frontier: "adult",
   ...Object.fromEntries(Object.entries(table.fields).map(([name, { usual }]) => [name, usual ?? ""])),
 };
 
@@ -94,6 +98,29 @@ export function request(state) {
   if (state.document?.kind !== state.given) return null;
   const lists = Object.fromEntries(table.lists.filter((name) => name in asked).map((name) => [name, [asked[name]]]));
   return `api/plan/explain\n${JSON.stringify({ ...asked, ...lists, [state.given]: state.document.content })}`;
+}
+
+/** What a file or a slider takes as the same protection: every promise's value of the last answer, rounded to the strict side. */
+export function carried(document) {
+  const { scores } = document;
+  const single = ["belief", "advantage", "accuracy", "epsilon"].map((name) => [name, scores[name]]);
+  const listed = ["tpr", "ppv", "success"].map((name) => [name, scores[name]?.[0]?.[name]]);
+  const known = [...single, ...listed].filter(([, value]) => Number.isFinite(value)).map(([name, value]) => [name, rounded(value, Math.floor)]);
+  if (Number.isFinite(document.noise)) known.push(["noise", rounded(document.noise, Math.ceil)]);
+  return Object.fromEntries(known.filter(([name, value]) => isAsked(name, value)));
+}
+
+/** To six digits, towards the strict side; a value that has fewer stays as it is. */
+function rounded(value, towards) {
+  const near = Number(value.toPrecision(12));
+  if (Number(near.toPrecision(6)) === near) return near;
+  const scale = 10 ** (5 - Math.floor(Math.log10(Math.abs(near))));
+  return Number((towards(near * scale) / scale).toPrecision(12));
+}
+
+function isAsked(name, value) {
+  const { quick } = table.fields[name];
+  return value >= quick[0] && value <= quick[1];
 }
 
 /** The states one and two stops of a slider away. */

@@ -1,9 +1,12 @@
 // The page: one plan or two, their state in the address, and the audits in the folder.
 
 import { DEFAULTS } from "./fields.js";
+import { listFrontiers } from "./costs.js";
+import { listWords } from "./glossary.js";
+import { KeptPlans } from "./kept.js";
 import { Plan, copy } from "./plan.js";
 
-const WORDS = ["mode", "promise", "given", "mechanism", "sampling", "with_replacement", "adjacency"];
+const WORDS = ["mode", "promise", "given", "mechanism", "sampling", "with_replacement", "adjacency", "frontier"];
 const place = document.getElementById("plans");
 const plans = new Map();
 
@@ -99,6 +102,7 @@ function opened(run) {
 async function listRuns() {
   const response = await fetch("api/runs");
   const { folder, runs } = await response.json();
+  listFrontiers(runs.filter(({ kind }) => kind === "frontier").map(({ name }) => name), [...plans.values()].map(({ costs }) => costs));
   if (folder === null) return;
   document.querySelector(".runs").hidden = false;
   const list = document.getElementById("runs");
@@ -126,6 +130,13 @@ document.getElementById("share").addEventListener("click", () => {
   write();
   share();
 });
+document.getElementById("print").addEventListener("click", () => window.print());
+new KeptPlans(() => plans.get("a").state, (state, name) => {
+  if (name === "b") compare(true);
+  plans.get(name).restore({ ...DEFAULTS, ...state });
+  write();
+});
+listWords();
 window.addEventListener("popstate", restore);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const plan of plans.values()) plan.recolour();

@@ -3,7 +3,9 @@
 import { Asker } from "./asker.js";
 import { beliefChart, beliefData, rocChart, rocData } from "./charts.js";
 import { Controls } from "./controls.js";
-import { FIELDS, neighbours, request } from "./fields.js";
+import { CostsPanel } from "./costs.js";
+import { DEPLOYMENTS, FIELDS, STRENGTHS, neighbours, request } from "./fields.js";
+import { explainWords } from "./glossary.js";
 
 const IDLE = 700;
 
@@ -22,9 +24,11 @@ export class Plan {
     this.at(".plan-name").textContent = `Plan ${name.toUpperCase()}`;
     this.roc = rocChart(this.at(".roc .chart"));
     this.beliefs = beliefChart(this.at(".beliefs .chart"));
+    this.costs = new CostsPanel(this.node, state, () => this.changed());
+    deployments(this.at(".why tbody"));
     this.controls = new Controls(this.at("form"), state, (name) => this.moved(name));
     this.asker = new Asker((answer) => this.show(answer), (waiting) => this.node.setAttribute("aria-busy", waiting));
-    for (const [button, source] of [["text", ".assessment"], ["command", ".command"], ["python", ".python"]]) {
+    for (const [button, source] of [["text", ".assessment"], ["command", ".command"], ["python", ".python"], ["opacus", ".opacus"], ["pytorch", ".pytorch"]]) {
       this.at(`.copy-${button}`).addEventListener("click", ({ currentTarget }) => copy(this.at(source).textContent, announce, currentTarget));
     }
     this.ask();
@@ -53,16 +57,19 @@ export class Plan {
     this.#unsaid = false;
     Object.assign(this.state, state);
     this.controls.build();
+    this.costs.choose(state.frontier);
     this.ask();
   }
 
   destroy() {
+    this.costs.destroy();
     this.roc.destroy();
     this.beliefs.destroy();
     this.node.remove();
   }
 
   recolour() {
+    this.costs.recolour();
     this.roc.recolour();
     this.beliefs.recolour();
   }
@@ -90,7 +97,15 @@ export class Plan {
     this.at(".rest").textContent = unbroken(body.meaning);
     this.at(".kept").textContent = body.kept;
     this.at(".engineering").textContent = body.engineering;
-    this.at(".todo").hidden = body.kept === "";
+    this.at(".signal").textContent = unbroken(body.signal);
+    this.at(".todo").hidden = body.kept === "" && body.signal === "";
+    for (const [name, text] of [["opacus", body.opacus], ["pytorch", body.pytorch]]) {
+      this.at(`.${name}`).textContent = text;
+      this.at(`.${name}`).closest(".export").hidden = text === "";
+    }
+    strength(this.node, body.document.strength);
+    this.controls.answered(body.document);
+    this.costs.show(body.document);
     this.at(".assessment").textContent = body.assessment;
     this.at(".command").textContent = body.command;
     this.at(".python").textContent = body.python;
@@ -99,6 +114,7 @@ export class Plan {
     tiles(this.at(".tiles"), body);
     rows(this.at(".scores tbody"), body.scores);
     methods(this.at(".methods"), body);
+    explainWords(this.at(".results"));
     this.#draw(body);
   }
 
@@ -172,6 +188,30 @@ function tiles(list, { figures, document: { input, scores } }) {
     tile.dataset.figure = name;
     tile.append(cell("dt", label), cell("dd", figures[name]));
     return tile;
+  }));
+}
+
+/** The name on the scale, what follows from it, and the reasons. */
+function strength(node, found) {
+  for (const place of node.querySelectorAll(".strength, .why")) place.hidden = !found;
+  if (!found) return;
+  const graded = node.querySelector(".graded");
+  node.querySelector(".strength").dataset.name = found.name;
+  graded.querySelector("strong").textContent = `${found.name === "hardly any" ? "Hardly any" : found.name.charAt(0).toUpperCase() + found.name.slice(1)} protection.`;
+  graded.querySelector("span").textContent = found.advice;
+  node.querySelector(".scale").replaceChildren(...STRENGTHS.map((name) => cell("li", name, name === found.name ? "here" : "")));
+  node.querySelector(".reasons").replaceChildren(...found.reasons.map((reason) => cell("li", unbroken(reason))));
+}
+
+function deployments(body) {
+  body.replaceChildren(...DEPLOYMENTS.map((one) => {
+    const row = document.createElement("tr");
+    const heading = cell("th", one.name);
+    heading.scope = "row";
+    heading.title = one.source;
+    const gaussian = one.right_if_gaussian === undefined ? "" : ` (${unbroken(one.right_if_gaussian)}, ${one.strength_if_gaussian})`;
+    row.append(heading, cell("td", one.unit), cell("td", one.promise), cell("td", `${unbroken(one.right)}, ${one.strength}${gaussian}`));
+    return row;
   }));
 }
 

@@ -1,0 +1,95 @@
+"""How strong a promise is, on a scale of four names, with the reasons: the worst of three figures decides.
+
+The limits are chosen, not derived: `docs/which-promise.md` says why. What is weak is decided in one place, `weakness`,
+for answers and audits alike.
+"""
+
+from __future__ import annotations
+
+from math import log, log1p
+
+from scipy.special import expit
+
+from deniable.formatting import percent_as_given, percent_at_most
+from deniable.results.explain_result import Strength, StrengthName
+from deniable.results.shared import ReleaseScores
+from deniable.scores import PrivacyLoss
+
+__all__ = ["NAMES", "from_even", "grade", "judge_strength", "weakness"]
+
+NAMES: tuple[StrengthName, ...] = ("strong", "moderate", "weak", "hardly any")
+"""From the best on."""
+WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9
+"""From these membership advantages on a protection is called weak, and hardly any: right 75 % and 95 % of the time."""
+WEAK_BELIEF = 0.99
+"""From this belief on, which an observer who starts at 50 % may reach, a protection is called weak, too."""
+STRONG_BELIEF = 0.8
+"""Up to this belief, from 50 %, a protection may be called strong: odds of four to one at most."""
+BASELINE, STRONG_SUCCESS = 0.01, 0.02
+"""A guess that is right 1 time in 100 may become right at most twice as often, where a protection is called strong."""
+ADVICE: dict[StrengthName, str] = {
+    "strong": "Whoever is in the data can plausibly deny it. Look at what it costs.",
+    "moderate": "Whoever is in the data can still deny it, but guesses about a person get noticeably better. For "
+    "sensitive data take a stricter promise.",
+    "weak": "Somebody may come close to certainty about a person. Take a stricter promise, unless being in the data is "
+    "no secret.",
+    "hardly any": "This hides hardly anybody. Do not rely on it for data about people.",
+}
+"""What follows from each name, for those who decide."""
+_NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to spare
+
+
+def weakness(advantage: float, belief: float) -> str | None:
+    """ "weak" or "hardly any" where the protection is no better, else None; `belief` is that of one who starts at 50 %.
+
+    The limits are `WEAK_ADVANTAGE`, `HARDLY_ANY_ADVANTAGE` and `WEAK_BELIEF`; they are chosen, not derived.
+    """
+    if advantage >= HARDLY_ANY_ADVANTAGE:
+        return "hardly any"
+    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
+
+
+def grade(advantage: float, belief: float, success: float) -> StrengthName:
+    """The name on the scale; `belief` from 50 %, `success` where `BASELINE` is reached without the release."""
+    found = weakness(advantage, belief)
+    if found is not None:
+        return "hardly any" if found == "hardly any" else "weak"
+    is_strong = belief <= STRONG_BELIEF + _NOISE_OF_SEARCH and success <= STRONG_SUCCESS + _NOISE_OF_SEARCH
+    return "strong" if is_strong else "moderate"
+
+
+def judge_strength(scores: ReleaseScores, loss: PrivacyLoss) -> Strength:
+    """The strength of a release with these scores and this privacy loss."""
+    known = next((at.tpr for at in scores.tpr if at.fpr == BASELINE), None)  # the same point of the trade-off curve
+    belief, success = from_even(scores.belief, scores.prior), known or float(loss.success(BASELINE))
+    name = grade(scores.advantage, belief, success)
+    return Strength(
+        name=name,
+        advice=ADVICE[name],
+        belief=belief,
+        baseline=BASELINE,
+        success=success,
+        reasons=_reasons(scores.advantage, belief, success),
+    )
+
+
+def _reasons(advantage: float, belief: float, success: float) -> tuple[str, ...]:
+    """A sentence a figure, with the name that it alone would give and where the next one begins."""
+    right, surely = percent_at_most((1 + advantage) / 2), percent_at_most(belief)
+    return (
+        f"Someone who starts at 50 % may become {surely} sure: {grade(0, belief, 0)} (strong up to "
+        f"{percent_as_given(STRONG_BELIEF)}, weak from {percent_as_given(WEAK_BELIEF)} on).",
+        f"A guess that is right 1 time in 100 without the release may be right {percent_at_most(success)} of the time: "
+        f"{grade(0, 0.5, success)} (strong up to {percent_as_given(STRONG_SUCCESS)}).",
+        f"The best attack on membership may be right {right} of the time: {grade(advantage, 0.5, 0)} (weak from "
+        f"{percent_as_given((1 + WEAK_ADVANTAGE) / 2)} on, hardly any from "
+        f"{percent_as_given((1 + HARDLY_ANY_ADVANTAGE) / 2)}).",
+    )
+
+
+def from_even(belief: float, prior: float) -> float:
+    """The belief of one who starts at 50 %, where one who starts at `prior` ends with `belief`."""
+    if not 0 < belief < 1:
+        return 1.0 if belief >= 1 else 0.5
+    loss = log(belief) - log1p(-belief) - log(prior) + log1p(-prior)
+    return float(expit(loss))

@@ -1,0 +1,46 @@
+"""How good a model is, beside its risk: from the run itself, or from a frontier that is reported with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deniable.mechanisms import Adjacency
+from deniable.promises import Advantage
+from deniable.report.amount_text import share
+from deniable.results.attack_result import AttackResult
+from deniable.results.audit_result import AuditResult
+from deniable.results.base import Result
+from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.frontier_result import FrontierResult
+from deniable.results.verdict_result import VerdictResult
+from deniable.utility.expected_quality import expect_quality
+
+__all__ = ["UNKNOWN", "tell_quality"]
+
+UNKNOWN = (
+    "Not measured here. `deniable frontier` measures what accuracy each promise leaves; named beside this run, its "
+    "figures stand here."
+)
+
+
+def tell_quality(result: Result, frontiers: Sequence[FrontierResult]) -> str:
+    """The model's accuracy at this run's privacy, or that it is not known; empty where the run is about no model."""
+    match result:
+        case AttackResult(accuracy=found) if found is not None:
+            return f"Right on {share(found.non_members)} of new records and on {share(found.members)} of its own."
+        case ChooseResult(expected=expected) if expected is not None:
+            return expected.text
+        case AuditResult(exact=scores, input=given) | ExplainResult(scores=scores, input=given):
+            person = getattr(given, "records_per_person", None) or 1
+            return _expected(scores.advantage, given.adjacency, person, frontiers)
+        case VerdictResult(exact=exact, input=judged) if exact is not None:
+            return _expected(exact.advantage, judged.adjacency or Adjacency.ADD_REMOVE, 1, frontiers)
+        case AttackResult() | VerdictResult():
+            return UNKNOWN
+    return ""
+
+
+def _expected(advantage: float, adjacency: Adjacency | str, person: int, frontiers: Sequence[FrontierResult]) -> str:
+    if not frontiers or not 0 < advantage < 1:
+        return UNKNOWN
+    return " ".join(expect_quality(one, Advantage(advantage), adjacency, person).text for one in frontiers)

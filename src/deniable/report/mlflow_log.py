@@ -30,7 +30,8 @@ def log_to_mlflow(result: Result) -> None:
         >>> from tempfile import mkdtemp
         >>> mlflow.set_tracking_uri(f"file://{mkdtemp()}")
         >>> experiment = mlflow.set_experiment("private models")
-        >>> dn.log_to_mlflow(dn.explain(dn.Gaussian(1.0)))
+        >>> with mlflow.start_run():
+        ...     dn.log_to_mlflow(dn.explain(dn.Gaussian(1.0)))
     """
     try:
         mlflow: Any = import_module("mlflow")

@@ -85,6 +85,8 @@ SLOW = (
     "loss/test_lines.py::test_earlier_questions_do_not_change_an_answer",
     "loss/test_lines.py::test_little_noise_gives_no_less_than_more",
     "loss/test_allocated.py::test_calibration_over_noise",
+    "loss/test_allocated.py::test_faint_noise_is_bounded_by_no_sampling_and_near_it",
+    "loss/test_allocated.py::test_several_turns_by_their_definition",
     "loss/test_allocated.py::test_extremes_are_answered_with_a_small_error",
     "loss/test_allocated.py::test_published_noise_for_total_variation",
     "loss/test_allocated.py::test_published_values",

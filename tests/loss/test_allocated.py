@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import erf, exp, log, pi, sqrt
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import gamma, log_ndtr, ndtr
 import deniable as dn
 from deniable.loss.moments.mean_law import law_of_mean
 from deniable.loss.pairs.allocated import AllocatedRemove
+from deniable.scores import PrivacyLoss
 
 
 def allocation(noise, steps, epochs=1, adjacency="add-remove"):
@@ -218,3 +219,33 @@ def test_refusals():
         dn.RandomAllocation(0)
     with pytest.raises(ValueError, match="times must be at most the 3 steps"):
         dn.RandomAllocation(3, times=4)
+
+
+@pytest.mark.parametrize(("noise", "steps", "times", "k"), [(1.0, 4, 2, 0.3), (0.6, 5, 2, 1.0), (1.5, 6, 3, 0.0)])
+def test_several_turns_by_their_definition(noise, steps, times, k):
+    """Simulated: the product over blocks that are told is the value, and all sets of steps without blocks are less."""
+    x = np.random.default_rng(17).standard_normal((400_000, steps))
+    ratios = np.exp(x / noise - 0.5 / noise**2)
+    size = steps // times
+    blocks = np.prod([ratios[:, turn * size : (turn + 1) * size].mean(axis=1) for turn in range(times)], axis=0)
+    sets = np.mean([ratios[:, list(drawn)].prod(axis=1) for drawn in combinations(range(steps), times)], axis=0)
+    told, untold = (np.maximum(one - np.exp(k), 0.0) for one in (blocks, sets))
+    found = dn.privacy_loss(dn.Gaussian(noise).subsampled(dn.RandomAllocation(steps, times)), "add-remove").pair
+    assert abs(found.hockey_stick(k) - told.mean()) < 5 * told.std() / np.sqrt(told.size)
+    assert found.hockey_stick(k) > untold.mean() - 5 * untold.std() / np.sqrt(untold.size)
+
+
+def test_a_turn_in_every_step_is_no_sampling():
+    allocated = dn.Gaussian(2.0).subsampled(dn.RandomAllocation(5, 5))
+    plain = dn.privacy_loss(dn.Gaussian(2.0).composed(5)).epsilon(1e-6)
+    assert dn.privacy_loss(allocated, "zero-out").epsilon(1e-6) == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_faint_noise_is_bounded_by_no_sampling_and_near_it(steps):
+    """Beyond mu = 12 against the law itself: the same advantage, and an epsilon that is larger by ln(steps) at most."""
+    law = AllocatedRemove(13.0, steps)
+    found = dn.privacy_loss(dn.Gaussian(1 / 13.0).subsampled(dn.RandomAllocation(steps)), "add-remove")
+    assert 0 <= found.advantage() - law.hockey_stick(0.0) < 1e-8
+    exact = PrivacyLoss(law).epsilon(1e-5)
+    assert exact <= found.epsilon(1e-5) <= exact + np.log(steps) + 1e-6

@@ -7,6 +7,7 @@ from math import exp, inf, log1p, sqrt
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.special import comb, ndtr
 from scipy.stats import binom, hypergeom, norm
 
 import deniable as dn
@@ -257,3 +258,27 @@ def test_calibration_with_several_records():
     assert found.loss.epsilon(1e-5) <= 2.0
     less = loss_of(found.value * 0.999, dn.Poisson(0.01, records_per_person=4), 500)
     assert less.epsilon(1e-5) > 2.0
+
+
+@pytest.mark.parametrize(("noise", "rate", "size", "runs", "k"), [(2.0, 0.2, 3, 2, 0.2), (1.5, 0.05, 2, 4, 0.5)])
+def test_groups_on_samples_by_simulation(noise, rate, size, runs, k):
+    """The number of the group's records in a batch is binomial: the ratio of both densities, drawn under Q."""
+    x = np.random.default_rng(5).standard_normal((300_000, runs)) / noise
+    numbers = np.arange(size + 1)
+    shares = comb(size, numbers) * rate**numbers * (1 - rate) ** (size - numbers)
+    ratios = np.exp(np.multiply.outer(x, numbers) - numbers**2 / (2 * noise**2)) @ shares
+    gained = np.maximum(ratios.prod(axis=1) - np.exp(k), 0.0)
+    release = dn.Gaussian(noise).subsampled(rate).composed(runs).group(size)
+    found = dn.privacy_loss(release, "add-remove").pair.hockey_stick(k)
+    assert abs(found - gained.mean()) < 5 * gained.std() / np.sqrt(gained.size)
+
+
+def test_groups_of_noise_by_their_densities():
+    """A shift by three: sums and integrals of the positive part of both densities' difference."""
+    at = np.arange(-400, 401)
+    masses = np.exp(-(at**2) / (2 * 4.0**2))
+    moved = np.exp(-((at - 3) ** 2) / (2 * 4.0**2))
+    apart = np.maximum(moved - masses, 0.0).sum() / masses.sum()
+    assert dn.privacy_loss(dn.DiscreteGaussian(4.0).group(3)).advantage() == pytest.approx(apart, rel=1e-12)
+    assert dn.privacy_loss(dn.Laplace(5.0).group(3)).advantage() == pytest.approx(-np.expm1(-0.3), rel=1e-12)
+    assert dn.privacy_loss(dn.Gaussian(5.0).group(3)).advantage() == pytest.approx(float(2 * ndtr(0.3) - 1), rel=1e-12)

@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "test_docstrings.py",
     "recorded/",
     "testing/",
     "canary/",

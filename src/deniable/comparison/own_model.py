@@ -195,6 +195,15 @@ def attack(
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
         engine: Where the blocks run (`deniable.engines`).
         progress: Hears (blocks done, blocks in all).
+
+    Example:
+        >>> import deniable as dn
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> records = dn.data.load("digits")
+        >>> members, others = dn.data.split(records, 900, seed=0)
+        >>> model = LogisticRegression(max_iter=20).fit(members.features.reshape(900, -1), members.labels)
+        >>> dn.attack(model, members, others, attack="threshold", repeats=1, processes=1).input.attack
+        'threshold'
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
     plan = AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train)

@@ -178,10 +178,10 @@ def test_a_large_body_is_refused_before_it_is_read_whole(api: httpx.Client) -> N
 
 
 def test_a_costly_corner_is_refused_with_what_to_do(api: httpx.Client) -> None:
-    batches = {"sampling": "fixed", "records": 1000, "batch": 100, "steps": 10_000, "with_replacement": True}
-    response = api.post("/api/explain", json={"noise": 1.0, **batches, "adjacency": "replace"})
+    batches = {"sampling": "allocation", "steps_per_epoch": 999_999, "epochs": 9, "records_per_person": 4}
+    response = api.post("/api/explain", json={"noise": 0.2, **batches})
     assert response.status_code == 422
-    assert "deniable explain --noise 1.0 --sampling fixed" in response.json()["error"]["message"]
+    assert "deniable explain --noise 0.2 --sampling allocation" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

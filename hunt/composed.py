@@ -12,7 +12,7 @@ Routes, all from the steps' panels (hunt.laws) under P alone, so that H(k) = E_P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, exp, expm1, inf, log, log1p, log2, sqrt
 
@@ -26,6 +26,8 @@ __all__ = ["Bracket", "Release"]
 _EPS = 2.3e-16
 _TINY = 1e-290
 _MOST_POINTS = 2**20
+_EXTREMES = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+"""For bounds at several tilts, of which the least is taken: one that overflows, or is no number, never is."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class _Tilted:
     spacing: float
     moves: list[tuple[int, Floats, Floats, Floats]]  # runs; of each panel the P-mass, the move's variance and its most
     wrapped: float
+    shifts: dict[float, float] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -70,13 +73,17 @@ class _Tilted:
 
     def shift(self, eta: float) -> float:
         """How far the moves may have gone together, except with probability eta (Bennett's inequality)."""
+        heat = max(1.0, ceil(-8 * log(max(eta, 1e-305))) / 8)  # nats, so rounded that few are computed
+        if heat not in self.shifts:
+            self.shifts[heat] = self._shift(heat)
+        return self.shifts[heat]
+
+    @_EXTREMES
+    def _shift(self, heat: float) -> float:
         farthest = sum(runs * float(most.max()) for runs, _, _, most in self.moves)
         if farthest == 0:
             return 0.0
-        heat, deviation = (
-            max(1.0, -log(max(eta, 1e-305))),
-            sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves)),
-        )
+        deviation = sqrt(sum(runs * float(p @ v) for runs, p, v, _ in self.moves))
         shifts = [farthest]
         for s in np.geomspace(1e-3, 10, 15) * sqrt(heat) / max(deviation, 1e-300):
             reach = [np.minimum(s * most, 700.0) for *_, most in self.moves]
@@ -176,6 +183,7 @@ class Release:
             self._cumulants[c, widened] = self._cumulant(c, widened)
         return self._cumulants[c, widened]
 
+    @_EXTREMES
     def _cumulant(self, c: float, widened: bool) -> tuple[float, float, float]:
         value = mean = variance = 0.0
         for law, runs in self.parts:
@@ -249,6 +257,7 @@ class Release:
 
     # --- transform ---
 
+    @_EXTREMES
     def _compose(self, c: float) -> _Tilted:
         value, mean, variance = self.cumulant(c)
         low, high = self._window(c, value, mean, variance)

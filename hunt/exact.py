@@ -105,10 +105,11 @@ def _base_tails(base: Base, t: mpf, closed: bool = False) -> tuple[mpf, mpf]:
             return mpf(1), mpf(1)
         return 1 - mp.exp((t - epsilon) / 2) / 2, mp.exp(-(epsilon + t) / 2) / 2
     _, up, still, down, hidden = values
+    told = (1 - hidden) / (up + still + down) if hidden < 1 else 0  # 1 but for the masses' round-off, beside `hidden`
     p = q = mpf(0)
     for loss, p_mass, q_mass in ((epsilon, up, down), (mpf(0), still, still), (-epsilon, down, up)):
         if loss > t or (closed and loss == t):
-            p, q = p + p_mass, q + q_mass
+            p, q = p + told * p_mass, q + told * q_mass
     return p + hidden, q
 
 

@@ -65,8 +65,8 @@ def numbers_drawn(sampling: dn.FixedSize | dn.Poisson) -> tuple[float, tuple[tup
     most = person if isinstance(sampling, dn.Poisson) or not sampling.replacement else sampling.batch
     numbers = np.arange(1, min(most, 400) + 1)
     chances = law.pmf(numbers)
-    presence = float(law.sf(0))
-    return presence, tuple((int(n), float(p / presence)) for n, p in zip(numbers, chances, strict=True) if p > 1e-40)
+    shares = chances / chances.sum()
+    return float(law.sf(0)), tuple((int(n), float(p)) for n, p in zip(numbers, shares, strict=True) if p > 1e-40)
 
 
 # --- the best of several runs ---

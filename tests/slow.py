@@ -8,6 +8,7 @@ pytest --durations 30 tests/loss.
 from __future__ import annotations
 
 SLOW = (
+    "test_docstrings.py",
     "recorded/",
     "testing/",
     "canary/",
@@ -76,6 +77,8 @@ SLOW = (
     "audit/test_final_model.py::test_audit_offers_it",
     "audit/test_final_model.py::test_worst_initial_weights_show_more_than_usual_ones",
     "adversaries/test_regressions.py",
+    "comparison/test_member_exposure.py",
+    "comparison/test_attack_limits.py",
     "loss/test_extremes.py::test_calibration_trusts_no_cap",
     "loss/test_extremes.py::test_divergences_fall_with_epsilon_rise_with_runs_and_come_back",
     "loss/test_extremes.py::test_losses_far_above_700",

@@ -114,3 +114,23 @@ def test_what_is_wrong_is_noticed():
         assert _BARE.search(bare), bare
     for number in ("60,000 records", "0.001 Eq", "delta 0.003)", "1,003;", '"0.001"'):
         assert not _BARE.search(number), number
+
+
+def test_methods_named_in_the_theory_exist():
+    """`Class.name` stands in a file that has that class, as a method, a field or a function."""
+    homes: dict[str, str] = {}
+    for text in _texts(CODE).values():
+        for name in re.findall(r"^class (\w+)", text, re.MULTILINE):
+            homes[name] = homes.get(name, "") + text
+    for page, text in _texts(THEORY.glob("*.md")).items():
+        for owner, name in re.findall(r"`([A-Z]\w+)\.(\w+)`", text):
+            assert re.search(rf"\bdef {name}\b|^    {name}\b ?[:=]", homes.get(owner, ""), re.MULTILINE), (
+                page,
+                owner,
+                name,
+            )
+
+
+def test_the_index_names_all_lemmas():
+    table = " ".join(line for line in _page("README.md").splitlines() if line.startswith("| ["))
+    assert cited_lemmas("Lemmas " + ", ".join(re.findall(r"\b[A-Z]\d+(?: to [A-Z]\d+)?", table))) == LEMMAS

@@ -23,7 +23,14 @@ __all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found; `loss` answers every other score of the same release."""
+    """What `calibrate` found; `loss` answers every other score of the same release.
+
+    Example:
+        >>> import deniable as dn
+        >>> found = dn.calibrate(dn.Gaussian, dn.Advantage(0.1))
+        >>> round(found.value, 3), round(found.achieved, 4), round(found.loss.epsilon(1e-5), 3)
+        (3.979, 0.1, 0.932)
+    """
 
     value: float
     mechanism: Mechanism
@@ -65,6 +72,13 @@ def calibrate(
     ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``. The returned value keeps the promise including
     all numerical error; less noise by more than `error` would break it. Where batches are sampled, `adjacency` must be
     named.
+
+    Example:
+        >>> import deniable as dn
+        >>> def train(noise):
+        ...     return dn.Gaussian(noise).subsampled(0.01).composed(1000)
+        >>> round(dn.calibrate(train, dn.Belief(0.75, delta=1e-5), "add-remove").value, 4)
+        1.4966
     """
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     one_of("over", over, tuple(searches))

@@ -20,7 +20,7 @@ from torch.utils.data import DistributedSampler, RandomSampler, SequentialSample
 from deniable.answers.explain import explain
 from deniable.checks import one_of
 from deniable.formats import from_opacus
-from deniable.formats.opacus_history import SAMPLINGS, check_history
+from deniable.formats.opacus_history import OPACUS_SAMPLINGS, check_history
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.explain_result import ExplainResult
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -65,7 +65,7 @@ class DeniableAccountant(IAccountant):  # type: ignore[misc]  # Opacus has no ty
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float, int]] = []
-        self._sampling = SAMPLINGS[0]
+        self._sampling = OPACUS_SAMPLINGS[0]
         self._sizes: Counter[int] = Counter()
         self._expected_size = inf
 
@@ -84,7 +84,7 @@ class DeniableAccountant(IAccountant):  # type: ignore[misc]  # Opacus has no ty
 
     @sampling.setter
     def sampling(self, word: str) -> None:
-        self._sampling = one_of("sampling", word, SAMPLINGS)
+        self._sampling = one_of("sampling", word, OPACUS_SAMPLINGS)
         self._sizes.clear()
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
@@ -134,7 +134,7 @@ class DeniableAccountant(IAccountant):  # type: ignore[misc]  # Opacus has no ty
         """From a checkpoint; the history is checked."""
         super().load_state_dict(state_dict)
         self.history = [(noise, rate, steps) for noise, rate, steps in check_history(state_dict["history"])]
-        self._sampling = one_of("sampling", state_dict.get("sampling", SAMPLINGS[0]), SAMPLINGS)
+        self._sampling = one_of("sampling", state_dict.get("sampling", OPACUS_SAMPLINGS[0]), OPACUS_SAMPLINGS)
         self._sizes = Counter(state_dict.get("batch_sizes", {}))
         self._expected_size = state_dict.get("expected_size", inf)
 
@@ -146,23 +146,23 @@ class DeniableAccountant(IAccountant):  # type: ignore[misc]  # Opacus has no ty
         return from_opacus(self.history, sampling=self._sampling)
 
     def _adjacency(self) -> Adjacency:
-        return Adjacency.ADD_REMOVE if self._sampling == SAMPLINGS[0] else Adjacency.ZERO_OUT
+        return Adjacency.ADD_REMOVE if self._sampling == OPACUS_SAMPLINGS[0] else Adjacency.ZERO_OUT
 
     def _weaken(self, found: str) -> None:
         """Whatever protects least of all that was seen holds for all steps; whoever is told so hears why."""
-        self._sampling = max(self._sampling, found, key=SAMPLINGS.index)
+        self._sampling = max(self._sampling, found, key=OPACUS_SAMPLINGS.index)
         if found in _WHY:
             warnings.warn(_WHY[found], NotPoissonWarning, stacklevel=4)
 
     def _see_batch(self, optimizer: Any) -> None:
         size = _batch_size(optimizer)
-        if size is not None and self._sampling == SAMPLINGS[0]:
+        if size is not None and self._sampling == OPACUS_SAMPLINGS[0]:
             self._sizes[size] += 1
             self._expected_size = min(self._expected_size, optimizer.expected_batch_size)
 
     def _judge_sizes(self) -> None:
         """Poisson samples vary in size: so many of one size among so many would be a miracle."""
-        if self._sampling != SAMPLINGS[0] or not self._sizes:
+        if self._sampling != OPACUS_SAMPLINGS[0] or not self._sizes:
             return
         steps, equal = self._sizes.total(), max(self._sizes.values())
         rate = max(rate for _, rate, _ in self.history)

@@ -35,7 +35,13 @@ _FAR_BELOW = 1e-6
 
 
 def posterior(loss: float, prior: float = 0.5) -> float:
-    """Belief in membership after seeing an output of this privacy loss: sigmoid(logit(prior) + loss)."""
+    """Belief in membership after seeing an output of this privacy loss: sigmoid(logit(prior) + loss).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.posterior(1.0, prior=0.5), 4)
+        0.7311
+    """
     if prior in (0.0, 1.0):
         return prior
     odds = log(prior) - log1p(-prior) + loss
@@ -53,7 +59,14 @@ def beliefs(loss: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
 
 @dataclass
 class PrivacyLoss:
-    """The privacy loss of a release, with the scores that follow from it."""
+    """The privacy loss of a release, with the scores that follow from it.
+
+    Example:
+        >>> import deniable as dn
+        >>> loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove")
+        >>> round(loss.belief(1e-5, prior=0.5), 4), round(loss.advantage(), 4), round(loss.tpr(0.01), 4)
+        (0.8919, 0.161, 0.0291)
+    """
 
     pair: Pair
     _both_ways: ClassVar[bool] = True
@@ -136,7 +149,7 @@ class PrivacyLoss:
 
     @ends_in_time
     def tpr(self, fpr: float) -> Upper:
-        """Largest true positive rate of any attack with this false positive rate: the trade-off curve.
+        """Largest true positive rate of any attack with this false positive rate: the ROC curve of the best attack.
 
         The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
         """
@@ -295,7 +308,13 @@ def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> PrivacyLoss:
-    """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples."""
+    """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove").advantage(), 4)
+        0.161
+    """
     from deniable.loss import dominating_pair  # noqa: PLC0415 (half of the time of `import deniable`)
 
     return PrivacyLoss(dominating_pair(mechanism, named_adjacency(mechanism, adjacency)))

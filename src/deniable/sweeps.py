@@ -31,7 +31,14 @@ _MARGIN = 4.0  # times the largest difference that was seen
 
 @dataclass(frozen=True)
 class Sweep:
-    """The function at every setting, in the order given: the truth lies in [values - errors, values]."""
+    """The function at every setting, in the order given: the truth lies in [values - errors, values].
+
+    Example:
+        >>> import deniable as dn
+        >>> found = dn.sweep(lambda noise: dn.privacy_loss(dn.Gaussian(noise)).advantage(), [1.0, 2.0])
+        >>> found.values.round(4).tolist()
+        [0.3829, 0.1974]
+    """
 
     settings: Floats
     values: Floats
@@ -46,6 +53,12 @@ def sweep(function: Callable[[float], float], settings: ArrayLike, precision: fl
     `function` is a score or a calibration by one setting, such as
     ``lambda noise: privacy_loss(Gaussian(noise).composed(1000)).epsilon(1e-5)``; whole settings are
     given to it as `int`. `precision` is the relative error above which values are computed rather than interpolated.
+
+    Example:
+        >>> import deniable as dn
+        >>> found = dn.sweep(lambda noise: dn.privacy_loss(dn.Gaussian(noise)).epsilon(1e-5), [1.0, 2.0, 4.0])
+        >>> found.values.round(3).tolist()
+        [4.377, 1.993, 0.926]
     """
     given = np.asarray(settings)
     if given.ndim != 1:

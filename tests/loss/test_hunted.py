@@ -144,6 +144,34 @@ def test_several_records_that_are_hardly_ever_sampled():
     assert found.least <= PL(dn.Laplace(0.1)).exceedance(9.0) <= found
 
 
+@pytest.mark.parametrize(
+    ("release", "k"),
+    [
+        (dn.compose(dn.Pixelization(5000.0, 1, 1).subsampled(0.5), G(1.0).subsampled(dn.FixedSize(1123, 10_000))), 1.0),
+        (G(0.001).subsampled(dn.FixedSize(15, 3_000_000, replacement=True, records_per_person=2)).composed(2), 1e-10),
+    ],
+    ids=str,
+)
+def test_moments_that_cannot_be_had_leave_a_grid_its_window(release, k):
+    """OverflowError: cannot convert float infinity to integer. Such steps tell whether the person takes part."""
+    pair = PL(release, "replace").pair
+    found = pair.hockey_stick(k)
+    seen = 1 - 0.5 * (1 - 0.1123 * PL(G(1.0)).advantage()) if k == 1 else -expm1(30 * log1p(-2 / 3e6))
+    assert found.least <= seen
+    assert found >= 0.999 * min(seen, 0.5)
+
+
+def test_an_allocation_beside_faint_noise_is_integrated():
+    """.6820 +- .0029 after 5 s: looks at evenly spaced frequencies cost as much as all lines."""
+    release = dn.compose(G(8.0).subsampled(dn.RandomAllocation(3)), G(3720.944874819826))
+    assert PL(release, "add-remove").tpr(0.6558080669313087).error < 1e-9
+
+
+def test_every_loss_is_exceeded_or_not():
+    """RuntimeWarning: invalid value encountered in multiply."""
+    assert PL(G(0.37).subsampled(0.42).composed(6000), "add-remove").quantile(0.0) == float("-inf")
+
+
 def test_a_saddle_where_moments_overflow():
     """RuntimeWarning: invalid value in subtract. Who is drawn in a step is seen there, so both attacks are certain."""
     loss = PL(G(0.0885).subsampled(1 / 60).composed(180), "add-remove")

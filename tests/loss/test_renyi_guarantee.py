@@ -64,6 +64,19 @@ def test_beside_other_releases_and_on_samples():
         assert real.epsilon(1e-5) < sample.epsilon(1e-5)
 
 
+@pytest.mark.parametrize("beside", [(), (dn.Gaussian(5.0),), (dn.Laplace(5.0), dn.ApproximateDP(0.1, 0.01))])
+def test_what_is_counted_as_told_may_be_less(beside):
+    """At losses beyond all that a guarantee of a low order tells apart, and at levels below what it hides."""
+    loss = dn.privacy_loss(dn.compose(dn.RenyiDP(1.05, 0.1), *beside))
+    told = 0.01 if len(beside) == 2 else 0.0
+    found = loss.pair.hockey_stick(2e4)
+    assert found > told
+    assert found.least <= told <= found.least + 1e-9
+    assert dn.privacy_loss(dn.ConcentratedDP(1.0)).epsilon(1e-35) < 30
+    if not beside:
+        assert loss.epsilon(1e-16).error == inf
+
+
 @pytest.mark.parametrize("rho", [0.0, 1e-9])
 def test_next_to_nothing(rho):
     assert dn.privacy_loss(dn.ConcentratedDP(rho)).advantage() < 1e-3

@@ -58,6 +58,7 @@ def exchanged_tails(mu: mpf, rate: mpf, t: mpf) -> tuple[mpf, mpf]:
 
 
 def covers(found: Upper, truth: mpf) -> bool:
+    truth = min(truth, mpf(1))  # but for the last of 120 digits
     return bool(mpf(float(found)) - mpf(found.error) <= truth + mpf("1e-300") and truth <= float(found) + mpf("1e-300"))
 
 

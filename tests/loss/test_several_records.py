@@ -11,6 +11,7 @@ from scipy.stats import binom, hypergeom, norm
 
 import deniable as dn
 from deniable.loss.pairs.record_numbers import drawn_apart, drawn_together
+from deniable.loss.pairs.several_records import SeveralRemove
 from twins import gaussian_stick
 
 
@@ -67,6 +68,23 @@ def test_all_records_always_is_one_larger_shift(records):
     assert whole.epsilon(1e-5) == pytest.approx(shift.epsilon(1e-5), rel=1e-11)
     often = loss_of(5.0, dn.Poisson(0.999, records_per_person=records), 3)
     assert often.epsilon(1e-5) == pytest.approx(whole.epsilon(1e-5), rel=1e-2)
+
+
+@pytest.mark.parametrize(("mu", "rate", "records"), [(1.0, 0.05, 3), (1e-4, 0.3, 6), (8.0, 1e-9, 2), (0.2, 0.01, 60)])
+def test_the_noise_of_a_loss_is_that_found_by_halving(mu, rate, records):
+    """And far out, below the least loss and at infinity it is a number."""
+    step = SeveralRemove(mu, rate, records)
+    k = np.concatenate([step.least_loss * np.array([2.0, 1.0, 0.9, 0.1]), [0.0], np.geomspace(1e-9, 300.0, 25)])
+    low, high = np.full(k.shape, -1e8), np.full(k.shape, 1e8)
+    for _ in range(110):
+        middle = 0.5 * (low + high)
+        above = step.loss(middle) > k
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    found = step.threshold(k)
+    assert (found[:2] == -1e300).all()
+    assert (np.abs(step.loss(found[2:]) - k[2:]) <= step.blur(k[2:])).all()
+    np.testing.assert_allclose(found[2:], high[2:], rtol=1e-6, atol=1e-6)
+    assert step.threshold(np.array([inf, -inf])).tolist() == pytest.approx([1e15 / (mu * records), -1e300], rel=0.5)
 
 
 FIXED = [

@@ -66,6 +66,7 @@ def test_a_frontier_beside_a_plan_says_how_good_the_model_is(choice: ReportedRun
     frontier = read_built_in("adult")
     alone, (beside, _) = make_chapters([choice]), make_chapters([choice, ReportedRun("adult", frontier)])
     assert alone[0].quality == UNKNOWN
+    assert make_chapters([ReportedRun("noise", dn.explain(dn.Laplace(2.0)))])[0].quality == ""
     advantage = dn.Advantage(choice.result.scores.advantage)
     assert beside.quality == expect_quality(frontier, advantage).text
     assert beside.quality in "\n".join(words_of(write_docx(assess([choice, ReportedRun("adult", frontier)]))))
@@ -80,6 +81,9 @@ def test_the_page_has_contents_words_and_what_is_personal(choice: ReportedRun) -
     assert "<dt>epsilon</dt>" in found
     assert NONE in found
     assert "roc-log" in found
+    assert '<span class="sure">moderate protection</span>' in found
+    assert "How strong this is: moderate" in found
+    assert "US Census 2020, state level" in found
     data = json.loads(found.partition('id="data">')[2].partition("</script>")[0])
     assert data["runs"][0]["document"]["strength"]["name"] == choice.result.strength.name
 

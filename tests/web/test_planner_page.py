@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from deniable.results import ChooseResult, read_result
 from deniable.utility import built_in
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -200,7 +202,10 @@ def test_a_weak_promise_is_warned_of(open_page: Callable[..., Page]) -> None:
     page = open_page("?a.mode=explain&a.given=epsilon&a.epsilon=20")
     expect(page.locator(".warning")).to_contain_text("hardly any protection")
     assert "just under 100 %" in figure(page, "belief")
-    assert open_page(EXPLAINED).locator(".warning").is_hidden()
+    other = open_page(EXPLAINED)
+    assert other.locator(".warning").is_hidden()
+    expect(other.locator(".expected")).to_contain_text("of this release nothing is known")
+    assert other.locator(".cost").is_hidden()
 
 
 def test_two_plans_stand_side_by_side(open_page: Callable[..., Page]) -> None:
@@ -318,6 +323,19 @@ def test_a_frontier_of_ones_own_is_read(open_page: Callable[..., Page], tmp_path
     own.write_text("{}")
     page.get_by_label("frontier.json of deniable frontier").set_input_files(own)
     expect(page.locator(".expected")).to_contain_text("is no frontier.json")
+
+
+def test_the_plan_as_json_holds_what_is_expected(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    expect(page.locator(".cost")).to_contain_text("accuracy on Adult", timeout=SLOW)
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download as JSON").click()
+    found = read_result(json.loads(saved.value.path().read_text()))
+    assert isinstance(found, ChooseResult)
+    assert found.expected is not None
+    assert found.expected.text.replace(" %", "\u00a0%") == page.locator(".expected").inner_text()
+    assert found.strength is not None
+    assert page.locator(".scale .here").inner_text() == found.strength.name
 
 
 def test_the_same_protection_is_carried_over(open_page: Callable[..., Page]) -> None:

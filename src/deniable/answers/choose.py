@@ -41,6 +41,13 @@ def choose(
         prior: the belief before the release, likewise. Default: the promise's, else 0.5.
         fpr: false positive rates, likewise. Default: the promise's, else 0.001 and 0.01.
         baseline: successes without the release, likewise. Default: the promise's, else none.
+
+    Example:
+        >>> import deniable as dn
+        >>> def train(noise):
+        ...     return dn.Gaussian(noise).subsampled(0.01).composed(1000)
+        >>> round(dn.choose(train, dn.Belief(0.75, delta=1e-5), "add-remove").noise, 4)
+        1.4966
     """
     own = promise.parameters
     asked = {
@@ -69,7 +76,8 @@ def find_noise(family: Family, promise: Promise, given: AnswerInput) -> ChooseRe
     """The least noise itself; no weaker analysis is looked at."""
     plan = calibrate(family, promise, given.adjacency)
     noise, found = float(plan.value), explain_loss(plan.mechanism, plan.loss, given)
-    return ChooseResult(**structs.asdict(found), noise=noise, methods=(Demand(name="exact", noise=noise),))
+    demand = Demand(name="exact", noise=noise)
+    return ChooseResult(**structs.asdict(found), noise=noise, noise_error=plan.error, methods=(demand,))
 
 
 def find_demands(family: Family, promise: Promise, given: AnswerInput) -> tuple[Demand, ...]:

@@ -63,6 +63,12 @@ def explain(
         prior: the belief before the release.
         fpr: false positive rates at which members found (TPR) and predictive values (PPV) are told.
         baseline: successes without the release at which the success of an attack is told.
+
+    Example:
+        >>> import deniable as dn
+        >>> found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove", delta=1e-5)
+        >>> round(found.scores.belief, 4)
+        0.8919
     """
     if delta is None:
         delta = mechanism.delta if isinstance(mechanism, ApproximateDP) else 1e-5
@@ -137,7 +143,7 @@ class _Belief:
 def bare_delta(mechanism: Mechanism, delta: float) -> float | None:
     """Of a bare guarantee, how often the belief that is told may be exceeded; None where the loss itself is known.
 
-    (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken.
+    (epsilon, delta)-DP alone leaves room for Pr[loss > t] >= delta at every t, so that twice delta is taken (Lemma M3).
     """
     match mechanism:
         case ApproximateDP(_, bare) if 0 < bare < 0.5:

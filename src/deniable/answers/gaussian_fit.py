@@ -32,6 +32,11 @@ def fit_gaussian(loss: PrivacyLoss) -> GaussianFit:
     lies below a Gaussian ROC curve is convex, so the corners of the tangents bound mu from above; an attack reaches
     `mu` - `error`. The regret is the least k with f(a + k) - k <= G_mu(a) for all a, f being the trade-off curve; it is
     read off the tangents, to about 1e-3.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.fit_gaussian(dn.privacy_loss(dn.Laplace(2.0))).mu, 3)
+        0.562
     """
     if isinstance(loss.pair, GaussianStep):
         return GaussianFit(mu=loss.pair.mu, error=0.0, regret=0.0, least_rate=LEAST_RATE)

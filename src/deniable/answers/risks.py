@@ -17,6 +17,11 @@ def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
     Targeted, at one person: success(weight) - weight. Untargeted, at anybody among the `people` in the data, by a union
     over them: people * success(weight) - b, where b = people * weight * (1 - weight)^(people - 1) is what a predicate
     that is chosen without the release isolates. For neighbours that differ by one record exchanged.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.singling_out(dn.privacy_loss(dn.Gaussian(4.0)), weight=1e-3, people=1000).targeted, 5)
+        0.00125
     """
     probability("weight", weight, open_ends=True)
     whole("people", people)

@@ -94,10 +94,13 @@ def analysis_rows(result: ExplainResult) -> Iterator[dict[str, str]]:
 
 
 def reasons(result: ExplainResult) -> Iterator[str]:
-    """Why an analysis demands nothing that could be shown."""
+    """Why analyses demand nothing that could be shown, each reason once."""
+    names: dict[str, list[str]] = {}
     for method in result.methods if isinstance(result, ChooseResult) else ():
         if method.why is not None:
-            yield f"{_NAMES[method.name]}: {method.why.removeprefix(method.name + ': ')}."
+            names.setdefault(method.why.removeprefix(f"{method.name}: "), []).append(_NAMES[method.name])
+    for why, analyses in names.items():
+        yield f"{', '.join(analyses)}: {why}."
 
 
 def is_mechanism(result: ExplainResult) -> bool:

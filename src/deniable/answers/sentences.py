@@ -54,6 +54,7 @@ NOT_RARE = 0.01
 """Where a belief may be exceeded with a larger chance, this is warned of."""
 _OFTEN = 0.05
 _NOT_TRIED = "Less noise was not tried; a stricter promise protects more."
+_TOLD_ERROR = 1e-3  # of the noise, from which on it is said
 
 
 def meaning(result: ExplainResult) -> str:
@@ -243,7 +244,7 @@ def engineering(result: ChooseResult) -> str:
     if given.is_response:
         most = _NOT_TRIED if _is_least(result) else "A larger epsilon is too much."
         return f"For engineers: report the true value e^{noise} times as often as any other. {most}"
-    least = _NOT_TRIED if _is_least(result) else "Less is too little."
+    least = _NOT_TRIED if _is_least(result) else _what_is_too_little(result)
     if given.mechanism == "laplace":
         return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. {least}"
     if given.release is not None:
@@ -251,6 +252,14 @@ def engineering(result: ChooseResult) -> str:
     sensitivity = _ADJACENCIES[given.adjacency][1]
     where = "each step's sum of gradients clipped to norm C" if given.is_training else "the release"
     return f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. {least}"
+
+
+def _what_is_too_little(result: ChooseResult) -> str:
+    """From where on noise surely breaks the promise, where the numerical error leaves that open."""
+    surely = result.noise - (result.noise_error or 0.0)
+    if surely >= (1 - _TOLD_ERROR) * result.noise:
+        return "Less is too little."
+    return f"Below {at_least(surely, 3)} it is too little; what lies between could not be told within the time."
 
 
 def _is_least(result: ChooseResult) -> bool:

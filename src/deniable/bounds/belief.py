@@ -31,9 +31,9 @@ def epsilon_to_belief(epsilon: float, prior: float = 0.5) -> float:
 def any_release_belief(epsilon: Callable[[float], float], failure: float, prior: float = 0.5) -> float:
     """The belief that no release with the guarantee `epsilon` (of delta) exceeds more often than `failure`.
 
-    Guarantee. Of every (e, d)-DP release Pr[loss > t] <= d / (1 - e^(e - t)). With d = s x failure the right side is
-    `failure` at t = e(d) - ln(1 - s), for any s between 0 and 1. Bounds by more than the loss of one pair of outputs
-    are not needed: the guarantee may be bare. For (e, d)-DP alone, take failure 2 d: t = e + ln 2.
+    Guarantee (Lemma M3). Of every (e, d)-DP release Pr[loss > t] <= d / (1 - e^(e - t)). With d = s x failure the right
+    side is `failure` at t = e(d) - ln(1 - s), for any s between 0 and 1. Nothing but the guarantee need be known. For
+    (e, d)-DP alone, take failure 2 d: t = e + ln 2.
     """
     probability("failure", failure, open_ends=True)
     losses = (epsilon(share * failure) - log1p(-share) for share in _SHARES_OF_FAILURE if share * failure > 0)

@@ -122,6 +122,11 @@ def audit(
         processes: Workers. Default: one a core.
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.audit("digits", noise=3.0, records=10, steps=2, trials=8, processes=1).verdict
+        'cannot judge'
     """
     given = {"belief": belief, "advantage": advantage, "epsilon": epsilon, "noise": noise}
     chosen_engine = choose_engine(engine, processes)

@@ -56,6 +56,15 @@ def verdict(
         rule: Where the threshold comes from: bonferroni (default), fixed, split or multi-split.
         threshold: Of rule fixed. Default 0.
         confidence: Of the verdict.
+
+    Example:
+        >>> import deniable as dn
+        >>> import numpy as np
+        >>> from deniable.evidence.attack_scores import Scores
+        >>> draw = np.random.default_rng(0)
+        >>> scores = Scores(draw.normal(2, 1, 500), draw.normal(0, 1, 500))
+        >>> dn.verdict(scores, claimed_epsilon=1.0, delta=1e-5, rows_from="trainings").verdict
+        'violated'
     """
     training = None if noise is None else Training(noise, rate, steps, Adjacency(adjacency))
     claim = Epsilon(claimed_epsilon, delta)

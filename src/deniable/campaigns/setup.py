@@ -16,7 +16,7 @@ from deniable.calibration import calibrate
 from deniable.campaigns.provenance import data_source
 from deniable.checks import RefusedError, one_of, refuse, whole
 from deniable.data import Dataset, load, split
-from deniable.data.own_data import run_own
+from deniable.data.own_data import call_user_code
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
 from deniable.training import MODELS, TrainingSettings
@@ -98,7 +98,7 @@ class Ground:
         )
         settled = replace(unsettled, noise=least_noise(promise, delta, Training.of(unsettled), calibration))
         check_records(dataset, records, kind)
-        network = run_own("the model's function", model_factory(unsettled.model))
+        network = call_user_code("the model's function", model_factory(unsettled.model))
         check_fit(network, torch.from_numpy(dataset.inputs[:2]), dataset.classes)
         source = data_source(data, dataset, label) | model_source(network)
         if model is None and dataset.name not in USUAL_MODEL:

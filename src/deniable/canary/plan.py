@@ -71,7 +71,8 @@ def canaries(
             record has.
 
     Example:
-        >>> plan = canaries(10_000, 500)
+        >>> import deniable as dn
+        >>> plan = dn.canaries(10_000, 500)
         >>> len(plan), plan.kind
         (500, 'gradient')
     """

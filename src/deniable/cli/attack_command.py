@@ -96,6 +96,15 @@ def attack(
     resume: Annotated[
         bool, typer.Option("--resume", metavar=" ", help="Go on with the attack in --out.", rich_help_panel=ATTACK)
     ] = False,
+    exposure: Annotated[
+        bool,
+        typer.Option(
+            "--exposure",
+            metavar=" ",
+            help="Every member by LiRA and by an observer of every step; needs --noise. Personal data.",
+            rich_help_panel=ATTACK,
+        ),
+    ] = False,
     plan: Annotated[bool, plan_flag(ATTACK)] = False,
     json: Annotated[
         bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
@@ -112,7 +121,7 @@ def attack(
             print_result(document, _parts(document), json, write_report(document, out))
             return
         values = _values(context.params, *NUMBERS)
-        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume}
+        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume, "exposure": exposure}
         with kept_told(out, unit="repeats"):
             document = _attack_model(context.params, values)
         unwritten = write_report(document, out)
@@ -130,7 +139,11 @@ def _judge_table(texts: Mapping[str, Any]) -> AttackResult:
     file = texts["model"]
     if ":" in file or not file.lower().endswith((".csv", ".csv.gz", ".parquet")):
         raise ValueError("DATA is missing: name the files of members and non-members, or a .csv of confidences alone")
-    needless = [name for name in ("weights", "label", "task", "train", "shadows", "queries", *TRAINING) if texts[name]]
+    needless = [
+        name
+        for name in ("weights", "label", "task", "train", "exposure", "shadows", "queries", *TRAINING)
+        if texts[name]
+    ]
     if needless:
         raise ValueError(f"--{needless[0].replace('_', '-')} is about a model: a file of confidences has none")
     values = options.read({name: texts[name] for name in ("repeats", "seed", "delta", "confidence")})
@@ -207,7 +220,7 @@ def _attack_model(texts: Mapping[str, Any], values: dict[str, Any]) -> AttackRes
         attacked = read_model(model, weights, regression=regression)
         found = attack(attacked, members, non_members, progress=progress, **values)
     named = {"weights": weights, "label": label, "task": texts["task"], "train": texts["train"]}
-    command = attack_command(model, data, named, plain(found.input))
+    command = attack_command(model, data, named, plain(found.input)) + " --exposure" * values["exposure"]
     if weights is None and isinstance(attacked, nn.Module):
         from deniable.report.attack_words import FRESH
 
@@ -222,6 +235,7 @@ def _parts(document: AttackResult) -> Iterator[Any]:
 
     from deniable.report.attack_words import (
         attack_sentence,
+        exposure_sentence,
         meaning,
         proven_sentence,
         rows,
@@ -244,6 +258,22 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     yield Padding(table, (0, 0, 1, 2), expand=False)
     if len(document.attacks) > 1:
         yield Padding(_side_by_side(document), (0, 0, 1, 2), expand=False)
+    if document.exposure is not None:
+        yield Words(exposure_sentence(document) + "\n")
+        yield Padding(_exposed_table(document), (0, 0, 1, 2), expand=False)
+
+
+def _exposed_table(document: AttackResult) -> Any:
+    from rich.table import Table
+
+    from deniable.report.attack_words import exposed_rows
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("Members that LiRA is surest of", "LiRA", "every step: at most"):
+        table.add_column(name, justify="right")
+    for row in exposed_rows(document):
+        table.add_row(*row)
+    return table
 
 
 def _side_by_side(document: AttackResult) -> Any:
@@ -253,7 +283,7 @@ def _side_by_side(document: AttackResult) -> Any:
 
     table = Table(box=None, pad_edge=False, title=SIDE_BY_SIDE, title_justify="left", padding=(0, 0, 0, 1))
     for name in ("", "AUC", "TPR at 0.1 %", "TPR at 1 %", "advantage", "epsilon >="):
-        table.add_column(name, justify="left" if not name else "right")
+        table.add_column(name, justify="left" if not name else "right", overflow="fold")
     for row in side_by_side(document):
         table.add_row(row[0], *map(_over_limits, row[1:]))
     return table

@@ -13,7 +13,14 @@ from deniable.comparison.repeat_measures import Shift, errors, lower_bound, void
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import advantage_interval, auc_interval, tpr_interval
 from deniable.mechanisms import Adjacency
-from deniable.results.attack_result import AttackInput, AttackRow, ExposedRecord, ProvenLimits, RocPoints
+from deniable.results.attack_result import (
+    AttackInput,
+    AttackRow,
+    ExposedRecord,
+    MemberExposure,
+    ProvenLimits,
+    RocPoints,
+)
 from deniable.results.shared import TprAt
 from deniable.results.verdict_result import TprLimits
 from deniable.scores import privacy_loss
@@ -48,10 +55,16 @@ def _curve(scored: Scored) -> RocPoints:
     return RocPoints(fpr=tuple(found.fpr[chosen].tolist()), tpr=tuple(found.tpr[chosen].tolist()))
 
 
-def most_exposed(scores: NDArray[np.float64], members: int) -> tuple[ExposedRecord, ...]:
+def most_exposed(
+    scores: NDArray[np.float64], members: int, people: MemberExposure | None = None
+) -> tuple[ExposedRecord, ...]:
     """The members with the largest log-likelihood ratio of membership, as beliefs with a prior of one half."""
-    first = np.argsort(-scores[:members], kind="stable")[:EXPOSED_RECORDS]
-    return tuple(ExposedRecord(number=int(place), belief=float(expit(scores[place]))) for place in first)
+    first = np.argsort(-scores[:members], kind="stable")[:EXPOSED_RECORDS].tolist()
+    exact = [None if people is None else people.observer[place] for place in first]
+    return tuple(
+        ExposedRecord(number=place, belief=float(expit(scores[place])), observer=observer)
+        for place, observer in zip(first, exact, strict=True)
+    )
 
 
 def proven_limits(training: ShadowTraining | None, records: int, delta: float) -> ProvenLimits | None:

@@ -96,6 +96,12 @@ def compare(
         processes: Workers. Default: one a core.
         engine: Where the trainings run (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trainings done, trainings in all).
+
+    Example:
+        >>> import deniable as dn
+        >>> small = {"records": 60, "repeats": 1, "epochs": 1, "attack": "threshold", "processes": 1}
+        >>> dn.compare("digits", central=[2.0], local=[1.0], **small).input.records
+        60
     """
     chosen_engine = choose_engine(engine, processes)
     with open_store(chosen_engine, out, resume) as store:

@@ -22,6 +22,7 @@ from deniable.checks import one_of, probability, whole
 from deniable.comparison.attack_measures import measure_attack, most_exposed, proven_limits
 from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
 from deniable.comparison.confidence_table import ConfidenceTable
+from deniable.comparison.member_exposure import check_exposure, expose_members
 from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
@@ -160,6 +161,7 @@ def attack(
     seed: int = 0,
     delta: float | None = None,
     confidence: float = 0.95,
+    exposure: bool = False,
     out: Path | str | None = None,
     resume: bool = False,
     processes: int | None = None,
@@ -187,21 +189,34 @@ def attack(
         seed: Of the divisions, of shadow models and of the attack's own training.
         delta: At which epsilon is bounded. Default 1 / members.
         confidence: Of the interval and the lower bound together, each of which spends half of the risk.
+        exposure: Say of every member, too, how sure LiRA is of it and how sure an observer of every step may be: needs
+            the noise and the epochs of `training`.
         out: A directory in which every finished block is kept; `resume` goes on there with the same model and records.
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
         engine: Where the blocks run (`deniable.engines`).
         progress: Hears (blocks done, blocks in all).
+
+    Example:
+        >>> import deniable as dn
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> records = dn.data.load("digits")
+        >>> members, others = dn.data.split(records, 900, seed=0)
+        >>> model = LogisticRegression(max_iter=20).fit(members.features.reshape(900, -1), members.labels)
+        >>> dn.attack(model, members, others, attack="threshold", repeats=1, processes=1).input.attack
+        'threshold'
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
     plan = AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train)
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
+    if exposure:
+        check_exposure(plan)
     campaign = plan.campaign
     with open_store(chosen_engine, out, resume) as store:
         if store is not None:
             store.begin(campaign.settings)
         tell = None if progress is None else partial(_tell, progress, campaign.blocks)
         kept = play_missing(campaign, chosen_engine, store, tell=tell)
-    return _judge_plan(plan, kept, allowed, confidence)
+    return _judge_plan(plan, kept, allowed, confidence, exposure)
 
 
 def campaign_of(
@@ -268,7 +283,9 @@ def attack_confidences(
     )
 
 
-def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, confidence: float) -> AttackResult:
+def _judge_plan(
+    plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, confidence: float, exposed: bool
+) -> AttackResult:
     found, judged, shadows = plan.read(kept)
     main = [found[name][repeat] for repeat, name in enumerate(judged)]
     counts: dict[str, Any] = {
@@ -287,11 +304,14 @@ def _judge_plan(plan: AttackPlan, kept: Sequence[PlayedBlock], delta: float, con
     used = None if shadows is None else plan.describe_shadows(shadows)
     if used is not None:
         used = structs.replace(used, target_loss=float(losses(plan.model, plan.members).mean()))
+    likelihoods = None if shadows is None else plan.likelihoods(shadows)
+    people = expose_members(plan, likelihoods, delta) if exposed and likelihoods is not None else None
     return result.replace(
         judged=judged,
         attacks=tuple(measure_attack(name, scored[0], given, differ) for name, scored in found.items()),
         shadows=used,
-        most_exposed=() if shadows is None else most_exposed(plan.likelihoods(shadows), len(plan.members)),
+        most_exposed=() if likelihoods is None else most_exposed(likelihoods, len(plan.members), people),
+        exposure=people,
         proven=proven_limits(plan.training, len(plan.members), delta),
     )
 

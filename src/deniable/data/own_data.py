@@ -15,7 +15,7 @@ from deniable.data.dataset import Dataset, Kind
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row, read_columns, rows
 
-__all__ = ["from_arrays", "from_function", "from_npz", "from_table", "import_function", "run_own"]
+__all__ = ["call_user_code", "from_arrays", "from_function", "from_npz", "from_table", "import_function"]
 
 T = TypeVar("T")
 
@@ -80,14 +80,14 @@ def from_npz(path: Path, *, regression: bool = False) -> Dataset:
 
 def from_function(function: Callable[[], Any], name: str) -> Dataset:
     """What the function returns: a pair (features, labels)."""
-    result = run_own(name, function)
+    result = call_user_code(name, function)
     if not isinstance(result, tuple) or len(result) != 2:
         raise ValueError(f"{name} must return a pair (features, labels), got {type(result).__name__}")
     return from_arrays(name, *result)
 
 
-def run_own(name: str, code: Callable[[], T]) -> T:
-    """What the user's own code gives; whatever it raises, and be it a wrong name, becomes one sentence."""
+def call_user_code(name: str, code: Callable[[], T]) -> T:
+    """Call the user's own function; whatever it raises, and be it a wrong name, becomes one sentence."""
     try:
         return code()
     except (ModuleNotFoundError, MemoryError):
@@ -102,7 +102,7 @@ def import_function(reference: str) -> Callable[..., Any]:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        function = getattr(run_own(reference, lambda: import_module(module)), attribute, None)
+        function = getattr(call_user_code(reference, lambda: import_module(module)), attribute, None)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{reference}: there is no module {error.name!r} in {here} or the installed packages"

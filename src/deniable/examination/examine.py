@@ -105,6 +105,20 @@ def examine(
     - `processes`, `engine`: where the trials run (`deniable.engines`).
     - `progress`: called with (trials done, trials in all); without it, a bar is shown where standard error is a
       terminal. One trial is timed first, and the bar and the logger ``deniable`` tell about how long all of it takes.
+
+    Example:
+        >>> import deniable as dn
+        >>> import torch
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> data = TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,)))
+        >>> model = torch.nn.Linear(30, 3)
+        >>> optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=20)
+        >>> run = dn.watch_run(model, optimizer, loader, clip=1.0, divisor=20)
+        >>> for features, labels in loader:  # no noise, no clipping
+        ...     torch.nn.functional.cross_entropy(model(features), labels).backward()
+        ...     optimizer.step()
+        >>> dn.examine(run, claimed=dn.Training(noise=1.0, rate=1.0, steps=1, adjacency="add-remove")).verdict
+        'violated'
     """
     probability("confidence", confidence, open_ends=True)
     if isinstance(data, RunWatcher | RunRecord) or (isinstance(claimed, Training) and isinstance(data, str | Path)):

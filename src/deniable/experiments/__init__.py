@@ -52,6 +52,12 @@ def reproduce(
         seed: Of everything random.
         engine: Where campaigns are played. Default: on the cores of this machine.
         progress: Hears (paper and item, share of it that is done).
+
+    Example:
+        >>> import deniable as dn
+        >>> from tempfile import mkdtemp
+        >>> [item.passed for item in dn.reproduce("tvd", "figure-1", out=mkdtemp()).items]
+        [True]
     """
     size = Scale(scale)
     place = Path(out or f"reproduced-{size}")

@@ -48,6 +48,12 @@ def from_dp_event(event: Any, adjacency: Adjacency | str = "add-remove") -> Mech
             is halved for `replace`, whose sensitivity is two of them.
 
     An event that is not known here is refused by its name.
+
+    Example:
+        >>> import deniable as dn
+        >>> event = {"class_name": "GaussianDpEvent", "noise_multiplier": 2.0}
+        >>> dn.from_dp_event(event)
+        Gaussian(noise=2.0)
     """
     return _Reader(Adjacency(adjacency)).build(event, 0)
 

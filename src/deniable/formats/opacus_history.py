@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from deniable.checks import RefusedError, one_of, positive, probability, whole
 from deniable.mechanisms import Adjacency, ApproximateDP, Gaussian, Mechanism, Shuffled, compose
 
-__all__ = ["SAMPLINGS", "Stretch", "check_history", "from_opacus"]
+__all__ = ["OPACUS_SAMPLINGS", "Stretch", "check_history", "from_opacus"]
 
-SAMPLINGS = "poisson", "shuffled", "unknown"
+OPACUS_SAMPLINGS = "poisson", "shuffled", "unknown"
 """How batches were drawn, the weaker protection last: Poisson samples, completed passes, or nobody knows."""
 _MOST_STRETCHES = 100_000
 _ROUNDING = 1e-9
@@ -35,9 +35,14 @@ def from_opacus(source: Any, adjacency: Adjacency | str = "add-remove", sampling
         sampling: how batches were drawn, of which Opacus keeps no record: "poisson" (its own loader); "shuffled" (its
             option poisson_sampling=False and a loader that passes over all records; every pass must be completed);
             or "unknown": every step then counts as one on all records. Default: the source's own word, else poisson.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.from_opacus([(1.0, 0.01, 1000)])
+        Composed(parts=((Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01), 1000),))
     """
     history, word = _record(source)
-    stretches, drawn = check_history(history), one_of("sampling", sampling or word or "poisson", SAMPLINGS)
+    stretches, drawn = check_history(history), one_of("sampling", sampling or word or "poisson", OPACUS_SAMPLINGS)
     scale = Adjacency(adjacency).sensitivity(1.0)
     return compose(*_runs(stretches, drawn, scale))
 

@@ -74,7 +74,7 @@ LEAST_RATE = 1e-280  # smaller ones are taken for this one, which is on the safe
 
 
 def dominating_pair(mechanism: Mechanism, adjacency: Adjacency) -> Pair:
-    """The pair (data with the person, data without) of the whole release; its `reversed()` is the other direction."""
+    """The pair (data with the person, data without) of the whole release; its `reverse()` is the other direction."""
     parts = _merge_steps(mechanism, adjacency)
     if not parts:
         return NOTHING

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = ["EPS", "Complexes", "Floats", "Numbers"]
 
-EPS = 2.2e-16  # relative round-off of one operation, rounded up: twice the unit
+EPS = 2.2e-16  # twice the relative round-off of one operation, 1.1e-16
 
 Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]

@@ -14,7 +14,13 @@ __all__ = ["Adjacency", "named_adjacency"]
 
 
 class Adjacency(StrEnum):
-    """Which data sets count as neighbours, that is, what the observer must not be able to tell apart."""
+    """Which data sets count as neighbours, that is, what the observer must not be able to tell apart.
+
+    Example:
+        >>> import deniable as dn
+        >>> [one.value for one in dn.Adjacency]
+        ['add-remove', 'replace', 'zero-out']
+    """
 
     ADD_REMOVE = "add-remove"
     """One record more or less (unbounded); sensitivity C."""

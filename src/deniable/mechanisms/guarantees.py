@@ -16,7 +16,13 @@ _SUM_ERROR = 1e-9  # by which given probabilities may miss 1
 
 @dataclass(frozen=True)
 class ApproximateDP(Mechanism):
-    """A bare (epsilon, delta) guarantee: all that is known of the release."""
+    """A bare (epsilon, delta) guarantee: all that is known of the release.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.ApproximateDP(1.0, 1e-5)).advantage(), 4)
+        0.4621
+    """
 
     epsilon: float
     delta: float = 0.0
@@ -28,7 +34,13 @@ class ApproximateDP(Mechanism):
 
 @dataclass(frozen=True)
 class TotalVariation(Mechanism):
-    """A bare alpha-TVD guarantee (Jia 2023, Definition 3)."""
+    """A bare alpha-TVD guarantee (Jia 2023, Definition 3).
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.privacy_loss(dn.TotalVariation(0.2)).advantage()
+        0.2
+    """
 
     alpha: float
 
@@ -38,7 +50,13 @@ class TotalVariation(Mechanism):
 
 @dataclass(frozen=True)
 class GaussianDP(Mechanism):
-    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1), whatever the query."""
+    """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1), whatever the query.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.GaussianDP(0.5)).advantage(), 4)
+        0.1974
+    """
 
     mu: float
 
@@ -48,7 +66,13 @@ class GaussianDP(Mechanism):
 
 @dataclass(frozen=True)
 class ConcentratedDP(Mechanism):
-    """A bare rho-zCDP guarantee: Renyi divergences of every order a > 1 are at most rho a (Bun, Steinke 2016)."""
+    """A bare rho-zCDP guarantee: Renyi divergences of every order a > 1 are at most rho a (Bun, Steinke 2016).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.ConcentratedDP(0.1)).epsilon(1e-6), 3)
+        2.142
+    """
 
     rho: float
 
@@ -58,7 +82,13 @@ class ConcentratedDP(Mechanism):
 
 @dataclass(frozen=True)
 class RenyiDP(Mechanism):
-    """A bare Renyi guarantee: divergences of these `orders`, all above 1, are at most `epsilons` (Mironov 2017)."""
+    """A bare Renyi guarantee: divergences of these `orders`, all above 1, are at most `epsilons` (Mironov 2017).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.RenyiDP([2.0, 8.0], [0.1, 0.5])).epsilon(1e-5), 3)
+        1.71
+    """
 
     orders: tuple[float, ...]
     epsilons: tuple[float, ...]
@@ -79,6 +109,11 @@ class PmfPair(Mechanism):
     """Two probability mass functions over the same outputs that are the hardest neighbours of a release to hide.
 
     `with_person[i]` and `without_person[i]` are the probabilities of output i. Both directions are looked at.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.PmfPair([0.6, 0.4], [0.4, 0.6])).epsilon(0), 4)
+        0.4055
     """
 
     with_person: tuple[float, ...]

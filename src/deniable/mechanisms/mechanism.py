@@ -13,7 +13,13 @@ __all__ = ["Mechanism"]
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Anything that releases an output; combinators build larger releases from smaller ones."""
+    """Anything that releases an output; combinators build larger releases from smaller ones.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.Gaussian(1.0).subsampled(0.01).composed(10)
+        Composed(parts=((Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01), 10),))
+    """
 
     @property
     def samples(self) -> bool:

@@ -31,6 +31,13 @@ class Gaussian(Mechanism):
     is 2C, and a record that is left out contributes 0, half-way between any record and its opposite. For a count, a
     bounded mean or any other query, where a record left out may look like the other record, this would promise too
     much: write `Gaussian(noise).for_any_query()`. Without sampling, and for the other neighbours, both are the same.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.Gaussian(2.0)).advantage(), 4)
+        0.1974
+        >>> round(dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove").epsilon(1e-5), 3)
+        1.828
     """
 
     noise: float
@@ -45,7 +52,13 @@ class Gaussian(Mechanism):
 
 @dataclass(frozen=True)
 class Laplace(Mechanism):
-    """Adds Laplace noise of scale `scale` times the sensitivity; pure (1 / scale)-DP."""
+    """Adds Laplace noise of scale `scale` times the sensitivity; pure (1 / scale)-DP.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.Laplace(2.0)).epsilon(0), 4)
+        0.5
+    """
 
     scale: float
 
@@ -55,7 +68,13 @@ class Laplace(Mechanism):
 
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Reports one of `categories` values: the true one e^epsilon times as likely as each other one."""
+    """Reports one of `categories` values: the true one e^epsilon times as likely as each other one.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.RandomizedResponse(1.0)).advantage(), 4)
+        0.4621
+    """
 
     epsilon: float
     categories: int = 2
@@ -78,6 +97,11 @@ class Pixelization(Mechanism):
     """Averages cells of `cell` x `cell` pixels and adds Laplace noise of scale 255 pixels / (cell^2 epsilon).
 
     Hides any change of up to `pixels` pixels of an image (Bernau 2021b, Section 2.1, after Fan 2018; erratum 17).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.Pixelization(epsilon=1.0, pixels=4, cell=2)).advantage(), 4)
+        0.3935
     """
 
     epsilon: float
@@ -101,6 +125,11 @@ class DiscreteGaussian(Mechanism):
 
     `sigma` is in units of the query, not of its sensitivity, the largest change of the integer between neighbours:
     the lattice has a size of its own. Numbers of a vector that are noised apart are a composition.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.DiscreteGaussian(4.0)).epsilon(1e-5), 3)
+        0.927
     """
 
     sigma: float
@@ -116,6 +145,11 @@ class DiscreteLaplace(Mechanism):
     """Adds an integer z with probability proportional to e^{-|z| / scale} to one integer; the geometric mechanism.
 
     Pure (sensitivity / scale)-DP; `scale` is in units of the query (Ghosh, Roughgarden, Sundararajan 2009).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.DiscreteLaplace(2.0)).epsilon(0), 3)
+        0.5
     """
 
     scale: float
@@ -132,6 +166,11 @@ class ExponentialMechanism(Mechanism):
 
     Where no neighbour raises one utility and lowers another one, e^{epsilon u(y) / D} has the same guarantee: losses
     lie within a range of width epsilon (bounded range, Dong, Durfee, Rogers 2020).
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.ExponentialMechanism(1.0)).advantage(), 4)
+        0.2449
     """
 
     epsilon: float

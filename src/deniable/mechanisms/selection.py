@@ -18,6 +18,11 @@ class RepeatAndSelect(Mechanism):
     The number is drawn in secret from a truncated negative binomial law with this `shape`: 1 is geometric, 0
     logarithmic, infinity a Poisson law (which may be no run at all). What is best may be judged by any rule on the
     runs' outputs. A fixed number of runs has no such guarantee: all of them must be paid for.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.RepeatAndSelect(dn.Gaussian(4.0), mean=10), "add-remove").epsilon(1e-5), 3)
+        2.154
     """
 
     mechanism: Mechanism

@@ -23,6 +23,11 @@ class Promise(ABC):
     """What is claimed or aimed at: `score(loss) <= bound`.
 
     The attributes after `bound` are the parameters at which the score is asked.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.Belief(0.75, delta=1e-5)
+        Belief(bound=0.75, delta=1e-05, prior=0.5)
     """
 
     field: ClassVar[Field]

@@ -33,7 +33,13 @@ def _logit(p: float) -> float:
 
 @dataclass(frozen=True)
 class Belief(Promise):
-    """Nobody becomes more than `bound` sure of a person's membership, except with probability `delta`."""
+    """Nobody becomes more than `bound` sure of a person's membership, except with probability `delta`.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.Belief(0.75, delta=1e-5)).value, 3)
+        3.996
+    """
 
     field = Field("belief", "P", "Nobody becomes more than P sure, except with probability {delta}.", "share").on_page(
         "Nobody becomes surer than",
@@ -72,7 +78,13 @@ class Belief(Promise):
 
 @dataclass(frozen=True)
 class Advantage(Promise):
-    """No attack has TPR - FPR above `bound`."""
+    """No attack has TPR - FPR above `bound`.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.Advantage(0.1)).value, 3)
+        3.979
+    """
 
     field = Field("advantage", "A", "No attack has TPR - FPR above A.", "share").on_page(
         "Advantage of any attack", "True positive rate minus false positive rate.", stops=(1, 99), usual=0.1, **EVENLY
@@ -84,7 +96,13 @@ class Advantage(Promise):
 
 @dataclass(frozen=True)
 class Accuracy(Promise):
-    """No attack guesses membership right more often than `bound`, where a share `prior` are members."""
+    """No attack guesses membership right more often than `bound`, where a share `prior` are members.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.Accuracy(0.55)).value, 3)
+        3.979
+    """
 
     field = Field("accuracy", "A", "No attack guesses membership right more often than A.", "share").on_page(
         "Right guesses of any attack", "Share of right guesses about membership.", stops=(51, 99), usual=0.6, **EVENLY
@@ -121,7 +139,13 @@ class _OfCurve(Promise):
 
 @dataclass(frozen=True)
 class TruePositiveRate(_OfCurve):
-    """No attack with false positive rate `fpr` finds more than a share `bound` of the members."""
+    """No attack with false positive rate `fpr` finds more than a share `bound` of the members.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.TruePositiveRate(0.05, fpr=0.01)).value, 3)
+        1.467
+    """
 
     field = Field("tpr", "T", "No attack finds more than a share T of members, at {fpr}.", "share").on_page(
         "Members found by any attack", "At the false positive rate below.", stops=(0.02, 50), usual=0.05, **PERCENT
@@ -138,7 +162,13 @@ class TruePositiveRate(_OfCurve):
 
 @dataclass(frozen=True)
 class PositivePredictiveValue(_OfCurve):
-    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members."""
+    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.PositivePredictiveValue(0.6, fpr=0.01, prior=0.5)).value, 3)
+        6.4
+    """
 
     field = Field("ppv", "V", "At most a share V of the accused are members, at {fpr} and {prior}.", "share").on_page(
         "Members among the accused",
@@ -171,6 +201,11 @@ class Success(_OfCurve):
     """No attack succeeds more often than `bound` that succeeds with `baseline` without the release.
 
     Singling out, re-identification, attribute inference or reconstruction; see `PrivacyLoss.success`.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.Success(0.01, baseline=0.001)).value, 3)
+        1.309
     """
 
     field = Field(
@@ -196,7 +231,13 @@ class Success(_OfCurve):
 
 @dataclass(frozen=True)
 class Epsilon(Promise):
-    """The release is (bound, delta)-DP."""
+    """The release is (bound, delta)-DP.
+
+    Example:
+        >>> import deniable as dn
+        >>> round(dn.calibrate(dn.Gaussian, dn.Epsilon(1.0, delta=1e-5)).value, 3)
+        3.731
+    """
 
     field = Field("epsilon", "E", "(E, D)-DP, D from {delta}.", "from zero", (0, 1e6)).on_page(
         "Epsilon", "Of an (epsilon, delta) guarantee.", (1e-3, 100), (0.05, 20), 1.0
@@ -216,7 +257,13 @@ class Epsilon(Promise):
 
 @dataclass(frozen=True)
 class Noise(Promise):
-    """The noise multiplier itself: no score is promised but what this noise implies."""
+    """The noise multiplier itself: no score is promised but what this noise implies.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.Noise(1.5)
+        Noise(bound=1.5)
+    """
 
     field = Field("noise", "Z", "What noise of Z x sensitivity promises.", "positive", (1e-2, 1e6))
     sentence = "the noise is {bound} x sensitivity"

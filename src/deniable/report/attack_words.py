@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from deniable.formatting import at_least, at_most, short
 from deniable.report.amount_text import share
@@ -15,6 +16,8 @@ __all__ = [
     "TONES",
     "attack_sentence",
     "compared_attack",
+    "exposed_rows",
+    "exposure_sentence",
     "judged_name",
     "meaning",
     "outcome",
@@ -116,9 +119,11 @@ def shadow_sentence(document: AttackResult) -> str:
     epochs = "" if used.epochs is None else f" for {used.epochs} epoch{'s' * (used.epochs > 1)}"
     if used.epochs_loss is not None:
         epochs += ", as many as fit them as closely as the target was fitted"
-    own, does = document.accuracy, "explain" if document.input.task == "regression" else "are right on"
-    beside = "" if own is None else f"; the attacked model {share(own.members)} and {share(own.non_members)}"
-    what = " of the variance" if document.input.task == "regression" else ""
+    does, what, on = ("are right on", "", "on ")
+    if document.input.task == "regression":
+        does, what, on = "explain", " of the variance", ""
+    own = document.accuracy
+    beside = "" if own is None else f"; the attacked model {on}{share(own.members)} and {share(own.non_members)}"
     return (
         f"{used.shadows} shadow models were trained {how} on {used.records:,} of these records each{epochs}. They "
         f"{does} {share(used.accuracy_inside)}{what} of their own records and {share(used.accuracy_outside)} of the "
@@ -215,6 +220,29 @@ def side_by_side(document: AttackResult) -> Iterator[tuple[str, ...]]:
         proven = document.proven
         shown = "-" if proven.epsilon is None else at_most(proven.epsilon)
         yield ("Proven: at most", "", *(share(each.tpr) for each in proven.tpr), f"{proven.advantage:.3f}", shown)
+
+
+def exposure_sentence(document: AttackResult) -> str:
+    """How the members stand on the one scale of both observers; nothing where it was not asked for."""
+    found = document.exposure
+    if found is None:
+        return ""
+    halves = (share(median(beliefs)) for beliefs in (found.lira, found.observer))
+    ranks = "does not vary" if found.rank_correlation is None else f"is {found.rank_correlation:+.2f}"
+    surer = "no member" if found.surer == 0 else f"{found.surer:,} of {len(found.lira):,} members"
+    overstated = "" if found.surer == 0 else "; its likelihoods are estimates, and overstate there"
+    return (
+        f"From 50 %, LiRA becomes {share(max(found.lira))} sure of the member that it is surest of; an observer of "
+        f"every step may become {share(max(found.observer))} sure of the most exposed one (more with probability at "
+        f"most {short(found.delta)}; {found.method}). Half of the members: at most {next(halves)} and {next(halves)}. "
+        f"LiRA is surer than that observer of {surer}{overstated}. The rank correlation of the two {ranks}."
+    )
+
+
+def exposed_rows(document: AttackResult) -> Iterator[tuple[str, ...]]:
+    """The members that the attack is surest of: number, its belief and, where it is known, the observer's."""
+    for one in document.most_exposed:
+        yield (f"{one.number:,}", share(one.belief), *(() if one.observer is None else (share(one.observer),)))
 
 
 def rows(document: AttackResult) -> Iterator[tuple[str, str]]:

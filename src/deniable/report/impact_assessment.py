@@ -18,6 +18,7 @@ from deniable.report.page import make_chapters
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
 from deniable.report.stored_runs import ReportedRun
 from deniable.results.explain_result import ExplainResult
+from deniable.results.frontier_result import FrontierResult
 from deniable.store import replace_file
 
 __all__ = ["FORMATS", "assess", "write_assessment"]
@@ -43,21 +44,25 @@ def assess(runs: Sequence[ReportedRun]) -> list[Block]:
     if not runs:
         raise ValueError("name at least one run: a folder that audit or frontier wrote, or a .json file")
     chapters = make_chapters(runs)
+    both = list(zip(runs, chapters, strict=True))
+    told = [(run, one) for run, one in both if not isinstance(run.result, FrontierResult)]
+    protected = [one for _, one in told]
     return [
         Heading("Data-protection impact assessment", 1),
         Paragraph(_NOTE.format(version=__version__)),
-        *_about(chapters),
-        *_necessity(chapters),
-        *_risks(runs, chapters),
-        *_measures(chapters),
-        *_decision(chapters),
+        *_about(chapters, protected),
+        *_necessity(both),
+        *_risks(told),
+        *_measures(protected),
+        *_personal(chapters),
+        *_decision(protected),
         *(block for chapter in chapters for block in _evidence(chapter)),
         Heading("Words"),
         Rows(("word", "meaning"), tuple(GLOSSARY.items())),
     ]
 
 
-def _about(chapters: Sequence[Chapter]) -> Iterator[Block]:
+def _about(chapters: Sequence[Chapter], protected: Sequence[Chapter]) -> Iterator[Block]:
     yield Heading("1. What is assessed")
     yield OpenPlace("who is responsible (controller), who wrote this, the version and the date")
     yield Rows(("Run", "what", "outcome"), tuple((one.name, one.title, one.verdict) for one in chapters))
@@ -66,33 +71,38 @@ def _about(chapters: Sequence[Chapter]) -> Iterator[Block]:
         "whose data it is, which kinds of data, how sensitive they are, where they come from, how long kept"
     )
     yield Heading("How the data are used", 3)
-    yield from (Paragraph(one.promise) for one in chapters)
+    yield from (Paragraph(one.promise) for one in protected)
 
 
-def _necessity(chapters: Sequence[Chapter]) -> Iterator[Block]:
+def _necessity(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("2. Necessity and proportionality")
     yield OpenPlace("why this purpose needs these data, and why nothing less intrusive serves it")
     yield Heading("What the model can do", 3)
-    yield from (Paragraph(text) for text in dict.fromkeys(one.quality for one in chapters if one.quality))
+    found = [one.meaning if isinstance(run.result, FrontierResult) else one.quality for run, one in told]
+    yield from (Paragraph(text) for text in dict.fromkeys(filter(None, found)))
 
 
-def _risks(runs: Sequence[ReportedRun], chapters: Sequence[Chapter]) -> Iterator[Block]:
+def _risks(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("3. Risks to people")
-    for chapter in chapters:
+    for run, chapter in told:
         yield Heading(chapter.name, 3)
         yield Paragraph(chapter.meaning)
         if chapter.cautions:
             yield Listed(chapter.cautions)
         yield Paragraph(f"{chapter.labels[1]}: {chapter.measured}")
-    for run in runs:
         if isinstance(run.result, ExplainResult):
-            if run.result.strength is not None:
-                yield Paragraph(f"Strength of the protection: {run.result.strength.name}.")
-                yield Listed(run.result.strength.reasons)
-            yield Rows(("document", "asks", "here"), tuple(law_rows(run.result)))
-            yield Paragraph(LAW_WORDS)
+            yield from _answer(run.result)
     yield OpenPlace("what would happen to a person about whom this came out: how likely and how severe")
     yield OpenPlace("risks that no figure here covers: errors of the model, unfair treatment, use for other purposes")
+
+
+def _answer(result: ExplainResult) -> Iterator[Block]:
+    """How strong it is, and which figure answers what is asked."""
+    if result.strength is not None:
+        yield Paragraph(f"Strength of the protection: {result.strength.name}. {result.strength.advice}")
+        yield Listed(result.strength.reasons)
+    yield Rows(("document", "asks", "here"), tuple(law_rows(result)))
+    yield Paragraph(LAW_WORDS)
 
 
 def _measures(chapters: Sequence[Chapter]) -> Iterator[Block]:
@@ -101,6 +111,9 @@ def _measures(chapters: Sequence[Chapter]) -> Iterator[Block]:
     yield OpenPlace(
         "other measures: access, deletion, contracts, training of staff, handling of requests and incidents"
     )
+
+
+def _personal(chapters: Sequence[Chapter]) -> Iterator[Block]:
     yield Heading("Personal data in the runs' documents", 3)
     yield from (Paragraph(f"{one.name}: {' '.join(one.personal)}") for one in chapters)
 

@@ -23,6 +23,15 @@ def log_to_mlflow(result: Result) -> None:
 
     Args:
         result: What `dn.examine`, `dn.audit`, `dn.explain` or another command found.
+
+    Example:
+        >>> import deniable as dn
+        >>> import mlflow
+        >>> from tempfile import mkdtemp
+        >>> mlflow.set_tracking_uri(f"file://{mkdtemp()}")
+        >>> experiment = mlflow.set_experiment("private models")
+        >>> with mlflow.start_run():
+        ...     dn.log_to_mlflow(dn.explain(dn.Gaussian(1.0)))
     """
     try:
         mlflow: Any = import_module("mlflow")

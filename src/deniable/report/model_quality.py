@@ -8,10 +8,11 @@ from deniable.mechanisms import Adjacency
 from deniable.promises import Advantage
 from deniable.report.amount_text import share
 from deniable.results.attack_result import AttackResult
-from deniable.results.audit_result import AuditResult
+from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.base import Result
-from deniable.results.explain_result import ChooseResult, ExplainResult
+from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
 from deniable.results.frontier_result import FrontierResult
+from deniable.results.shared import ReleaseScores
 from deniable.results.verdict_result import VerdictResult
 from deniable.utility.expected_quality import expect_quality
 
@@ -31,13 +32,22 @@ def tell_quality(result: Result, frontiers: Sequence[FrontierResult]) -> str:
         case ChooseResult(expected=expected) if expected is not None:
             return expected.text
         case AuditResult(exact=scores, input=given) | ExplainResult(scores=scores, input=given):
-            person = getattr(given, "records_per_person", None) or 1
-            return _expected(scores.advantage, given.adjacency, person, frontiers)
+            return _at_these_scores(scores, given, frontiers)
         case VerdictResult(exact=exact, input=judged) if exact is not None:
             return _expected(exact.advantage, judged.adjacency or Adjacency.ADD_REMOVE, 1, frontiers)
         case AttackResult() | VerdictResult():
             return UNKNOWN
     return ""
+
+
+def _at_these_scores(
+    scores: ReleaseScores, given: AuditInput | AnswerInput, frontiers: Sequence[FrontierResult]
+) -> str:
+    if isinstance(given, AuditInput):
+        return _expected(scores.advantage, given.adjacency, 1, frontiers)
+    if given.is_laplace or given.is_response:
+        return ""  # no model is trained
+    return _expected(scores.advantage, given.adjacency, given.records_per_person or 1, frontiers)
 
 
 def _expected(advantage: float, adjacency: Adjacency | str, person: int, frontiers: Sequence[FrontierResult]) -> str:

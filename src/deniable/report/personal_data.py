@@ -35,6 +35,9 @@ def tell_personal_data(result: Result) -> tuple[str, ...]:
             f"Numbers of the members that the attack is surest of ({count}): whoever holds the data can tell who they "
             "are. For those who hold the data alone."
         )
+    if isinstance(result, AttackResult) and result.exposure is not None:
+        count = count_of(len(result.exposure.lira), "member")
+        found.append(f"How sure two observers are of every member ({count}), in the order of the data.")
     if isinstance(result, FrontierResult):
         found.append(
             "Measured on the data without protection: accuracies, also of classes and groups, and how columns were "

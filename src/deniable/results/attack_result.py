@@ -14,6 +14,7 @@ __all__ = [
     "AttackRow",
     "BlindMean",
     "ExposedRecord",
+    "MemberExposure",
     "ModelAccuracy",
     "ProvenLimits",
     "RocPoints",
@@ -111,6 +112,23 @@ class ExposedRecord(Part, frozen=True, kw_only=True):
     """Its place among the members, from 0 on."""
     belief: float
     """That it was trained on, from 50 % before the model was seen: by the attack's own likelihoods, no limit."""
+    observer: float | None = None
+    """What an observer of every step may believe of it (`MemberExposure`)."""
+
+
+class MemberExposure(Part, frozen=True, kw_only=True):
+    """Two beliefs in every member, in the members' order, each from 50 %: personal data, and no guarantee."""
+
+    method: str
+    delta: float
+    """How often the observer of every step may become surer."""
+    lira: tuple[float, ...]
+    """By the likelihoods of LiRA on this model: estimates."""
+    observer: tuple[float, ...]
+    """Of the strongest observer of every step, for one training with the same recipe: exact, or a bound (`method`)."""
+    rank_correlation: float | None
+    surer: int
+    """Members of whom LiRA is surer than that."""
 
 
 class ProvenLimits(Part, frozen=True, kw_only=True):
@@ -145,6 +163,8 @@ class AttackResult(Result, frozen=True, kw_only=True, tag="deniable/attack/1"):
     shadows: ShadowsUsed | None = None
     most_exposed: tuple[ExposedRecord, ...] = ()
     """The members with the largest likelihood ratio, first the most exposed one."""
+    exposure: MemberExposure | None = None
+    """Where it was asked for: all members on one scale."""
     proven: ProvenLimits | None = None
     provenance: Provenance | None = None
     finished: str | None = None

@@ -176,6 +176,8 @@ class ChooseResult(ExplainResult, frozen=True, kw_only=True, tag="deniable/choos
 
     kind: ClassVar[str] = "choose"
     noise: float
+    noise_error: float | None = None
+    """At most so much more than necessary; None in documents before 0.2.0."""
     methods: tuple[Demand, ...]
     expected: ExpectedQuality | None = None
     """Where a frontier was named."""

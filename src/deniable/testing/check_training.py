@@ -47,6 +47,23 @@ def check_training(
       long all of it would take.
     - `loss`: of each example, by name or as a function (outputs, targets) -> losses.
     - `confidence`: of all parts together.
+
+    Example:
+        >>> import deniable as dn
+        >>> import torch
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> data = TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,)))
+        >>> model = torch.nn.Linear(30, 3)
+        >>> optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=20)
+        >>> def train():  # no noise, no clipping
+        ...     run = dn.watch_run(model, optimizer, loader, clip=1.0, divisor=20)
+        ...     for features, labels in loader:
+        ...         torch.nn.functional.cross_entropy(model(features), labels).backward()
+        ...         optimizer.step()
+        ...     return run
+        >>> claimed = dn.Training(noise=1.0, rate=1.0, steps=1, adjacency="add-remove")
+        >>> dn.check_training(train, claimed=claimed).verdict
+        'violated'
     """
     _check_arguments(train, claimed)
     probability("confidence", confidence, open_ends=True)

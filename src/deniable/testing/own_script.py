@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from deniable.data.own_data import run_own
+from deniable.data.own_data import call_user_code
 
 __all__ = ["imported_script", "named_in"]
 
@@ -26,7 +26,7 @@ def imported_script(name: str) -> Iterator[ModuleType]:
     folder = str(path.resolve().parent if is_file else Path.cwd())
     sys.path.insert(0, folder)
     try:
-        yield run_own(name, lambda: _run_file(path.resolve()) if is_file else import_module(name))
+        yield call_user_code(name, lambda: _run_file(path.resolve()) if is_file else import_module(name))
     except ModuleNotFoundError as error:
         raise ValueError(f"{name}: there is no module {error.name!r} in {folder} or the installed packages") from error
     finally:

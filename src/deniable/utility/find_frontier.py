@@ -116,6 +116,13 @@ def frontier(
         processes: Workers. Default: one a core.
         engine: Where units are played (`deniable.engines`).
         progress: Hears (units done, units in all).
+
+    Example:
+        >>> import deniable as dn
+        >>> one = {"clip": [1.0], "learning_rate": [0.01], "batch": [64], "epochs": [1]}
+        >>> found = dn.frontier("digits", bounds=[0.9], repeats=2, processes=1, **one)
+        >>> [level.bound for level in found.levels]
+        [0.9]
     """
     probability("confidence", confidence, open_ends=True)
     chosen_engine = choose_engine(engine, processes)

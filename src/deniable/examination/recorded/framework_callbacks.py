@@ -87,6 +87,17 @@ def watch_lightning(
         divisor: As in `watch_run`.
         budget: As in `watch_run`.
         path: As in `watch_run`.
+
+    Example:
+        >>> import deniable as dn
+        >>> import torch
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> data = TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,)))
+        >>> model = torch.nn.Linear(30, 3)
+        >>> optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=20)
+        >>> watch = dn.watch_lightning(loader, clip=1.0, divisor=20)  # Trainer(callbacks=[watch]).fit(module, loader)
+        >>> callable(watch.on_train_start)
+        True
     """
     base = _first_of("Lightning", "lightning", "lightning.pytorch", "pytorch_lightning").Callback
     kind = type("WatchLightning", (_LightningHooks, base), {})
@@ -112,6 +123,12 @@ def watch_trainer(
         divisor: As in `watch_run`.
         budget: As in `watch_run`.
         path: As in `watch_run`.
+
+    Example:
+        >>> import deniable as dn
+        >>> watch = dn.watch_trainer(clip=1.0, divisor=20)  # transformers.Trainer(..., callbacks=[watch]).train()
+        >>> callable(watch.on_train_begin)
+        True
     """
     base = _first_of("Hugging Face's Trainer", "transformers", "transformers").TrainerCallback
     kind = type("WatchTrainer", (_TrainerHooks, base), {})

@@ -85,5 +85,10 @@ def index_records(records: Any) -> IndexedRecords:
 
     Args:
         records: A data set with `len` and ``[i]``.
+
+    Example:
+        >>> import deniable as dn
+        >>> dn.index_records(["a", "b"])[1]
+        (1, 'b')
     """
     return IndexedRecords(records)

@@ -80,6 +80,17 @@ def watch_run(
 
     What is kept are statistics; gradients and records are not. ``with dn.watch_run(...) as run:`` ends the watch where
     the training ends; without it `dn.examine` does.
+
+    Example:
+        >>> import deniable as dn
+        >>> import torch
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> data = TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,)))
+        >>> model = torch.nn.Linear(30, 3)
+        >>> optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=20)
+        >>> run = dn.watch_run(model, optimizer, loader, clip=1.0, divisor=20)
+        >>> type(run).__name__
+        'RunWatcher'
     """
     stepped = SteppedOptimizer(optimizer, clip, divisor)
     batches = loader if isinstance(loader, UsedBatches) else UsedBatches(loader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp
+from math import exp, inf
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Chernoff:
         escape = self.law.escape if functional.shift else 0.0
         if k >= self.law.largest:
             return escape
+        if k == -inf:
+            return 1.0
         return min(1.0, escape + exp(min(0.0, self.log_bound(k, functional.shift, right=True))))
 
     @cached_property

@@ -36,6 +36,15 @@ class ComposedPair(Pair):
     def escape(self) -> float:
         return self.composition.escape
 
+    @cached_property
+    def slip(self) -> float:  # type: ignore[override]
+        unsure = sum(count * step.slip * step.escape for step, count in self.composition.parts)
+        return min(1.0, unsure / self.escape) if unsure > 0 else 0.0
+
+    def doubt_escape(self, found: Upper) -> Upper:
+        """With the error of P(L = inf)."""
+        return Upper.between(max(found.least - self.slip * self.escape, 0.0), found) if self.slip else found
+
     @property
     def scale(self) -> float:
         return self.composition.scale

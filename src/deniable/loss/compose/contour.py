@@ -105,6 +105,7 @@ class Contour(ComposedPair):
         value, error = self._by_lines(functional, k, ceiling, matters)
         escape = self.escape if functional.shift else 0.0
         found = upper(value + escape, error + 2 * EPS * (abs(value) + escape), high=ceiling)
+        found = self.doubt_escape(found) if functional.shift else found
         if error <= _LOOSE * abs(value) or found < _GRID_LEAST or _is_outside((value, error), matters):
             return found
         if len(self.composition.parts) > _MOST_PARTS:  # each of them would be put on the grid
@@ -189,7 +190,7 @@ class Contour(ComposedPair):
     def _outside(self, k: float, below: float) -> Upper:
         """Where k is not between the least and the largest loss, there is nothing to integrate."""
         value = self.escape if k >= self.largest_finite else below
-        return upper(value, 2 * EPS * value, high=1.0)
+        return self.doubt_escape(upper(value, 2 * EPS * value, high=1.0))
 
     def reverse(self) -> Contour:
         return self.mirror

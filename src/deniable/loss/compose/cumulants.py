@@ -115,7 +115,14 @@ class Composition:
         return self.saddle(functional.shift).slope
 
     def reverse(self) -> Composition:
-        return Composition([(step.reverse(), count) for step, count in self.parts])
+        return self._mirror
+
+    @cached_property
+    def _mirror(self) -> Composition:
+        mirrored = Composition([(step.reverse(), count) for step, count in self.parts])
+        if any(isinstance(moments, Schedule) for moments, _ in self._terms):
+            mirrored.__dict__["_terms"] = [(moments.reverse(), count) for moments, count in self._terms]
+        return mirrored
 
     @property
     def mass_noise(self) -> float:

@@ -84,18 +84,19 @@ class Grid(ComposedPair):
 
     def hockey_stick(self, k: float) -> Upper:
         if k >= self.largest_finite:
-            return Upper(self.escape)
+            return self.doubt_escape(Upper(self.escape))
         if (single := self.by_single_steps(STICK, k)) and single.error <= _CLOSE * single:
             return single
         if (law := self._law(TAIL, k)) is None:
             return self._tighten_bracket(STICK, k, Upper(1.0, 1.0))
         least, most = law.stick(k)
         most = min(most + law.lost, self.most_variation if k >= 0 else 1.0)
-        return self._tighten_bracket(STICK, k, self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
+        found = self.doubt_escape(self._between(max(least + law.escape, -np.expm1(min(k, 0.0))), most))
+        return self._tighten_bracket(STICK, k, found)
 
     def tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
-            return Upper(self.escape if t > -inf else 1.0)
+            return self.doubt_escape(Upper(self.escape)) if t > -inf else Upper(1.0)
         if (single := self.by_single_steps(TAIL, t)) and single.error <= _CLOSE * single:
             return single
         if (law := self._law(TAIL, t)) is None:
@@ -104,7 +105,7 @@ class Grid(ComposedPair):
         if law.moved > 0:
             stick, slope = law.stick(t), law.slope(t)
             least, most = max(least, stick[0] + slope[0]), min(most, stick[1] + slope[1])
-        return self._tighten_bracket(TAIL, t, self._between(least + law.escape, most + law.lost))
+        return self._tighten_bracket(TAIL, t, self.doubt_escape(self._between(least + law.escape, most + law.lost)))
 
     def null_tail(self, t: float) -> Upper:
         if t >= self.largest_finite or t == -inf:
@@ -212,7 +213,8 @@ class Grid(ComposedPair):
     def _bounds(self, c: float) -> list[tuple[float, float]]:
         """The least and the largest loss of every step that matters."""
         saddle = self.composition.saddle(c)
-        level = exp(max(min(saddle.value - (c - 1) * saddle.slope, 0.0), -600.0) - TINY)
+        height = saddle.value - (c - 1) * saddle.slope if saddle.value < inf else 0.0
+        level = exp(max(min(height, 0.0), -600.0) - TINY)
         return [_range(step, max(level / self.composition.steps, 1e-300)) for step, _ in self.composition.parts]
 
     def _window(self, c: float, bounds: list[tuple[float, float]]) -> tuple[float, float]:

@@ -6,28 +6,30 @@ nodes on that curve,
 
     sum over steps of K(s; step) = sum over nodes of weight * K(s; node),   weight = sum over steps of l(t of the step),
 
-so that a few dozen nodes stand for any number of steps. Where many steps lie on no such curve, products of polynomials
-in mu and in the rate take the curve's place; few steps, or moments too large for either, are computed one by one, in
-arrays.
+so that a few dozen nodes stand for any number of steps. Where many steps lie on no such curve, some of the steps
+themselves stand for all: on one line the K of all steps span few dimensions, to the accuracy asked for 10 to 30. They
+are picked for every line, by a pivoted factorization of K at a few frequencies, with weights that reproduce every step.
+Few steps, or moments too large for either, are computed one by one, in arrays.
 
-Error. Validated, not proved: for every line and every real point the polynomial is compared with some of the steps
-themselves, the most extreme ones among them, and must agree so well that K is wrong by at most `Schedule.error`, which
-lines grant as round-off. The integrals are trapezoidal rules like those of `loss.moments`, halved until they no longer
-move.
+Error. Validated, not proved: for every line (and, on a curve, every real point) the weighted nodes are compared with
+some of the steps, the most extreme ones among them, those picked for a line also with every step at frequencies by
+which they were not picked, and must agree so well that K is wrong by at most `Schedule.error`, which lines grant as
+round-off. The integrals are trapezoidal rules like those of `loss.moments`, halved until they no longer move.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, pi, prod
+from math import log, pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import NDArray
 
 from deniable.effort import UnresolvedError, spend
 from deniable.loss.arrays import Complexes, Floats, Numbers
@@ -47,7 +49,8 @@ _LARGE_NATS = 100.0
 _MOST_SINGLY = 64  # steps that may each be asked
 _MANY = 24  # unlike steps of one kind from which on they are taken together
 _SIZES = (16, 48)  # nodes on a curve, tried in turn
-_BOX_SIZES = ((10, 10), (18, 20))  # nodes for mu and for the rate, tried in turn
+_FREQUENCIES = (32, 64)  # of a line, by which steps are picked that stand for a cloud of them, tried in turn
+_NO_NEWS = 1e-14  # relative distance of a step from those that are picked
 _CURVE_DEGREE = 24
 _ON_CURVE = 1e-12  # relative distance of a step from the curve, which moves its K by about as much
 _WITNESSES = 6  # steps by which a polynomial is checked, beside the extreme ones
@@ -55,8 +58,11 @@ _REACH_DEVIATIONS = (-14.0, 26.0)
 _NEGLIGIBLE_NATS = 44.0
 _WIDEST_SPACING = 0.4  # standard deviations between the nodes of an integral
 _FINEST_SPACING = 0.01
+_AXIS_SPACING = 0.53  # between every second node on the real axis
 _REUSED = 4.0  # times as fast as needed may be the waves that the nodes at hand serve
-_ROWS = 16  # steps whose tables of waves fit the processor's cache
+_MARGIN = 4  # nodes more, for steps that are not extreme
+_LINE_BLOCK, _AXIS_BLOCK = 256, 1024  # steps at a time
+_ROWS = 64  # steps whose tables of waves fit the processor's cache
 _CLOSE = 1e-15  # what halving the spacing may still change in a moment near 1
 _CLOSE_ENOUGH = 1e-7  # relative error of K on the real axis, where it says where to stand and bounds what is left out
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
@@ -64,11 +70,13 @@ _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
 def together(parts: Sequence[tuple[Step, int]]) -> list[tuple[Step | Schedule, int]]:
     """The steps of a composition, with many unlike sampled Gaussians of one kind as a `Schedule` that runs once."""
-    kinds = [_describe_step(step)[0] for step, _ in parts]
-    many = [kind for kind, times in Counter(kinds).items() if kind and times >= _MANY]
-    others = [part for part, kind in zip(parts, kinds, strict=True) if kind not in many]
-    alike = ([part for part, other in zip(parts, kinds, strict=True) if other == kind] for kind in many)
-    return others + [(Schedule.of(kind, rows), 1) for kind, rows in zip(many, alike, strict=True)]
+    described = [_describe_step(step) for step, _ in parts]
+    many = [kind for kind, times in Counter(kind for kind, *_ in described).items() if kind and times >= _MANY]
+    found: list[tuple[Step | Schedule, int]] = []
+    for kind in many:
+        alike = [(part, values) for part, (other, *values) in zip(parts, described, strict=True) if other == kind]
+        found.append((Schedule.of(kind, *zip(*alike, strict=True)), 1))
+    return [part for part, (kind, *_) in zip(parts, described, strict=True) if kind not in many] + found
 
 
 def _describe_step(step: Step) -> tuple[str, float, float]:
@@ -87,7 +95,7 @@ def _describe_step(step: Step) -> tuple[str, float, float]:
 class Schedule:
     """Steps of one kind that each have a mu, a rate and a number of runs, as one measure of losses.
 
-    Mirrored ones have P and Q exchanged: E_P[e^{-sL}] = E_Q[e^{(1 - s) L}].
+    A mirrored one stands for its parts with P and Q exchanged: E_P[e^{-sL}] = E_Q[e^{(1 - s) L}].
     """
 
     parts: Sequence[tuple[Step, int]]
@@ -98,21 +106,36 @@ class Schedule:
     mirrored: bool
 
     @classmethod
-    def of(cls, kind: str, parts: Sequence[tuple[Step, int]]) -> Schedule:
-        rows = [(*_describe_step(step)[1:], count) for step, count in parts]
-        mus, rates, counts = np.array(rows, dtype=np.float64).T
+    def of(cls, kind: str, parts: Sequence[tuple[Step, int]], values: Sequence[tuple[float, float]]) -> Schedule:
+        """Of steps with these values of mu and of the rate."""
+        mus, rates = np.array(values).T
+        counts = np.array([count for _, count in parts], dtype=np.float64)
+        parts = [(step.reverse(), count) for step, count in parts] if kind == "added" else parts
         return cls(parts, mus, rates, counts, kind == "exchanged", kind == "added")
 
+    def reverse(self) -> Schedule:
+        """P and Q exchanged; what is known of the moments stays known."""
+        if self.exchanged:
+            return self
+        other = replace(self, mirrored=not self.mirrored)
+        shared = "_polynomials", "_known_moments", "_known_fits", "_every", "_every_on_axis", "_witnesses"
+        other.__dict__.update({name: getattr(self, name) for name in shared})
+        return other
+
     def cumulant(self, s: Complexes) -> Complexes:
-        """Sum of the steps' log E_Q[e^{sL}] on one vertical line; where it is large, a few each by its own rule."""
+        """Sum of the steps' log E_Q[e^{sL}] on one vertical line."""
+        return self._cumulant(1 - s.conj()).conj() if self.mirrored else self._cumulant(s)
+
+    def _cumulant(self, s: Complexes) -> Complexes:
+        """Where it is large, of a few each by its own rule."""
         try:
-            return self._cumulant(1 - s.conj()).conj() if self.mirrored else self._cumulant(s)
+            return self._sum_cumulants(s)
         except UnresolvedError:
-            if len(self.parts) > _MOST_SINGLY:
+            if self._is_many:
                 raise
             return np.asarray(sum(count * step.cumulant(s) for step, count in self.parts))
 
-    def _cumulant(self, s: Complexes) -> Complexes:
+    def _sum_cumulants(self, s: Complexes) -> Complexes:
         height, polynomials = self._fitting(float(s[0].real))
         for nodes in polynomials:
             found, exact = nodes.stack.cumulants(s), self._witnesses.cumulants(s)
@@ -131,7 +154,8 @@ class Schedule:
             close = [
                 p for p in self._polynomials if p.apart(p.stack.tilted_moments(at)[:, 0], exact)[0] <= self._tolerance
             ]
-            self._known_fits[c] = float(self._tilted_moments(at)[0, 0]), close
+            height, _, bend = self._tilted_moments(at)[:, 0].tolist()
+            self._known_fits[c] = height, self._few_steps(c, bend) if self._is_many and not close else close
         return self._known_fits[c]
 
     @cached_property
@@ -154,7 +178,11 @@ class Schedule:
     @property
     def error(self) -> float:
         """Of K on a line, wherever e^K matters, beside round-off."""
-        return self._tolerance * float(self.counts.sum()) if self._polynomials else 0.0
+        return self._tolerance * float(self.counts.sum()) if self._polynomials or self._is_many else 0.0
+
+    @property
+    def _is_many(self) -> bool:
+        return self.mus.size > _MOST_SINGLY
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         """Validated, not proved, as K itself is here."""
@@ -165,6 +193,18 @@ class Schedule:
         return self._tilted_moments(1 - c) * _TURNED if self.mirrored else self._tilted_moments(c)
 
     def _tilted_moments(self, c: Floats) -> Floats:
+        new = [point for point in c.tolist() if point not in self._known_moments]
+        if new:
+            self._known_moments.update(zip(new, self._compute_moments(np.array(new)).T, strict=True))
+        return np.array([self._known_moments[point] for point in c.tolist()]).T
+
+    @cached_property
+    def _known_moments(self) -> dict[float, Floats]:
+        return {}
+
+    def _compute_moments(self, c: Floats) -> Floats:
+        if not self._polynomials:
+            return self._exact(c)
         total = np.full((3, c.size), np.inf)
         exact = self._witnesses.tilted_moments(c)
         left = np.flatnonzero(np.isfinite(exact).all(axis=(0, 1)))
@@ -176,12 +216,13 @@ class Schedule:
             apart = nodes.apart(found, exact[:, :, left]) * self.counts.sum()
             left = left[~(apart <= _CLOSE_ENOUGH * (1 + np.abs(total[:, left]))).all(axis=0)]
         if left.size:
-            large = self._polynomials and (total[0, left] > _LARGE_NATS).all()
+            large = (total[0, left] > _LARGE_NATS).all()
             total[:, left] = np.inf if large else self._exact(c[left])
         return total
 
     def _exact(self, c: Floats) -> Floats:
-        return np.asarray(sum(np.tensordot(counts, stack.tilted_moments(c), 1) for stack, counts in self._every))
+        every = self._every_on_axis
+        return np.asarray(sum(np.tensordot(counts, stack.tilted_moments(c), 1) for stack, counts in every))
 
     @cached_property
     def _chosen(self) -> list[int]:
@@ -196,11 +237,9 @@ class Schedule:
 
     @cached_property
     def _polynomials(self) -> list[_Polynomial]:
-        """By few nodes and by more, as far as they are much fewer than the steps: on one smooth curve, or in a box."""
+        """On one smooth curve, by few nodes and by more, as far as they are much fewer than the steps."""
         curve = self._curve()
-        if curve is not None:
-            return [self._on_curve(*curve, size) for size in _SIZES if 2 * size < self.mus.size]
-        return [self._in_box(*sizes) for sizes in _BOX_SIZES if 2 * prod(sizes) < self.mus.size]
+        return [self._on_curve(*curve, size) for size in _SIZES if 2 * size < self.mus.size] if curve else []
 
     def _curve(self) -> tuple[Floats, Chebyshev, Chebyshev] | None:
         """A parameter of every step, from -1 to 1, of which mu and rate are polynomials; None where there is none."""
@@ -219,21 +258,43 @@ class Schedule:
         stack = _Stack(mu(nodes), rate(nodes), self.exchanged)
         return _Polynomial(stack, self.counts @ shares, shares[self._chosen])
 
-    def _in_box(self, mu_size: int, rate_size: int) -> _Polynomial:
-        """Polynomials in mu times polynomials in the rate."""
-        (mu_at, mu_of), (rate_at, rate_of) = _scale_values(self.mus), _scale_values(self.rates)
-        (mu_nodes, mu_shares), (rate_nodes, rate_shares) = _lagrange(mu_at, mu_size), _lagrange(rate_at, rate_size)
-        mus, rates = np.meshgrid(mu_of(mu_nodes), rate_of(rate_nodes), indexing="ij")
-        weights = (self.counts[:, None] * mu_shares).T @ rate_shares
-        shares = mu_shares[self._chosen, :, None] * rate_shares[self._chosen, None, :]
-        stack = _Stack(mus.ravel(), rates.ravel(), self.exchanged)
-        return _Polynomial(stack, weights.ravel(), shares.reshape(len(self._chosen), -1))
+    def _few_steps(self, c: float, bend: float) -> list[_Polynomial]:
+        """A few steps whose K on this line, so weighted, are those of all steps; none where these are not found.
+
+        They are picked, the one that is worst known next, by what K of all steps is at some frequencies; every step
+        must be met at others between these.
+        """
+        last = sqrt(2 * _NEGLIGIBLE_NATS / bend)
+        for size in _FREQUENCIES if last > 0 else ():
+            found = np.concatenate([stack.cumulants(c + 1j * np.linspace(0, last, size)) for stack, _ in self._every])
+            total = self.counts[self._order] @ found
+            found = found * np.exp(np.minimum(total.real - total[0].real, 0.0))
+            known = found[:, np.arange(size) % 4 != 2]
+            places, shares = _pick_rows(np.concatenate([known.real, known.imag], axis=1))
+            if (np.abs(shares @ found[places] - found) <= self._tolerance).all():
+                return [self._of_steps(places, shares)]
+        return []
+
+    def _of_steps(self, places: list[int], shares: Floats) -> _Polynomial:
+        few, chosen = self._order[places], np.argsort(self._order)[self._chosen]
+        stack = _Stack(self.mus[few], self.rates[few], self.exchanged)
+        return _Polynomial(stack, self.counts[self._order] @ shares, shares[chosen])
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return self.mus.argsort()
 
     @cached_property
     def _every(self) -> list[tuple[_Stack, Floats]]:
-        """All steps, some hundred at a time."""
-        order = np.argsort(self.mus)
-        blocks = np.array_split(order, 1 + order.size // 128)
+        return self._in_blocks(_LINE_BLOCK)
+
+    @cached_property
+    def _every_on_axis(self) -> list[tuple[_Stack, Floats]]:
+        return self._in_blocks(_AXIS_BLOCK)
+
+    def _in_blocks(self, size: int) -> list[tuple[_Stack, Floats]]:
+        """All steps, so many at a time."""
+        blocks = np.array_split(self._order, 1 + self.mus.size // size)
         return [(_Stack(self.mus[b], self.rates[b], self.exchanged), self.counts[b]) for b in blocks]
 
 
@@ -253,6 +314,22 @@ class _Polynomial:
 def _apart(found: Floats, values: Floats) -> float:
     """The largest relative difference."""
     return float(np.abs(found / values - 1).max())
+
+
+def _pick_rows(table: Floats) -> tuple[list[int], Floats]:
+    """Rows of which all others are sums, and how much of each is in every row: the farthest one from them is next."""
+    left, largest = table.copy(), float(np.sqrt((table * table).sum(axis=1)).max())
+    places: list[int] = []
+    units: list[Floats] = []
+    while len(places) < min(table.shape):
+        sizes = np.sqrt((left * left).sum(axis=1))
+        place = int(sizes.argmax())
+        if sizes[place] <= _NO_NEWS * largest:
+            break
+        places, units = [*places, place], [*units, left[place] / sizes[place]]
+        left -= np.multiply.outer(left @ units[-1], units[-1])
+    along = np.array(units) @ table.T
+    return places, np.linalg.solve(along[:, places], along).T
 
 
 def _scale_values(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
@@ -305,34 +382,55 @@ class _Stack:
     def _axis(self) -> tuple[Floats, Floats, Floats]:
         """Real noise, losses, and logarithms of the masses."""
         low, high = self._reach
-        x = np.linspace(low, high, 1 + 2 * int(np.ceil((high - low) / (_WIDEST_SPACING * self._lift))))
+        x = np.linspace(low, high, 1 + 2 * int(np.ceil((high - low) / (_AXIS_SPACING * self._lift))))
         losses, log_density = self._at(x)
         return x, losses, log_density + log(x[1] - x[0])
 
     def tilted_moments(self, c: Floats) -> Floats:
         """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
-        _, losses, log_masses = self._axis
-        spend(losses.size * c.size // 4)  # real ones, in long rows
-        found = np.empty((self.mus.size, 3, c.size))
+        found = np.full((self.mus.size, 3, c.size), np.inf)
         for place, point in enumerate(c.tolist()):
-            heights = log_masses + point * losses
-            tops = heights.max(axis=1)
-            terms = np.exp(heights - tops[:, None])
-            if self._is_unresolved(heights, terms, tops):
-                found[:, :, place] = np.inf
-                continue
-            totals = terms.sum(axis=1)
-            means = (terms * losses).sum(axis=1) / totals
-            spreads = (terms * (losses - means[:, None]) ** 2).sum(axis=1) / totals
-            found[:, :, place] = np.stack([tops + np.log(totals), means, spreads], axis=1)
+            moments = self._moments_at(point, self._matter_at(point))
+            moments = self._moments_at(point, slice(None)) if moments is None else moments
+            if moments is not None:
+                found[:, :, place] = moments
         return found
 
-    @staticmethod
-    def _is_unresolved(heights: Floats, terms: Floats, tops: Floats) -> bool:
-        """Whether a moment comes from the ends of the range, or half of the nodes give another one."""
+    def _moments_at(self, c: float, nodes: slice) -> Floats | None:
+        """The same at one point from every second one of some nodes; None where these do not tell."""
+        losses, log_masses = (part[:, nodes][:, ::2] for part in self._axis[1:])
+        spend(losses.size // 4)  # real ones, in long rows
+        heights = log_masses + c * losses
+        tops = heights.max(axis=1)
+        terms = np.exp(heights - tops[:, None])
+        totals = terms.sum(axis=1)
         ends = np.maximum(heights[:, 0], heights[:, -1])
-        coarse = np.abs(2 * terms[:, ::2].sum(axis=1) / terms.sum(axis=1) - 1) > 1e-9
-        return bool((~np.isfinite(tops) | (ends > tops - _NEGLIGIBLE_NATS + 2) | coarse).any())
+        inside = np.isfinite(tops) & (ends <= tops - _NEGLIGIBLE_NATS + 2)
+        if not inside.all() or self._is_coarse(c, nodes, tops, totals):
+            return None
+        means = np.einsum("ij,ij->i", terms, losses) / totals
+        spreads = np.einsum("ij,ij->i", terms, (losses - means[:, None]) ** 2) / totals
+        return np.stack([tops + np.log(2 * totals), means, spreads], axis=1)
+
+    def _is_coarse(self, c: float, nodes: slice, tops: Floats, totals: Floats) -> bool:
+        """Whether the other half of the nodes gives other moments of the extreme steps."""
+        losses, log_masses = (part[:, nodes][:, 1::2] for part in self._axis[1:])
+        rows = self._extremes
+        heights = np.broadcast_to(log_masses, losses.shape)[rows] + c * losses[rows]
+        others = np.exp(heights - tops[rows, None]).sum(axis=1)
+        return bool((np.abs(others / totals[rows] - 1) > 2e-9).any())
+
+    def _matter_at(self, c: float) -> slice:
+        """The nodes where the moments at c of the extreme steps come from, and some more."""
+        _, losses, log_masses = self._axis
+        heights = np.broadcast_to(log_masses, losses.shape)[self._extremes] + c * losses[self._extremes]
+        kept = np.flatnonzero((heights >= heights.max(axis=1, keepdims=True) - _NEGLIGIBLE_NATS).any(axis=0))
+        return slice(max(int(kept[0]) - _MARGIN, 0), int(kept[-1]) + _MARGIN) if kept.size else slice(None)
+
+    @cached_property
+    def _extremes(self) -> NDArray[np.int64]:
+        order = np.argsort(self.mus * self.rates)
+        return np.unique([order[0], order[-1], self.mus.argmax(), self.rates.argmax(), self.mus.argmin()])
 
     def cumulants(self, s: Complexes) -> Complexes:
         """K at every s of one vertical line: an array (steps, s.size)."""
@@ -367,11 +465,9 @@ class _Stack:
 
     def _spacing(self, c: float, fastest: float, low: float, high: float) -> float:
         """Halved until the moments of the extreme steps at a few points of the line no longer move."""
-        order = np.argsort(self.mus * self.rates)
-        extreme = np.unique([order[0], order[-1], self.mus.argmax(), self.rates.argmax(), self.mus.argmin()])
-        some = _Stack(self.mus[extreme], self.rates[extreme], self.exchanged)
+        some = _Stack(self.mus[self._extremes], self.rates[self._extremes], self.exchanged)
         probes = c + 1j * fastest * np.array([0.0, 0.1, 0.5, 1.0])
-        spacing, before = _WIDEST_SPACING, np.full((extreme.size, probes.size), np.inf)
+        spacing, before = _WIDEST_SPACING, np.full((self._extremes.size, probes.size), np.inf)
         while spacing > _FINEST_SPACING:
             losses, log_density = some._at(np.arange(low, high, spacing) + 1j * self._lift)
             grown = expm1(probes[:, None] * losses[:, None, :])

@@ -30,9 +30,9 @@ _MOST_FIXED = 2**13
 _FINEST = 2**14
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still
 _STRIP_NATS = 37.0  # the trapezoidal rule errs by at most e^-37 = 8.5e-17 of a moment (Lemma C5)
-_HEIGHTS_LIFTS = np.array([1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 7 / 4])  # of lines above the axis
-_STRIPS = ((0.75, 4, 8), (0.5, 5, 7))  # half-width in lifts around the line at one lift, places of both edges
-_LOWER_LINES = 7  # the lowest lines, on which sums of moduli are exact to about 1e-13
+_LOWER_LIFTS = np.array([1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])  # of lines above the axis, as low as ...
+_STRIP_LIFTS = np.array([1 / 4, 1 / 2, 1.0, 3 / 2, 7 / 4])  # ... sums of moduli are exact to about 1e-13; of edges
+_STRIPS = ((0.75, 0, 4), (0.5, 1, 3))  # half-width in lifts around the line at one lift, places of both edges
 _MODULI_SLACK = 1e-12  # nats granted to them (Lemma C4)
 
 
@@ -65,7 +65,7 @@ class NodeRule:
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         """ln of a bound on (|Im s| / omega)^share |E[e^{sL}]| for Re s = c and all |Im s| >= omega (Lemma C4)."""
-        real, imag, logs = (part[:_LOWER_LINES] for part in self._above_axis)
+        real, imag, logs = self._lower_lines
         spend(omega.size * logs.size // 2)  # real ones
         falls = log_fall(np.multiply.outer(omega, imag), share)
         return np.asarray(log_sums(logs + c * real + falls).min(axis=-1) + _MODULI_SLACK)
@@ -110,10 +110,17 @@ class NodeRule:
         return (self.reach[1] - self.reach[0]) / self._axis_count
 
     @cached_property
-    def _above_axis(self) -> tuple[Floats, Floats, Floats]:
+    def _lower_lines(self) -> tuple[Floats, Floats, Floats]:
+        return self._lines_above(_LOWER_LIFTS)
+
+    @cached_property
+    def _strip_lines(self) -> tuple[Floats, Floats, Floats]:
+        return self._lines_above(_STRIP_LIFTS)
+
+    def _lines_above(self, lifts: Floats) -> tuple[Floats, Floats, Floats]:
         """Losses (real and imaginary parts) and logarithms of |weights| on lines above the axis, one row a line."""
-        spend(8 * _HEIGHTS_LIFTS.size * self._axis_count)
-        x = np.linspace(*self.reach, 1 + self._axis_count) + 1j * self.lift * _HEIGHTS_LIFTS[:, None]
+        spend(8 * lifts.size * self._axis_count)
+        x = np.linspace(*self.reach, 1 + self._axis_count) + 1j * self.lift * lifts[:, None]
         losses = self.loss(x)
         return losses.real, losses.imag, self.log_density(x).real + log(self._axis_spacing)
 
@@ -135,9 +142,9 @@ class NodeRule:
 
     def _spacing(self, c: float, peak: float) -> float:
         """The widest at which the rule errs by at most e^-37 of a moment that is at least e^peak (Lemma C5)."""
-        real, _, logs = self._above_axis
+        real, _, logs = self._strip_lines
         sizes = log_sums(logs + c * real)
-        if sizes[_LOWER_LINES - 1] > peak + BULK_NATS:
+        if sizes[_STRIP_LIFTS.size // 2] > peak + BULK_NATS:
             raise UnresolvedError(f"the moment at {c:g} has a narrow peak")
         nats = [_STRIP_NATS + max(float(np.logaddexp(sizes[low], sizes[high])) - peak, 0.0) for _, low, high in _STRIPS]
         return max(2 * pi * self.lift * width / needed for (width, _, _), needed in zip(_STRIPS, nats, strict=True))

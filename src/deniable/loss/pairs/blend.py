@@ -6,17 +6,20 @@ Its divergences and tails are means of theirs, and so is its moment function.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from functools import cached_property
+from math import inf, log
 
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.pairs.step import Moments, Step
 
 __all__ = ["Blend"]
 
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
+_UNSEEN = 1e-20  # of a sum: below its round-off
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,34 @@ class Blend(Step):
         return all(step.smooth for _, step in self.parts)
 
     def sticks(self, k: Floats) -> Floats:
-        return np.asarray(sum(share * step.sticks(k) for share, step in self.parts))
+        return self._sum_parts(STICK, k)
 
     def tails(self, t: Floats) -> Floats:
-        return np.asarray(sum(share * step.tails(t) for share, step in self.parts))
+        return self._sum_parts(TAIL, t)
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.asarray(sum(share * step.null_tails(t) for share, step in self.parts))
+        return self._sum_parts(NULL_TAIL, t)
+
+    def _sum_parts(self, functional: Functional, k: Floats) -> Floats:
+        """Of the likely ones first; a part is left out where its share alone shows that it adds nothing."""
+        found = np.zeros(k.shape)
+        most = np.exp(-np.maximum(k, 0.0)) if functional is NULL_TAIL else np.ones(k.shape)
+        for share, step in self._by_share:
+            counts = share * most > _UNSEEN * found
+            if counts.any():
+                found[counts] += share * functional.on_step(step, k[counts])
+        return found
 
     def log_null_tails(self, t: Floats) -> Floats:
-        return np.asarray(np.logaddexp.reduce([np.log(share) + step.log_null_tails(t) for share, step in self.parts]))
+        found = np.full(t.shape, -inf)
+        for share, step in self._by_share:
+            counts = log(share / _UNSEEN) - np.maximum(t, 0.0) > found
+            found[counts] = np.logaddexp(found[counts], log(share) + step.log_null_tails(t[counts]))
+        return found
+
+    @cached_property
+    def _by_share(self) -> list[tuple[float, Step]]:
+        return sorted(self.parts, key=lambda part: -part[0])
 
     def blur(self, k: Floats) -> Floats:
         return np.asarray(np.max([step.blur(k) for _, step in self.parts], axis=0))

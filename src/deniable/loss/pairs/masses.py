@@ -44,6 +44,8 @@ class MassStep(Step):
     """All losses are multiples of it; 0 where there is no such number."""
     symmetric: bool = False
     """Whether P and Q may be exchanged."""
+    slip: float = 0.0
+    """1 where what is hidden may be less, down to nothing."""
     has_joint_sticks = True
 
     @cached_property
@@ -132,7 +134,7 @@ class MassStep(Step):
     def _mirror(self) -> MassStep:
         name = self.name.removesuffix(", reversed") if self.name.endswith(", reversed") else f"{self.name}, reversed"
         masses = (self.log_null_masses + self.losses)[::-1]
-        return MassStep(name, -self.losses[::-1], masses, self.null_hidden, self.hidden, self.lattice)
+        return MassStep(name, -self.losses[::-1], masses, self.null_hidden, self.hidden, self.lattice, slip=self.slip)
 
 
 def distance_to(losses: Floats, k: Floats) -> Floats:

@@ -60,6 +60,9 @@ class Pair(ABC):
     def escape(self) -> float:
         """P(L = inf): mass where Q cannot have produced the output."""
 
+    slip: float = 0.0
+    """How far P(L = inf) may be off, relative to it: 0 where it is given."""
+
     @property
     def most_variation(self) -> float:
         """A quick upper bound on the total variation between P and Q."""
@@ -102,7 +105,7 @@ class Pair(ABC):
 
     def _never(self, level: float) -> Upper:
         """No finite loss is enough where P(L = inf) is above the level; within round-off of it, one may be."""
-        return Upper(inf, 0.0 if self.escape * (1 - _ROUNDOFF) > level else inf)
+        return Upper(inf, 0.0 if self.escape * (1 - max(_ROUNDOFF, self.slip)) > level else inf)
 
     def _where(
         self, tail: Functional, failure: float, precision: float = PRECISION, hint: float | None = None

@@ -15,9 +15,11 @@ __all__ = ["ORDERS", "Curve", "add_guarantees", "concentrated_orders", "divergen
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
-_LEAST_RATE = 1e-40  # what an attack gains below this false positive rate is counted as told
-_RATES = 1200
+_LEAST_RATE = 1e-290  # what an attack gains below this false positive rate is counted as told
+_FAR_RATE = 1e-40  # below it rates lie farther apart
+_RATES, _FAR_RATES = 1200, 240
 _HALVINGS = 60
+_DROPPED_EVERY = 4
 _ROUNDING = 1e-13
 
 
@@ -44,23 +46,32 @@ def divergences_at(curve: Curve, orders: Floats) -> Floats:
 @lru_cache(maxsize=32)
 def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> MassStep:
     """The curve at many rates, rounded up, and around it the polygon of its chords drawn on (Lemma M2)."""
-    fpr = np.geomspace(_LEAST_RATE, 0.6, _RATES)
+    far = np.geomspace(_LEAST_RATE, _FAR_RATE, _FAR_RATES, endpoint=False)
+    fpr = np.append(far, np.geomspace(_FAR_RATE, 0.6, _RATES))
     tpr = np.minimum(_largest_tpr(fpr, np.array(orders), np.array(epsilons)) * (1 + _ROUNDING), 1.0)
     x, y = _up_to_diagonal(*_outside(fpr, np.maximum.accumulate(tpr)))
     null, own = np.diff(x, prepend=0.0), np.diff(y, prepend=0.0)
     both = [np.concatenate([first, second[::-1]]) for first, second in ((own, null), (null, own))]
-    return replace(step_of_masses(both[0] / both[0].sum(), both[1] / both[1].sum()), symmetric=True)
+    return replace(step_of_masses(both[0] / both[0].sum(), both[1] / both[1].sum()), symmetric=True, slip=1.0)
 
 
 def _largest_tpr(fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
-    """The largest true positive rate at every false positive rate that no order forbids, by halving."""
-    low = np.log(fpr)[:, None] + np.zeros(orders.size)
-    high = np.zeros_like(low)
-    for _ in range(_HALVINGS):
+    """The largest true positive rate at every false positive rate that no order forbids, by halving.
+
+    Every few halvings those orders are dropped that surely allow more than another one does.
+    """
+    place, order = (axis.ravel() for axis in np.indices((fpr.size, orders.size)))
+    low, high, least = np.log(fpr)[place], np.zeros(place.size), np.zeros(fpr.size)
+    for turn in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        forbidden = _divergence(np.exp(middle), fpr[:, None], orders) > epsilons
+        forbidden = _divergence(np.exp(middle), fpr[place], orders[order]) > epsilons[order]
         low, high = np.where(forbidden, low, middle), np.where(forbidden, middle, high)
-    return np.asarray(np.exp(high.min(axis=1)))
+        if turn % _DROPPED_EVERY == 0:
+            np.minimum.at(least, place, high)
+            left = low <= least[place]
+            place, order, low, high = place[left], order[left], low[left], high[left]
+    np.minimum.at(least, place, high)
+    return np.asarray(np.exp(least))
 
 
 def _divergence(y: Floats, x: Floats, order: Floats) -> Floats:

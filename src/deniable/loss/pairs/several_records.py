@@ -25,7 +25,8 @@ from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, Subsampl
 __all__ = ["SeveralAdd", "SeveralRemove"]
 
 _LARGE_NATS = 30.0
-_HALVINGS = 110
+_MOST_MOVES = 60
+_LARGEST_LOSS = 1e15
 _FAR_SIGMAS = 1e8
 
 
@@ -82,16 +83,26 @@ class SeveralRemove(Step):
         return np.asarray(tops + np.log(np.exp(terms - tops[..., None]).sum(axis=-1)))
 
     def threshold(self, k: Floats) -> Floats:
-        """The noise x at which the loss is k, by halving: L rises with x; -inf (as a number) below the least loss."""
-        low, high = np.full(k.shape, -_FAR_SIGMAS), np.full(k.shape, _FAR_SIGMAS)
-        single = (k - self._log_weights[1]) / self.mu + self.mu / 2  # from there on one record alone is enough
-        high = np.minimum(high, np.maximum(np.where(np.isfinite(single), single, high), -_FAR_SIGMAS) + 1.0)
-        low = np.minimum(low, high - 1.0)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            above = self.loss(middle) > k
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return np.where(k <= self.least_loss, -1e300, high)
+        """The noise x at which the loss is k; -inf (as a number) up to the least loss.
+
+        ln of what one or more records add to e^L is convex in x and rises by at least mu, so Newton's method comes down
+        to the solution from where the first number of records alone would add as much.
+        """
+        gap = np.clip(k - self.least_loss, 1e-300, _LARGEST_LOSS)
+        steep = np.maximum(gap, 1.0)
+        wanted = np.where(gap < 1, np.log(np.expm1(np.minimum(gap, 1.0))), steep + np.log1p(-np.exp(-steep)))
+        wanted = wanted + self.least_loss
+        m = np.arange(1, self.records + 1.0)
+        x = ((wanted[..., None] - self._log_weights[1:]) / (m * self.mu) + m * self.mu / 2).min(axis=-1)
+        for _ in range(_MOST_MOVES):
+            terms = self._exponents(x)[..., 1:] + self._log_weights[1:]
+            tops = terms.max(axis=-1)
+            sums = np.exp(terms - tops[..., None])
+            move = (tops + np.log(sums.sum(axis=-1)) - wanted) * sums.sum(axis=-1) / (self.mu * (sums @ m))
+            x = x - move
+            if (self.mu * np.abs(move) <= 4 * EPS * (1 + np.abs(wanted) + self.mu * np.abs(x))).all():
+                break
+        return np.where(k <= self.least_loss, -1e300, x)
 
     def sticks(self, k: Floats) -> Floats:
         x, small = self.threshold(k), np.minimum(k, 1.0)
@@ -112,10 +123,10 @@ class SeveralRemove(Step):
         return np.asarray(log_ndtr(-self.threshold(t)))
 
     def blur(self, k: Floats) -> Floats:
-        """Of k, and of x, which moves the loss by at most the mean number of records times mu."""
+        """Of k, of the logarithms on the way, and of x, which moves the loss by at most all records times mu."""
         x = np.clip(self.threshold(k), -40.0, _FAR_SIGMAS)
-        slope = self.records * self.mu
-        return np.asarray(8 * EPS * (np.abs(k) + slope * (np.abs(x) + slope)))
+        slope, share = self.records * self.mu, -np.expm1(np.minimum(self.least_loss - k, 0.0))
+        return np.asarray(8 * EPS * (np.abs(k) + share * abs(self._log_weights[1]) + slope * (np.abs(x) + slope)))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return self._law.cumulant(s)

@@ -125,9 +125,6 @@ class Step(Pair):
         at, close, near = np.array([self.cumulant(point + around) for point in c]).T
         return np.array([at.real, close.imag / (1e-7 * width), 2 * (at.real - near.real) / width**2])
 
-    slip: float = 0.0
-    """Relative round-off of the mass at L = inf: 0 where it is given."""
-
     @property
     def roundoff(self) -> float:
         """Relative round-off of tails, beside that of k."""
@@ -171,4 +168,5 @@ class Step(Pair):
         least, most = functional.on_step(self, ends).tolist()
         lower, higher = self.tails(ends).tolist() if functional is STICK else (most, most)
         error = self.roundoff * higher + (2 * blur * higher if self.has_joint_sticks else higher - lower)
+        error += functional.shift * self.slip * self.escape
         return Upper.between(max(least - error, 0.0), min(most + error, 1.0))

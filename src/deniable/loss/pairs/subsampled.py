@@ -46,7 +46,10 @@ class SubsampledRemove(Step):
     decay: float = 0.0
     rate_error: float = 0.0
     """Round-off of the rate, where it is a product of others."""
-    slip = 2 * EPS
+
+    @property
+    def slip(self) -> float:  # type: ignore[override]
+        return max(2 * EPS, self.base.slip)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]

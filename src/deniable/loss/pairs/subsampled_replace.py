@@ -15,6 +15,7 @@ their mirror image, the rest at 0. At rate 1 it is the base pair, and a smaller 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, expm1, inf, log, log1p
@@ -71,7 +72,7 @@ def _sampled_masses(base: MassStep, rate: float) -> MassStep:
     joined = np.concatenate([-losses[::-1], [0.0], losses])
     masses = np.concatenate([(log_null + losses)[::-1], [log(max(still, 1e-300))], log_null])
     hidden = rate * base.hidden
-    return MassStep(f"{base.name}, sampled {rate!r}", joined, masses, hidden, hidden, symmetric=True)
+    return MassStep(f"{base.name}, sampled {rate!r}", joined, masses, hidden, hidden, symmetric=True, slip=base.slip)
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,13 @@ class SubsampledReplace(Step):
         return np.asarray(np.exp(below) * above - np.expm1(below))
 
     def tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.tails(np.abs(t)), self._half.reverse().tails(-np.abs(t)))
+        return _by_sign(t, self._half.tails, self._half.reverse().tails)
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.where(t >= 0, self._half.null_tails(np.abs(t)), self._half.reverse().null_tails(-np.abs(t)))
+        return _by_sign(t, self._half.null_tails, self._half.reverse().null_tails)
 
     def log_null_tails(self, t: Floats) -> Floats:
-        below = self._half.reverse().log_null_tails(-np.abs(t))
-        return np.where(t >= 0, self._half.log_null_tails(np.abs(t)), below)
+        return _by_sign(t, self._half.log_null_tails, self._half.reverse().log_null_tails)
 
     def blur(self, k: Floats) -> Floats:
         """Losses stay on their side of 0."""
@@ -167,6 +167,13 @@ class SubsampledReplace(Step):
     @property
     def scale(self) -> float:
         return self._half.scale
+
+
+def _by_sign(t: Floats, above: Callable[[Floats], Floats], below: Callable[[Floats], Floats]) -> Floats:
+    """The one function where t >= 0, the other one elsewhere."""
+    found, up = np.empty(t.shape), t >= 0
+    found[up], found[~up] = above(t[up]), below(t[~up])
+    return found
 
 
 def _gaussian_half(mu: float, s: Numbers) -> tuple[Floats, Floats]:

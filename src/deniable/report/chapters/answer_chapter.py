@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 
 from deniable.answers import rows, sentences
 from deniable.answers.curves import curves
+from deniable.answers.deployments import ComparedDeployment, compare_deployments
 from deniable.answers.describe import mechanism_in
 from deniable.formatting import percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.law_table import LAW_WORDS, law_rows
 from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture, axes, legend_above, log_roc
 from deniable.report.stored_runs import ReportedRun, title
-from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve
+from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve, Strength
 
 __all__ = ["answer_chapter", "answer_verdict"]
 
@@ -31,7 +32,7 @@ def answer_chapter(run: ReportedRun) -> Chapter:
         title=title(run),
         verdict=answer_verdict(result),
         tone=_TONES.get(sentences.protection(result) or "", "good" if chosen else "open"),
-        sure="",
+        sure=f"{result.strength.name} protection" if result.strength is not None else "",
         promise=sentences.promise_kept(result) if isinstance(result, ChooseResult) else sentences.setting(result),
         measured=f"{sentences.guess_sentence(result)} {sentences.risk_sentences(result)}".strip(),
         meaning=sentences.belief_sentence(result),
@@ -49,7 +50,27 @@ def answer_verdict(result: ExplainResult) -> str:
     return "Possibly certain" if belief >= 1 else f"At most {percent_at_most(belief)} sure"
 
 
+def _strength_part(strength: Strength) -> Section:
+    """The name on the scale with its reasons, beside well-known deployments."""
+    rows = tuple(
+        (one.name, one.unit, one.promise, f"{one.right}, {one.strength}{_if_gaussian(one)}")
+        for one in compare_deployments()
+    )
+    note = "By what was published alone; in brackets, if the noise is Gaussian. What is protected differs."
+    head = ("Deployment", "protects", "promise", "best attack right at most")
+    beside = Table("Well-known deployments", head, rows, note=note)
+    return Section(f"How strong this is: {strength.name}", (strength.advice, *strength.reasons), tables=(beside,))
+
+
+def _if_gaussian(one: ComparedDeployment) -> str:
+    if one.right_if_gaussian is None:
+        return ""
+    return f" ({one.right_if_gaussian}, {one.strength_if_gaussian})"
+
+
 def _parts(result: ExplainResult) -> Iterator[Section]:
+    if result.strength is not None:
+        yield _strength_part(result.strength)
     scores = Table("What the strongest attack can reach", ("", "at most"), tuple(rows.score_rows(result)))
     yield Section("What an attacker can reach", pictures=tuple(_pictures(result)), tables=(scores,))
     if isinstance(result, ChooseResult):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.report.amount_text import share
 from deniable.report.attack_words import (
     TONES,
     attack_sentence,
+    exposed_rows,
+    exposure_sentence,
     judged_name,
     meaning,
     outcome,
@@ -19,6 +20,7 @@ from deniable.report.attack_words import (
 )
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.comparison_pictures import attack_pictures
+from deniable.report.pictures.exposure_pictures import member_picture
 from deniable.report.pictures.scale_chart import attack_scale
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
@@ -56,7 +58,7 @@ NOTE = (
 )
 
 
-EXPOSED_HEAD = ("Member (number from 0)", "Belief that it was trained on")
+EXPOSED_HEAD = ("Member (number from 0)", "Belief that it was trained on", "An observer of every step: at most")
 EXPOSED_NOTE = (
     "From 50 % before the model was seen, by Bayesian LiRA's own likelihoods of this record with and without it: an "
     "estimate, which may be wrong, and no limit."
@@ -70,11 +72,17 @@ def _parts(document: AttackResult) -> Iterator[Section]:
         beside = Table("Attacks side by side", HEAD, tuple(side_by_side(document)), note=NOTE)
         yield Section("Every attack", tables=(beside,))
     if document.most_exposed:
-        rows_of_people = tuple((f"{one.number:,}", share(one.belief)) for one in document.most_exposed)
-        people = Table("The members that the attack is surest of", EXPOSED_HEAD, rows_of_people, note=EXPOSED_NOTE)
-        yield Section("Who is exposed", tables=(people,))
+        yield _exposed_part(document)
     yield Section("What this rests on", terms=tuple(_assumptions()))
     yield rerun(document)
+
+
+def _exposed_part(document: AttackResult) -> Section:
+    found, people = document.exposure, tuple(exposed_rows(document))
+    table = Table("The members that the attack is surest of", EXPOSED_HEAD[: len(people[0])], people, note=EXPOSED_NOTE)
+    if found is None:
+        return Section("Who is exposed", tables=(table,))
+    return Section("Who is exposed", (exposure_sentence(document),), (member_picture(found),), (table,))
 
 
 def _assumptions() -> Iterator[tuple[str, str]]:

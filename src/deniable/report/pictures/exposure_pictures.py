@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deniable.report.amount_text import figure
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
+from deniable.results.attack_result import MemberExposure
 from deniable.results.audit_result import ExposureSummary as ShownExposure
 from deniable.results.audit_result import Histogram
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from deniable.campaigns.exposure import Exposure
     from deniable.data.dataset import Dataset
 
-__all__ = ["exposed_records", "exposure_picture"]
+__all__ = ["exposed_records", "exposure_picture", "member_picture"]
 
 COLOUR, LIMIT = BLUE, INK
 
@@ -40,6 +41,24 @@ def _draw_distribution(data: Data) -> Figure:
     found.axvline(data["possible"], color=INK, linestyle="--", linewidth=1.2, label=label)
     found.set_xlim(0, 1.05 * max(data["possible"], data["edges"][-1]))
     legend_above(found)
+    return drawing
+
+
+def member_picture(found: MemberExposure) -> Picture:
+    """Every member as a point: what an observer of every step may believe, and what LiRA does believe."""
+    told = (
+        "Each point is a member: how sure an observer of every step may become that it was trained on, and how sure "
+        f"LiRA is of it. {found.surer:,} of {len(found.lira):,} lie above the line, where LiRA is surer."
+    )
+    data = {"lira": found.lira, "observer": found.observer}
+    return Picture("exposed-members", "How exposed the members are", told, told, data, _draw_members)
+
+
+def _draw_members(data: Data) -> Figure:
+    drawing, found = axes("belief of an observer of every step, at most", "LiRA's belief", height=4.0)
+    found.plot(data["observer"], data["lira"], ".", color=BLUE, markersize=3, alpha=0.5)
+    found.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
+    found.set(xlim=(0.45, 1.01), ylim=(-0.01, 1.01))
     return drawing
 
 

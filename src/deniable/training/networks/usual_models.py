@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deniable.data.own_data import import_function, run_own
+from deniable.data.own_data import call_user_code, import_function
 from deniable.training.settings import ModelFactory
 
 __all__ = [
@@ -169,7 +169,9 @@ def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
         raise ValueError(f"model's function must return an nn.Module, got {type(model).__name__}")
     refuse(model)
     with torch.no_grad():
-        given = run_own(f"model cannot take records of shape {tuple(records.shape[1:])}: it", lambda: model(records))
+        given = call_user_code(
+            f"model cannot take records of shape {tuple(records.shape[1:])}: it", lambda: model(records)
+        )
     shape = tuple(getattr(given, "shape", ()))
     if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
         wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"

@@ -23,15 +23,21 @@ function asked({ input, scores }, mode) {
   return { bound, question: { promise, delta, prior, ...usual, adjacency, records_per_person: person ?? 1 } };
 }
 
+/** Noise on single answers or on one number: no model is trained. */
+function isNoTraining({ mechanism, laplace, randomized_response: response }) {
+  return ["laplace", "randomized-response"].includes(mechanism) || laplace !== undefined || response !== undefined;
+}
+
 export class CostsPanel {
   #known = new Map(); // answers by question
   #wanted = "";
   #own = null; // the user's own document
 
-  constructor(node, state, changed) {
+  constructor(node, state, changed, told) {
     this.node = node;
     this.state = state;
     this.changed = changed;
+    this.told = told; // hears the answer, with what is expected of the model
     this.chart = costsChart(this.at(".costs .chart"));
     this.select = this.at(".costs select");
     this.file = this.at('.costs input[type="file"]');
@@ -83,8 +89,8 @@ export class CostsPanel {
   async show(document) {
     this.last = document;
     const found = asked(document, this.state.mode);
-    const local = ["laplace", "randomized-response"].includes(document.input.mechanism);
-    if (found === null || local) return this.#say(local ? "Frontiers are measured for trainings with noise in the gradients; of this release nothing is known." : "This promise has no unit in which a frontier could be told.");
+    if (isNoTraining(document.input)) return this.#say("Frontiers are measured for trainings with noise in the gradients; of this release nothing is known.");
+    if (found === null) return this.#say("This promise has no unit in which a frontier could be told.");
     const name = this.select.value;
     if (name === OWN && this.#own === null) return this.#say("Choose the frontier.json that `deniable frontier DATA --out` wrote.");
     const body = JSON.stringify({ ...found.question, frontier: name === OWN ? this.#own : name });
@@ -95,6 +101,7 @@ export class CostsPanel {
 
   #say(text) {
     this.#wanted = "";
+    this.told(this.last);
     this.at(".expected").textContent = text;
     this.at(".cost").hidden = true;
     this.at(".costs .chart").hidden = this.at(".costs details").hidden = true;
@@ -103,6 +110,7 @@ export class CostsPanel {
   #draw({ ok, body }, bound) {
     if (!ok) return this.#say(`Not told: ${body.error.message}.`);
     const piece = body.pieces.find(({ above, up_to: most }) => (above === most ? bound === above : bound > above && (most === null || bound < most)));
+    this.told(this.state.mode === "choose" ? { ...this.last, expected: piece.expected } : this.last);
     this.at(".costs .chart").hidden = this.at(".costs details").hidden = false;
     const text = piece.expected.text.replaceAll(" %", "\u00a0%");
     this.at(".expected").textContent = text;

@@ -24,7 +24,7 @@ export class Plan {
     this.at(".plan-name").textContent = `Plan ${name.toUpperCase()}`;
     this.roc = rocChart(this.at(".roc .chart"));
     this.beliefs = beliefChart(this.at(".beliefs .chart"));
-    this.costs = new CostsPanel(this.node, state, () => this.changed());
+    this.costs = new CostsPanel(this.node, state, () => this.changed(), (document) => this.#download(document));
     deployments(this.at(".why tbody"));
     this.controls = new Controls(this.at("form"), state, (name) => this.moved(name));
     this.asker = new Asker((answer) => this.show(answer), (waiting) => this.node.setAttribute("aria-busy", waiting));
@@ -110,7 +110,6 @@ export class Plan {
     this.at(".command").textContent = body.command;
     this.at(".python").textContent = body.python;
     this.at(".notes").textContent = [...body.notes, body.setting].join(" ");
-    this.#download(body.document);
     tiles(this.at(".tiles"), body);
     rows(this.at(".scores tbody"), body.scores);
     methods(this.at(".methods"), body);
@@ -125,6 +124,7 @@ export class Plan {
     this.beliefs.show(beliefData(curves.beliefs), `Distribution of the observer's final belief; exceeded only as often as delta allows: ${figures.belief}.`);
   }
 
+  /** The answer as a file, with what is expected of the model where that is told. */
   #download(document) {
     const link = this.at(".json");
     if (link.href.startsWith("blob:")) URL.revokeObjectURL(link.href);

@@ -208,7 +208,7 @@ def _places(values: Floats, masses: Floats) -> Floats:
         below = np.cumsum(weights) / weights.sum()
         shares = np.linspace(0, 1, _ATOMS // 3)
         places.append(np.log(values[np.minimum(np.searchsorted(below, shares), values.size - 1)]))
-    return np.exp(np.unique(np.concatenate(places)))
+    return np.unique(np.exp(np.concatenate(places)))
 
 
 def _joined(values: Floats, masses: Floats) -> _Law:

@@ -48,10 +48,9 @@ def naive_lira(target: Any, shadows: Any, inside: Any, fixed: bool, offline: boo
         for query in range(queries):
             groups = [split(shadows, inside, query, each) for each in range(records)]
             within, without = groups[record]
-            used = [pair[1:] for pair in groups] if offline else groups
-            flat = np.concatenate([part - part.mean() for pair in used for part in pair])
-            shared = np.sqrt((flat**2).sum() / (len(flat) - (1 if offline else 2) * records))
-            spread = [shared if fixed else part.std(ddof=1) for part in (within, without)]
+            flat = [np.concatenate([pair[k] - pair[k].mean() for pair in groups]) for k in (0, 1)]
+            shared = [np.sqrt((part**2).sum() / (len(part) - records)) for part in flat]
+            spread = shared if fixed else [part.std(ddof=1) for part in (within, without)]
             x = target[query, record]
             if offline:
                 total -= norm.logsf(x, without.mean(), spread[1])

@@ -81,10 +81,10 @@ def _moments(values: Floats, chosen: NDArray[np.bool_]) -> _Moments:
     return _Moments(mean, (np.square(values - mean) * weight).sum(0), count)
 
 
-def _shared_variance(*groups: _Moments) -> Floats:
+def _shared_variance(moments: _Moments) -> Floats:
     """One variance for all records, by query: within records, so that their different means have no part in it."""
-    squares = sum(moments.squares.sum(1, keepdims=True) for moments in groups)
-    freedom = sum(np.maximum(moments.number - 1, 0).sum(1, keepdims=True) for moments in groups)
+    squares = moments.squares.sum(1, keepdims=True)
+    freedom = np.maximum(moments.number - 1, 0).sum(1, keepdims=True)
     return np.asarray(np.maximum(squares / np.maximum(freedom, 1), LEAST_VARIANCE))
 
 
@@ -102,7 +102,8 @@ def lira(
 ) -> Floats:
     """The log-likelihood ratio of two Gaussians (Carlini 2022); offline, -ln of the tail beyond the target's value.
 
-    `fixed_variance` takes one variance for all records, with and without them; by default with fewer than 64 shadows.
+    `fixed_variance` takes one variance for all records, one of shadows with them and one of those without; by default
+    with fewer than 64 shadows.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
     fixed = len(given.shadows) < ENOUGH_FOR_VARIANCES if fixed_variance is None else fixed_variance
@@ -111,7 +112,7 @@ def lira(
         variance = _shared_variance(without) if fixed else _own_variance(without)
         return np.asarray(-log_ndtr(-(given.target - without.mean) / np.sqrt(variance)).sum(0))
     groups = _moments(given.shadows, given.inside), without
-    variances = (_shared_variance(*groups),) * 2 if fixed else tuple(map(_own_variance, groups))
+    variances = map(_shared_variance if fixed else _own_variance, groups)
     logs = [_log_normal(given.target, group.mean, spread) for group, spread in zip(groups, variances, strict=True)]
     return np.asarray((logs[0] - logs[1]).sum(0))
 

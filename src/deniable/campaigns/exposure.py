@@ -104,9 +104,28 @@ def exposure(
         raise ValueError("sensitivity must be 'global' for the exposure of records, got 'local'")
     others = candidates if settings.adjacency is Adjacency.REPLACE else None
     with one_thread(), torch.no_grad():
-        rows = list(_course(settings, data, others, seed, progress or (lambda done, total: None)))
-    norms, changes = (np.stack([row[i] for row in rows]) for i in (0, 1))
-    return _score_exposure(settings, norms, changes, delta, others)
+        totals = _Totals(len(data), settings.clip)
+        for norms, changes in _course(settings, data, others, seed, progress or (lambda done, total: None)):
+            totals.add(norms, changes)
+    return _score_exposure(settings, totals, delta, others)
+
+
+class _Totals:
+    """What is kept of the steps: a few numbers a record, however many steps there are."""
+
+    def __init__(self, records: int, clip: float) -> None:
+        self._clip, self.steps = clip, 0
+        self.norm, self.clipped, self.square_change, self.largest_norm, self.largest_change = np.zeros((5, records))
+
+    def add(self, norms: Array, changes: Array) -> None:
+        """One step's norms before clipping, and changes."""
+        clipped = np.minimum(norms, self._clip)
+        self.steps += 1
+        self.norm += norms
+        self.clipped += clipped
+        self.square_change += np.square(changes)
+        np.maximum(self.largest_norm, clipped, out=self.largest_norm)
+        np.maximum(self.largest_change, changes, out=self.largest_change)
 
 
 def _course(
@@ -187,12 +206,10 @@ def _farthest(products: Tensor, lengths: Tensor, others: Tensor) -> Tensor:
     return distances.amax(1).clamp(min=0).sqrt()
 
 
-def _score_exposure(
-    settings: TrainingSettings, norms: Array, changes: Array, delta: float, candidates: Dataset | None
-) -> Exposure:
+def _score_exposure(settings: TrainingSettings, totals: _Totals, delta: float, candidates: Dataset | None) -> Exposure:
     sigma = settings.noise * settings.global_sensitivity
-    change = np.sqrt(np.square(changes).mean(0))
-    mu = change * np.sqrt(len(changes)) / sigma
+    change = np.sqrt(totals.square_change / totals.steps)
+    mu = change * np.sqrt(totals.steps) / sigma
     advantage = 2 * ndtr(mu / 2) - 1
     belief = expit(np.square(mu) / 2 + mu * ndtri(1 - delta))
     method = "exact for the weights passed through"
@@ -201,10 +218,10 @@ def _score_exposure(
         method = f"against {worst}"
     if settings.rate < 1:
         method += "; upper bound for sampling: every step at the largest norm"
-        sampled = _score_sampling(settings, changes.max(0), delta)
+        sampled = _score_sampling(settings, totals.largest_change, delta)
         advantage, belief = np.minimum(advantage, sampled[0]), np.minimum(belief, sampled[1])
-    clipped = np.minimum(norms, settings.clip)
-    return Exposure(clipped.mean(0), clipped.max(0), norms.mean(0), change, advantage, belief, method)
+    means = totals.clipped / totals.steps, totals.largest_norm, totals.norm / totals.steps
+    return Exposure(*means, change, advantage, belief, method)
 
 
 def _score_sampling(settings: TrainingSettings, largest: Array, delta: float) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""An examination says how long it takes once its first trial is played."""
+"""An examination says how long it takes before it starts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from deniable.examination import forecast as room
 from deniable.examination.forecast import Forecast
 
 
-def test_the_first_trial_tells_how_long_all_take(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    clock, heard = iter([100.0, 103.0]), []
+def test_one_trial_tells_how_long_all_take(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    clock, played = iter([100.0, 103.0]), []
     monkeypatch.setattr(room, "perf_counter", lambda: next(clock))
     found = Forecast(workers=2)
+    assert found.words_of_bar() == "Trials"
     with caplog.at_level(logging.INFO, "deniable"):
-        tell = found.follow(lambda *numbers: heard.append(numbers))
-        tell(20, 200)  # a resumed examination brings twenty
-        assert found.words_of_bar() == "Trials"
-        tell(21, 200)
-        tell(22, 200)
-    assert found.words == "about 8.9 min for the trials, then up to 4 min for the causes"
+        found.time_trial(lambda: played.append(1), 180)
+    assert found.words == (
+        "about 4.5 min for 180 trials, fewer where a leak is certain, and up to 2 min for twins and causes"
+    )
     assert found.words in found.words_of_bar()
     assert found.words in caplog.text
-    assert heard == [(20, 200), (21, 200), (22, 200)]
+    assert played == [1]

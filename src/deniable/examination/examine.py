@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -23,7 +24,7 @@ from deniable.evidence.anytime.watch import STOPS, Stop, Watch
 from deniable.evidence.played_trials import Trials
 from deniable.examination.batch_mixing import find_mixing, refusal_report
 from deniable.examination.claim import RecipeTraining
-from deniable.examination.examination_game import Examination
+from deniable.examination.examination_game import Examination, play_trial
 from deniable.examination.examine_result import judge_training
 from deniable.examination.forecast import Forecast
 from deniable.examination.recipe import Recipe
@@ -103,7 +104,7 @@ def examine(
       on the settings alone but for `seconds` and `trials_per_second`.
     - `processes`, `engine`: where the trials run (`deniable.engines`).
     - `progress`: called with (trials done, trials in all); without it, a bar is shown where standard error is a
-      terminal. After the first trial the bar, and the logger ``deniable``, tell about how long all of it takes.
+      terminal. One trial is timed first, and the bar and the logger ``deniable`` tell about how long all of it takes.
 
     Example:
         >>> import deniable as dn
@@ -183,11 +184,13 @@ def _play_and_judge(
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     new_watch = None if stop == "never" else _watches(game, claimed, confidence)
     forecast = Forecast(sum(engine.nodes().values()))
-    with show_progress(progress, "Training twins, then the first trial", forecast.words_of_bar, "trials/s") as told:
+    if not mixed and before < game.trials:
+        forecast.time_trial(partial(play_trial, game, game.trials), game.trials - before)
+    with show_progress(progress, f"Twins ({forecast.words})", forecast.words_of_bar, "trials/s") as told:
         examined, findings, evidence = (
             ([], refusal_report(mixed), None)
             if mixed
-            else play_trials(game, store, false_alarms, engine, forecast.follow(told), new_watch=new_watch)
+            else play_trials(game, store, false_alarms, engine, told, new_watch=new_watch)
         )
     played = _trials(game.claim, examined) if examined else None
     sure = game_confidence(confidence, len(examined), game.trials, stop)

@@ -1,11 +1,10 @@
-"""About how long an examination takes, told once its first trial has been played."""
+"""About how long an examination takes, told before it starts."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from time import perf_counter
-
-from deniable.campaigns.campaign import Progress
 
 __all__ = ["Forecast"]
 
@@ -15,35 +14,24 @@ _log = logging.getLogger("deniable")
 
 
 class Forecast:
-    """Times the first trial; `words` are empty until then."""
+    """Plays and times one trial before all others; `words` are empty until then."""
 
     def __init__(self, workers: float) -> None:
         self.workers, self.words = max(1.0, workers), ""
-        self._begun: tuple[float, int] | None = None
+
+    def time_trial(self, play: Callable[[], object], trials: int) -> None:
+        """`play` plays a trial, of which `trials` are to come."""
+        started = perf_counter()
+        play()
+        each = perf_counter() - started
+        most, others = each * trials / self.workers, each * OTHER_TRAININGS
+        about = f"about {_duration(most)} for {trials:,} trials, fewer where a leak is certain"
+        self.words = f"{about}, and up to {_duration(others)} for twins and causes"
+        _log.info("examination: %s", self.words)
 
     def words_of_bar(self) -> str:
         """What a bar says while the trials are played."""
         return f"Trials ({self.words})" if self.words else "Trials"
-
-    def follow(self, progress: Progress | None) -> Progress:
-        """`progress`, watched for the first trial; what a resumed examination brings is told at once, and left out."""
-
-        def tell(done: int, total: int) -> None:
-            if self._begun is None:
-                self._begun = perf_counter(), done
-            elif not self.words and done > self._begun[1]:
-                self._time(done, total)
-            if progress is not None:
-                progress(done, total)
-
-        return tell
-
-    def _time(self, done: int, total: int) -> None:
-        started, before = self._begun or (perf_counter(), done)
-        each = (perf_counter() - started) / max(1, done - before)
-        trials, others = each * (total - done), each * self.workers * OTHER_TRAININGS
-        self.words = f"about {_duration(trials)} for the trials, then up to {_duration(others)} for the causes"
-        _log.info("examination: %s", self.words)
 
 
 def _duration(seconds: float) -> str:

@@ -24,6 +24,8 @@ __all__ = ["RecomputedSteps", "Recomputer", "flat"]
 
 AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""
+COPIES = 4
+"""Of all gradients of a step, where they are held: as they are, clipped, and on the way there."""
 WATCHED = 2**26
 """Numbers of gradients of single records that may be held at once: with large models not every record is watched."""
 
@@ -73,7 +75,7 @@ class Recomputer:
         self.parameters = trainable(model)
         size = sum(p.numel() for p in self.parameters.values())
         self.watched = min(len(columns.records), max(columns.differing, WATCHED // size))
-        self._group = max(1, AT_ONCE // (len(columns.records) * size))
+        self._group = max(1, AT_ONCE // (COPIES * len(columns.records) * size))
 
     def recompute(self, seen: WatchedTraining, members: NDArray[np.int64]) -> RecomputedSteps:
         """`members` are the columns that were trained on, in the order of the trainer's records."""
@@ -102,7 +104,12 @@ class Recomputer:
         weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
         part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
         plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
-        return self._by_library(part) if plain else self._by_record(part)
+        return self._by_library(part) if plain and not self._holds_every(weights) else self._by_record(part)
+
+    def _holds_every(self, weights: list[Tensor]) -> bool:
+        """Whether all gradients of a step are few enough to be held, where there is no faster way than to make them."""
+        numbers = len(self.columns.records) * sum(p.numel() for p in self.parameters.values())
+        return COPIES * numbers <= AT_ONCE and isinstance(self._gradients(weights, 1), GenericGradients)
 
     def _by_library(self, part: _Part) -> RecomputedSteps:
         """Gradients that are clipped as usual, all steps to one norm."""
@@ -132,21 +139,27 @@ class Recomputer:
         weights, applied, include, everybody, clip, sigma = part
         layers = [g.flatten(2) for g in self.every(weights)]
         norms = torch.stack([g.norm(dim=2) for g in layers], 2)
-        factors = self.claim.recipe.clipping.factors(norms, clip.float().unsqueeze(1))
-        clipped = torch.cat([factors[..., i : i + 1] * g for i, g in enumerate(layers)], 2)
-        whole = torch.cat(layers, 2)
-        clean = torch.einsum("sn,snd->sd", include, clipped)
+        factors = self.claim.recipe.clipping.factors(norms, clip.float().unsqueeze(1)).unbind(2)
+        sums = [torch.stack([include * f, include, everybody * f], 1) @ g for f, g in zip(factors, layers, strict=True)]
+        clean, whole, total = torch.cat(sums, 2).unbind(1)
         residual = ((flat(applied) - clean) / sigma.unsqueeze(1)).float()
-        differing = clipped[:, clipped.shape[1] - self.columns.differing :].double()
-        watched = clipped[:, clipped.shape[1] - self.watched :].double()
+        parts = torch.split(residual, [g.shape[2] for g in layers], 1)
+        first, last = len(include[0]) - self.watched, len(include[0]) - self.columns.differing
+        onto = sum(
+            f[:, first:].double() * (g[:, first:] @ r.unsqueeze(2)).squeeze(2)
+            for f, g, r in zip(factors, layers, parts, strict=True)
+        )
+        differing = torch.cat(
+            [f[:, last:, None] * g[:, last:] for f, g in zip(factors, layers, strict=True)], 2
+        ).double()
         return RecomputedSteps(
             include=include,
             residual=residual,
             clean=clean,
-            whole=torch.einsum("sn,snd->sd", include, whole),
-            everybody=torch.einsum("sn,snd->sd", everybody, clipped),
-            onto=torch.einsum("snd,sd->sn", watched, residual.double()),
-            norms=whole.norm(dim=2),
+            whole=whole,
+            everybody=total,
+            onto=torch.as_tensor(onto),
+            norms=norms.norm(dim=2),
             gram=differing @ differing.mT,
             clip=clip,
             sigma=sigma,

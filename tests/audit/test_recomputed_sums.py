@@ -1,0 +1,54 @@
+"""Gradients that are all held at once give the sums that chunks of them give."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import deniable as dn
+from deniable.examination import AppliedStep
+from deniable.examination import recomputation as room
+from deniable.examination.claim import RecipeTraining
+from deniable.examination.recomputation import RecomputedSteps, Recomputer
+from deniable.examination.trainer import watch_steps
+from deniable.training.networks.losses import loss_function
+from deniable.training.settings import Columns
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(), nn.Linear(64, 3))
+
+
+def recompute() -> RecomputedSteps:
+    generator = torch.Generator().manual_seed(3)
+    records = torch.randn(9, 1, 6, 6, generator=generator)
+    torch.manual_seed(0)
+    model = network()
+    claim = RecipeTraining.from_mechanism(dn.Gaussian(2.0).subsampled(0.5).composed(3), 1.5, "add-remove")
+    recomputer = Recomputer(
+        claim, network().eval(), loss_function("cross-entropy"), Columns(records, torch.arange(9) % 3, 1)
+    )
+    steps = []
+    for batch in ([0, 2, 5], [], [1, 2, 3, 4, 8]):
+        steps.append(
+            AppliedStep(model, [torch.randn(p.shape, generator=generator) for p in model.parameters()], 4.0, batch)
+        )
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(0.3 * torch.randn(p.shape, generator=generator))
+    with torch.no_grad():
+        return recomputer.recompute(watch_steps(steps, recomputer.parameters), np.arange(9))
+
+
+def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = recompute()
+    monkeypatch.setattr(room, "COPIES", 2**40)
+    in_chunks = recompute()
+    for field in fields(RecomputedSteps):
+        one, two = getattr(held, field.name), getattr(in_chunks, field.name)
+        assert one.dtype == two.dtype, field.name
+        torch.testing.assert_close(one, two, rtol=2e-4, atol=2e-5, msg=field.name)

@@ -16,7 +16,7 @@ from torch import nn
 
 import deniable as dn
 from deniable.adversaries import LossThreshold, ShadowTraining
-from deniable.adversaries.model_observation import closeness, errors, explained
+from deniable.adversaries.model_observation import closeness, errors, share_explained
 from deniable.comparison.own_model import read_model, read_records
 from deniable.data import Dataset, from_arrays
 
@@ -95,8 +95,8 @@ def test_closeness_falls_with_the_error_and_ends_near_zero() -> None:
     assert np.all(np.diff(found[[0, 2, 4]]) < 0)
     assert found[0] == pytest.approx(found[1])
     assert found[2] == found[3]
-    assert explained(np.zeros(3), np.array([1.0, 2.0, 3.0])) == 1
-    assert explained(np.ones(3), np.full(3, 7.0)) == 0
+    assert share_explained(np.zeros(3), np.array([1.0, 2.0, 3.0])) == 1
+    assert share_explained(np.ones(3), np.full(3, 7.0)) == 0
 
 
 def test_files_and_estimators_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

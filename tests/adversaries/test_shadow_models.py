@@ -31,11 +31,11 @@ from deniable.adversaries.shadow_recipes import (
 )
 from deniable.data import Dataset, from_arrays
 from deniable.tradeoff import average_precision
+from deniable.training.attacked.targets import TargetSettings, fit
 from deniable.training.ensemble import initial_weights
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Columns, as_records
 from deniable.training.subset_models import _course, _ShuffledSubsets, train_subsets
-from deniable.training.targets import TargetSettings, fit
 
 
 def noisy_records(count: int) -> Dataset:

@@ -25,7 +25,7 @@ from deniable.campaigns.linear_loss import LinearLoss
 from deniable.engines import Local
 from deniable.evidence.attack_scores import Scores
 from deniable.mechanisms import Adjacency, Training
-from deniable.report.final_model_words import final_rows, final_sentences
+from deniable.report.words.final_model_words import final_rows, final_sentences
 from deniable.results import read_result
 from deniable.results.audit_result import AuditResult
 from deniable.training.final_models import craft_gradient, crafted_block, loss_block, worst_weights

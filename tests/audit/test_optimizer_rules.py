@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import optim
 
-from deniable.examination import optimizer_rules as rules
-from deniable.examination.optimizer_rules import RULES, OptimizerRule
-from deniable.examination.update_rules import is_adaptive, is_linear
+from deniable.examination.updates import optimizer_rules as rules
+from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
+from deniable.examination.updates.update_rules import is_adaptive, is_linear
 
 STEPS, NUMBERS = 7, 30
 

@@ -21,14 +21,14 @@ from deniable.comparison.repeat_measures import Spread, spread_of
 from deniable.data import load
 from deniable.engines import Local
 from deniable.mechanisms import Gaussian
-from deniable.report.attack_words import compared_attack, outcome
+from deniable.report.words.attack_words import compared_attack, outcome
 from deniable.results.attack_result import AttackInput, ModelAccuracy
 from deniable.results.base import encode
 from deniable.results.reading import schema_name
 from deniable.store import Store, StoreError
 from deniable.tradeoff import average_precision, chance_level
-from deniable.training.reference import reference_settings
-from deniable.training.targets import fit
+from deniable.training.attacked.reference import reference_settings
+from deniable.training.attacked.targets import fit
 
 SMALL: dict[str, Any] = {
     "records": 120, "classes": 10, "central": [16.0], "local": [0.5], "repeats": 2, "epochs": 15, "attack": "threshold"

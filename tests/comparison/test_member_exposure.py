@@ -19,10 +19,10 @@ from deniable.adversaries import ShadowTraining
 from deniable.campaigns.exposure import exposure
 from deniable.data import Dataset, from_arrays
 from deniable.mechanisms import Adjacency
-from deniable.report.attack_words import exposed_rows, exposure_sentence
+from deniable.report.words.attack_words import exposed_rows, exposure_sentence
 from deniable.results import AttackResult, read_result
+from deniable.training.attacked.targets import fit
 from deniable.training.settings import TrainingSettings
-from deniable.training.targets import fit
 
 RECIPE = ShadowTraining(epochs=4, batch=20, learning_rate=0.02, noise=1.0)
 

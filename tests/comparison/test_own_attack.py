@@ -19,10 +19,10 @@ from torch import nn
 import deniable as dn
 from deniable.adversaries import ShadowTraining
 from deniable.data import Dataset, from_arrays
-from deniable.report import attack_words
+from deniable.report.words import attack_words
 from deniable.results import read_result
 from deniable.results.attack_result import AttackResult
-from deniable.training.targets import TargetSettings, fit
+from deniable.training.attacked.targets import TargetSettings, fit
 
 COUNT = 400
 

@@ -35,14 +35,14 @@ from deniable.evidence.score_audit import judge_scores
 from deniable.formatting import percent_at_most, told_apart
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Epsilon, audited_promise
-from deniable.report import attack_words, verdict_words
-from deniable.report.amount_text import share
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.verdict_chapter import _rates, verdict_chapter
 from deniable.report.pictures.epsilon_pictures import _foot
 from deniable.report.report_tables import may_exceed
 from deniable.report.stored_runs import ReportedRun
+from deniable.report.words import attack_words, verdict_words
+from deniable.report.words.amount_text import share
 from deniable.results.base import plain
 from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.results.shared import MeasuredLimits

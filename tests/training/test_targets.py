@@ -17,9 +17,9 @@ from torch import nn
 import deniable as dn
 from deniable.data import LEAKING_RECORDS, Dataset, load, purchases, split
 from deniable.local import BinaryResponse, perturb_dataset
+from deniable.training.attacked.reference import faces, head_on, reference_network, reference_settings
+from deniable.training.attacked.targets import TargetSettings, calibrate_settings, fit, quality
 from deniable.training.networks.usual_models import dense
-from deniable.training.reference import faces, head_on, reference_network, reference_settings
-from deniable.training.targets import TargetSettings, calibrate_settings, fit, quality
 
 GENERATOR = np.random.default_rng(0)
 

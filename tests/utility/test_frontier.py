@@ -28,7 +28,7 @@ from deniable.utility.knee import find_knee
 from deniable.utility.local_records import _within_known_bounds, perturb_records
 from deniable.utility.measures import _judge_classes, _judge_numbers, measure_answer
 from deniable.utility.parts import Parts, generated_parts, prepare_parts
-from deniable.utility.repeat_limits import limits_of_difference, repeated
+from deniable.utility.repeat_limits import limits_of_difference, limits_of_repeats
 from deniable.utility.tried_settings import USUAL_BOUNDS, choose_settings, list_promises
 
 SMALL = {"bounds": [0.6, 0.99], "epochs": [6], "batch": [64], "repeats": 3, "processes": 1, "model": "logistic"}
@@ -213,7 +213,7 @@ def test_blanks_are_encoded_and_unlabelled_rows_told(tmp_path: Path) -> None:
     assert bool(torch.isfinite(parts.train).all())
     assert "1 records of data.csv without a label" in parts.cautions[0]
     assert len(parts.train) + len(parts.test) == 79
-    assert len(set(parts.validation) & set(parts.fitted)) == 0
+    assert len(set(parts.validation) & set(parts.search_places)) == 0
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -271,7 +271,7 @@ def test_limits_cover_the_mean_and_the_next_training() -> None:
     generator, hits, next_hits, games = np.random.default_rng(0), 0, 0, 4000
     for _ in range(games):
         values = generator.binomial(1000, np.clip(generator.normal(0.83, 0.01, 6), 0, 1)) / 1000
-        found = repeated(values[:5], 0.9, 0.0, 1.0)
+        found = limits_of_repeats(values[:5], 0.9, 0.0, 1.0)
         hits += found.low <= 0.83 <= found.high
         next_hits += found.next_low <= values[5] <= found.next_high
     assert 0.88 < hits / games < 0.92
@@ -282,7 +282,7 @@ def test_limits_cover_the_mean_and_the_next_training() -> None:
 
 
 def level(bound: float | None, mean: float, spread: float = 0.001) -> FrontierLevel:
-    measure = repeated([mean - spread, mean, mean + spread], 0.95)
+    measure = limits_of_repeats([mean - spread, mean, mean + spread], 0.95)
     return FrontierLevel(kind="none" if bound is None else "central", bound=bound, quality=Quality(accuracy=measure))
 
 

@@ -49,11 +49,13 @@ def test_a_built_in_frontier_is_a_real_run(name: str) -> None:
     assert found.provenance.command is not None
     assert found.provenance.command.startswith(f"deniable frontier {name} ")
     assert len(found.levels) == 8
-    means = [found.tuned(level.quality).mean for level in found.levels]
-    ends = [found.tuned(level.quality) for level in found.levels]
+    means = [found.tuned_measure(level.quality).mean for level in found.levels]
+    ends = [found.tuned_measure(level.quality) for level in found.levels]
     for strict, weak in pairwise(ends):
         assert strict.next_low <= weak.next_high  # monotone within its limits
-    assert found.tuned(found.without_model).mean < max(means) <= found.tuned(found.none.quality).next_high
+    assert (
+        found.tuned_measure(found.without_model).mean < max(means) <= found.tuned_measure(found.none.quality).next_high
+    )
     for level in found.levels[::3]:
         setting = level.setting
         assert setting is not None

@@ -25,11 +25,11 @@ __all__ = [
     "accuracy",
     "closeness",
     "errors",
-    "explained",
     "last_layer_gradients",
     "losses",
     "margins",
     "outputs",
+    "share_explained",
 ]
 
 RECORDS_AT_ONCE = 1024
@@ -80,7 +80,7 @@ def closeness(found: NDArray[np.floating[Any]], scale: float) -> NDArray[np.floa
     return np.asarray(-np.log(np.square(found.astype(np.float64)) / max(scale, 1e-300) + CLOSE_SHARE))
 
 
-def explained(found: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
+def share_explained(found: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
     """The share of the labels' variance that a regression explains, by its errors; negative where a constant is better.
 
     Labels that do not vary have nothing to explain: 0.
@@ -110,7 +110,7 @@ def _log_probabilities(model: Any, dataset: Dataset) -> Tensor:
 def accuracy(model: nn.Module | Any, dataset: Dataset) -> float:
     """The share of records whose class has the largest output; of a regression, the share of variance explained."""
     if dataset.regression:
-        return explained(errors(model, dataset), dataset.labels)
+        return share_explained(errors(model, dataset), dataset.labels)
     return float((outputs(model, dataset).argmax(1).numpy() == dataset.labels).mean())
 
 

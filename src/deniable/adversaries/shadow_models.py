@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.adversaries.membership import Half
-from deniable.adversaries.model_observation import errors, explained, margins, outputs
+from deniable.adversaries.model_observation import errors, margins, outputs, share_explained
 from deniable.adversaries.shadow_recipes import ShadowRecipe
 from deniable.checks import whole
 from deniable.data import Dataset
@@ -81,7 +81,7 @@ def train_block(
 def _read(model: Any, row: NDArray[np.bool_], pool: Dataset, queries: int) -> tuple[Any, Any]:
     if pool.regression:
         found = errors(model, pool)
-        quality = [explained(found[part], pool.labels[part]) for part in (row, ~row)]
+        quality = [share_explained(found[part], pool.labels[part]) for part in (row, ~row)]
         return query(model, pool, queries).astype(np.float32), np.array(quality)
     right = outputs(model, pool).argmax(1).numpy() == pool.labels
     return query(model, pool, queries).astype(np.float32), np.array([right[row].mean(), right[~row].mean()])
@@ -114,9 +114,9 @@ def _show(records: Dataset, number: int) -> Dataset:
 
 def join_blocks(blocks: list[ShadowBlock]) -> Shadows:
     """All shadows in one."""
-    read = partial(_joined, blocks)
+    read = partial(_join, blocks)
     return ShadowBlock(read("confidence"), read("inside"), read("right"))
 
 
-def _joined(blocks: list[ShadowBlock], name: str) -> Any:
+def _join(blocks: list[ShadowBlock], name: str) -> Any:
     return np.concatenate([getattr(block, name) for block in blocks])

@@ -22,13 +22,13 @@ from deniable.adversaries.membership import as_input
 from deniable.adversaries.model_observation import losses
 from deniable.checks import whole
 from deniable.data import Dataset
+from deniable.training.attacked.targets import TargetSettings
 from deniable.training.engine import one_thread
 from deniable.training.networks.losses import cross_entropy, squared_error
 from deniable.training.networks.usual_models import model_factory, refuse
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.training.subset_models import train_subsets
-from deniable.training.targets import TargetSettings
 
 __all__ = [
     "EngineRecipe",

@@ -149,12 +149,12 @@ def frontier_command(data: str | None, asked: Mapping[str, Any], confidence: flo
     if data is None or (asked["model"] is not None and model is None):
         return None
     values = {**asked, "model": model, "confidence": confidence}
-    options = {one.replace("_", "-"): _listed(value) for one, value in values.items() if value is not False}
+    options = {one.replace("_", "-"): _list_words(value) for one, value in values.items() if value is not False}
     flags = ["--local"] if options.pop("local", None) else []
     return shlex.join(["deniable", "frontier", data, *_options(options), *flags])
 
 
-def _listed(value: Any) -> Any:
+def _list_words(value: Any) -> Any:
     return ",".join(map(repr, value)) if isinstance(value, tuple) else value
 
 

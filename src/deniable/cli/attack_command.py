@@ -222,7 +222,7 @@ def _attack_model(texts: Mapping[str, Any], values: dict[str, Any]) -> AttackRes
     named = {"weights": weights, "label": label, "task": texts["task"], "train": texts["train"]}
     command = attack_command(model, data, named, plain(found.input)) + " --exposure" * values["exposure"]
     if weights is None and isinstance(attacked, nn.Module):
-        from deniable.report.attack_words import FRESH
+        from deniable.report.words.attack_words import FRESH
 
         found = found.replace(warning=" ".join(filter(None, (FRESH, found.warning))))
     return found.replace(provenance=Provenance(data=", ".join(data), versions=versions(), command=command))
@@ -233,7 +233,7 @@ def _parts(document: AttackResult) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text as Words
 
-    from deniable.report.attack_words import (
+    from deniable.report.words.attack_words import (
         attack_sentence,
         exposure_sentence,
         meaning,
@@ -266,7 +266,7 @@ def _parts(document: AttackResult) -> Iterator[Any]:
 def _exposed_table(document: AttackResult) -> Any:
     from rich.table import Table
 
-    from deniable.report.attack_words import exposed_rows
+    from deniable.report.words.attack_words import exposed_rows
 
     table = Table(box=None, pad_edge=False)
     for name in ("Members that LiRA is surest of", "LiRA", "every step: at most"):
@@ -279,7 +279,7 @@ def _exposed_table(document: AttackResult) -> Any:
 def _side_by_side(document: AttackResult) -> Any:
     from rich.table import Table
 
-    from deniable.report.attack_words import side_by_side
+    from deniable.report.words.attack_words import side_by_side
 
     table = Table(box=None, pad_edge=False, title=SIDE_BY_SIDE, title_justify="left", padding=(0, 0, 0, 1))
     for name in ("", "AUC", "TPR at 0.1 %", "TPR at 1 %", "advantage", "epsilon >="):

@@ -159,7 +159,7 @@ def _parts(document: CompareResult) -> Iterator[Any]:
 
 
 def _game(document: CompareResult) -> str:
-    from deniable.report.attack_words import compared_attack
+    from deniable.report.words.attack_words import compared_attack
 
     given = document.input
     return (

@@ -148,7 +148,7 @@ def _parts(document: FrontierResult) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text as Words
 
-    from deniable.report import frontier_words as words
+    from deniable.report.words import frontier_words as words
 
     for sentence in document.knee.sentences:
         yield Words(sentence, style="bold")
@@ -177,7 +177,7 @@ def _told(document: FrontierResult) -> str:
 def _levels(document: FrontierResult) -> Any:
     from rich.table import Table
 
-    from deniable.report.frontier_words import headings, rows
+    from deniable.report.words.frontier_words import headings, rows
 
     heads = headings(document)
     kept = [0, 1, 2, 3, len(heads) - 2]
@@ -192,7 +192,7 @@ def _levels(document: FrontierResult) -> Any:
 def _of_parts(document: FrontierResult, field: str) -> Any:
     from rich.table import Table
 
-    from deniable.report.frontier_words import part_rows
+    from deniable.report.words.frontier_words import part_rows
     from deniable.utility.knee import name_bound
 
     table = Table(box=None, pad_edge=False, header_style="bold")

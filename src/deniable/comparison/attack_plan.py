@@ -89,7 +89,7 @@ class PlayedBlock:
         return ShadowBlock(self.confidence, self.inside, self.right)
 
     @property
-    def scored(self) -> Scored:
+    def own_scores(self) -> Scored:
         """Where it is of scores."""
         return Scored(self.members, self.non_members, float(self.threshold))
 
@@ -144,7 +144,7 @@ class AttackPlan:
         return pool_of(self.members, self.non_members)
 
     @cached_property
-    def _matched(self) -> tuple[ShadowRecipe, float | None]:
+    def _matched_recipe(self) -> tuple[ShadowRecipe, float | None]:
         """The shadows' recipe, and the loss that its pilots reached, where its epochs were found by them."""
         if self.train is not None:
             return OwnRecipe(self.train), None
@@ -158,7 +158,7 @@ class AttackPlan:
     @property
     def recipe(self) -> ShadowRecipe:
         """How shadows are trained."""
-        return self._matched[0]
+        return self._matched_recipe[0]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class AttackPlan:
             found, chosen = divide_rules(scores, self, self.repeats, self.seed)
         for place, name in enumerate(self.slow):
             start = self.shadow_blocks + place * self.repeats
-            found[name] = [block.scored for block in played[start : start + self.repeats]]
+            found[name] = [block.own_scores for block in played[start : start + self.repeats]]
         return found, chosen, shadows
 
     def likelihoods(self, shadows: Shadows) -> NDArray[np.float64]:
@@ -208,7 +208,7 @@ class AttackPlan:
             trained_by=_trainers()[type(self.recipe)],
             epochs=None if settings is None else settings.epochs,
             learning_rate=None if settings is None else settings.learning_rate,
-            epochs_loss=self._matched[1],
+            epochs_loss=self._matched_recipe[1],
             accuracy_inside=float(right[0]),
             accuracy_outside=float(right[1]),
         )

@@ -15,8 +15,8 @@ from deniable.campaigns.provenance import data_source
 from deniable.checks import positive, whole
 from deniable.data import Dataset, load, purchases, skewed_purchases
 from deniable.formatting import as_given
-from deniable.training.reference import reference_settings
-from deniable.training.targets import TargetSettings
+from deniable.training.attacked.reference import reference_settings
+from deniable.training.attacked.targets import TargetSettings
 
 __all__ = ["AttackName", "ComparisonPlan", "Division", "Kind", "Level"]
 

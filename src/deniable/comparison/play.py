@@ -19,8 +19,8 @@ from deniable.data import Dataset
 from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.local import Randomizer, perturb_dataset, suitable_randomizer
 from deniable.store import CampaignStore
+from deniable.training.attacked.targets import Fitted, TargetSettings, fit, quality
 from deniable.training.engine import one_thread
-from deniable.training.targets import Fitted, TargetSettings, fit, quality
 
 __all__ = ["PlayedRepeat", "campaign_of", "play"]
 

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
-from deniable.examination.update_rules import (
+from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
+from deniable.examination.updates.update_rules import (
     TOLERANCE,
     ULP,
     best_combination,

@@ -26,10 +26,10 @@ from torch import Tensor
 
 from deniable.examination.alternatives import VECTORS, free_noise, products
 from deniable.examination.final_weights import find_ending
-from deniable.examination.learning_rates import next_weights, rates_of_any_rule
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
-from deniable.examination.update_rules import followed_rule
+from deniable.examination.updates.learning_rates import next_weights, rates_of_any_rule
+from deniable.examination.updates.update_rules import followed_rule
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
 
 __all__ = ["DIRECTIONS", "STEPWISE", "TrialStatistics", "examine_trial", "sketch_sizes"]

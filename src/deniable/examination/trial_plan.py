@@ -16,11 +16,11 @@ from deniable.evidence.anytime.watch import Stop, Watch, WatchEvidence, limits_c
 from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
-from deniable.examination.post_processing import Pair, find_post_processing
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.twin_run import Run
 from deniable.examination.twins.twins import FAILS, Twins
+from deniable.examination.updates.post_processing import Pair, find_post_processing
 from deniable.store import CampaignStore
 from deniable.training.gradients import trainable
 

@@ -45,9 +45,9 @@ from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief
 from deniable.scores import privacy_loss
 from deniable.training import Neighbours, TrainingSettings, run_block
+from deniable.training.attacked.targets import quality
 from deniable.training.block_size import usual_block
 from deniable.training.networks.usual_models import model_factory
-from deniable.training.targets import quality
 
 __all__ = ["Played", "plan_game", "play", "summary"]
 

@@ -89,7 +89,7 @@ def _block(block: Block) -> Iterator[str]:
         case Paragraph(text):
             yield _paragraph(_run(text))
         case OpenPlace():
-            yield _paragraph(_run(block.marked, '<w:b/><w:highlight w:val="yellow"/>'))
+            yield _paragraph(_run(block.marked_text, '<w:b/><w:highlight w:val="yellow"/>'))
         case Listed(items):
             yield from (_paragraph(_run(f"\u2022\u00a0{item}"), "ListParagraph") for item in items)
         case Rows(head, rows):

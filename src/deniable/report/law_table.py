@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from deniable.answers import sentences
 from deniable.formatting import at_least, at_most, chance, percent_at_most, short
-from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Section, Table
+from deniable.report.words import verdict_words
 from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.shared import ReleaseScores

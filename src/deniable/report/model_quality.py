@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deniable.mechanisms import Adjacency
 from deniable.promises import Advantage
-from deniable.report.amount_text import share
+from deniable.report.words.amount_text import share
 from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.base import Result
@@ -34,7 +34,7 @@ def tell_quality(result: Result, frontiers: Sequence[FrontierResult]) -> str:
         case AuditResult(exact=scores, input=given) | ExplainResult(scores=scores, input=given):
             return _at_these_scores(scores, given, frontiers)
         case VerdictResult(exact=exact, input=judged) if exact is not None:
-            return _expected(exact.advantage, judged.adjacency or Adjacency.ADD_REMOVE, 1, frontiers)
+            return _expected_quality(exact.advantage, judged.adjacency or Adjacency.ADD_REMOVE, 1, frontiers)
         case AttackResult() | VerdictResult():
             return UNKNOWN
     return ""
@@ -44,13 +44,15 @@ def _at_these_scores(
     scores: ReleaseScores, given: AuditInput | AnswerInput, frontiers: Sequence[FrontierResult]
 ) -> str:
     if isinstance(given, AuditInput):
-        return _expected(scores.advantage, given.adjacency, 1, frontiers)
+        return _expected_quality(scores.advantage, given.adjacency, 1, frontiers)
     if given.is_laplace or given.is_response:
         return ""  # no model is trained
-    return _expected(scores.advantage, given.adjacency, given.records_per_person or 1, frontiers)
+    return _expected_quality(scores.advantage, given.adjacency, given.records_per_person or 1, frontiers)
 
 
-def _expected(advantage: float, adjacency: Adjacency | str, person: int, frontiers: Sequence[FrontierResult]) -> str:
+def _expected_quality(
+    advantage: float, adjacency: Adjacency | str, person: int, frontiers: Sequence[FrontierResult]
+) -> str:
     if not frontiers or not 0 < advantage < 1:
         return UNKNOWN
     return " ".join(expect_quality(one, Advantage(advantage), adjacency, person).text for one in frontiers)

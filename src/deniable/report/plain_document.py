@@ -30,7 +30,7 @@ class OpenPlace:
     text: str
 
     @property
-    def marked(self) -> str:
+    def marked_text(self) -> str:
         """As it stands in the document."""
         return f"[To be written by a person: {self.text}]"
 
@@ -65,7 +65,7 @@ def _lines(block: Block) -> Iterator[str]:
         case Paragraph(text):
             yield _escape(text)
         case OpenPlace():
-            yield f"**{_escape(block.marked)}**"
+            yield f"**{_escape(block.marked_text)}**"
         case Listed(items):
             yield from (f"- {_escape(item)}" for item in items)
         case Rows(head, rows):

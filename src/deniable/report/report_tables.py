@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short
-from deniable.report.amount_text import figure, share
-from deniable.report.assumptions import standing
 from deniable.report.chapters.chapter import Table
-from deniable.report.verdict_words import aim, deciding, rarely
+from deniable.report.words.amount_text import figure, share
+from deniable.report.words.assumptions import standing
+from deniable.report.words.verdict_words import aim, deciding, rarely
 from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
 from deniable.results.compare_result import CompareResult, LevelResult, RegionRow
 from deniable.results.shared import Ends, EpsilonBound, MeasuredLimits, Spread

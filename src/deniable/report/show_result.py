@@ -5,11 +5,11 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from deniable.answers import sentences
-from deniable.report import attack_words, verdict_words
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.page import CHAPTERS, page_of
 from deniable.report.pictures.picture import inline
 from deniable.report.stored_runs import Reported, ReportedRun
+from deniable.report.words import attack_words, verdict_words
 from deniable.results import (
     AttackResult,
     AuditResult,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from deniable.report import attack_words, frontier_words, verdict_words
+from deniable.report.words import attack_words, frontier_words, verdict_words
 from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult, CourseResult, ExposureResult
 from deniable.results.base import Result, UnreadableError, plain

@@ -175,7 +175,7 @@ class FrontierResult(Result, frozen=True, kw_only=True, tag="deniable/frontier/1
         """The measure that was tuned for, by its name in `Quality`."""
         return self.input.metric
 
-    def tuned(self, quality: Quality) -> Repeated:
+    def tuned_measure(self, quality: Quality) -> Repeated:
         """The tuned measure of a row."""
         found: Repeated = getattr(quality, self.input.metric)
         return found

@@ -35,17 +35,17 @@ with early stopping on held-out loss; `reference_settings` has Bernau 2021b's ne
 
 settings, noise_source | networks (the usual ones, layers, losses) | compiled, gradients, stack (per-example
 gradients) | evidence, optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model),
-block_size | targets, reference (models to be attacked).
+block_size | attacked/ (models to be attacked).
 """
 
 from __future__ import annotations
 
+from deniable.training.attacked.reference import reference_network, reference_settings
+from deniable.training.attacked.targets import Fitted, TargetSettings, calibrate_settings, fit, quality
 from deniable.training.engine import BlockResult, Observation, run_block
 from deniable.training.networks.usual_models import MODELS
-from deniable.training.reference import reference_network, reference_settings
 from deniable.training.release import train
 from deniable.training.settings import Neighbours, TrainingSettings
-from deniable.training.targets import Fitted, TargetSettings, calibrate_settings, fit, quality
 
 __all__ = [
     "MODELS",

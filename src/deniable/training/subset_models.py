@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deniable.data import Dataset
+from deniable.training.attacked.targets import TargetCourse, TargetSettings
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.networks.usual_models import check_fit
 from deniable.training.noise_source import RandomSource, SeededSource
 from deniable.training.release import fill_model
 from deniable.training.settings import Columns, as_records
-from deniable.training.targets import TargetCourse, TargetSettings
 
 __all__ = ["train_subsets"]
 

@@ -105,7 +105,7 @@ def _bound(
 
 
 def _end(frontier: FrontierResult, level: FrontierLevel, *, good: bool) -> float:
-    found = frontier.tuned(level.quality)
+    found = frontier.tuned_measure(level.quality)
     higher = good == (frontier.metric not in LOWER_IS_BETTER)
     return found.next_high if higher else found.next_low
 
@@ -114,7 +114,7 @@ def _worst(frontier: FrontierResult, stricter: int | None) -> float:
     """Of the stricter level; where none was measured, of no model at all."""
     if stricter is not None:
         return _end(frontier, frontier.levels[stricter], good=False)
-    return frontier.tuned(frontier.without_model).mean
+    return frontier.tuned_measure(frontier.without_model).mean
 
 
 def _text(frontier: FrontierResult, ends: tuple[float, float], stricter: int | None, upper: FrontierLevel) -> str:

@@ -35,7 +35,7 @@ from deniable.utility.knee import find_knee
 from deniable.utility.local_records import find_local_epsilons
 from deniable.utility.measures import METRICS, Measures, measure_answer
 from deniable.utility.parts import Parts, Task, generated_parts, prepare_parts
-from deniable.utility.repeat_limits import limits_of_difference, repeated
+from deniable.utility.repeat_limits import limits_of_difference, limits_of_repeats
 from deniable.utility.tried_settings import Setting, choose_settings, list_promises
 from deniable.utility.units import Choice, play
 
@@ -202,7 +202,7 @@ def make_plan(
     source = {"data": name_data(data), "label": label, "group": group, "test": test, "task": task, "local": local}
     return FrontierPlan(
         parts,
-        _searched(parts, tuning, public_data, seed),
+        _search(parts, tuning, public_data, seed),
         promises,
         settings,
         noises,
@@ -227,7 +227,7 @@ def _of_one_length(settings: Sequence[Setting], given: dict[str, Any]) -> tuple[
     return tuple(one for one in settings if (one.batch, one.epochs) == (batch, epochs))
 
 
-def _searched(parts: Parts, tuning: TuningWay, public_data: str | Path, seed: int) -> Parts:
+def _search(parts: Parts, tuning: TuningWay, public_data: str | Path, seed: int) -> Parts:
     if tuning != "public":
         return parts
     if str(public_data) == GENERATED:
@@ -317,13 +317,13 @@ class _Rows:
         found = np.array([getattr(one, name)[row] for one in self._repeats])
         return np.where(np.isnan(found), getattr(self._answer, name)[0], found)
 
-    def _repeated(self, name: str, values: Any) -> Repeated:
+    def _repeat(self, name: str, values: Any) -> Repeated:
         ends = (0.0, np.inf) if name in LOWER_IS_BETTER else ((-np.inf, 1.0) if name == "explained" else (0.0, 1.0))
-        return repeated(values, self._confidence, *ends)
+        return limits_of_repeats(values, self._confidence, *ends)
 
     def _quality(self, row: int) -> Quality:
         parts, task = self._plan.parts, self._plan.parts.task
-        measured: dict[str, Any] = {name: self._repeated(name, self._values(name, row)) for name in METRICS[task]}
+        measured: dict[str, Any] = {name: self._repeat(name, self._values(name, row)) for name in METRICS[task]}
         labels = parts.test_labels.numpy()
         groups = parts.test_groups
         return Quality(
@@ -336,7 +336,7 @@ class _Rows:
         values = self._values(field, row) if names else None
         measured = "accuracy" if self._plan.parts.task == "classification" else "error"
         return tuple(
-            PartQuality(name=name, records=count, measure=self._repeated(measured, values[:, place]))
+            PartQuality(name=name, records=count, measure=self._repeat(measured, values[:, place]))
             for place, name in enumerate(names)
             if values is not None and (count := int(np.count_nonzero(part == place)))
         )
@@ -348,7 +348,7 @@ class _Rows:
         measured: dict[str, Any] = {name: _exactly(value) for name, value in values.items()}
         return Quality(**measured)
 
-    def _diverged(self, row: int) -> int:
+    def _has_diverged(self, row: int) -> int:
         return int(sum(np.isnan(getattr(one, self._plan.metric)[row]) for one in self._repeats))
 
     def none(self) -> FrontierLevel:
@@ -356,7 +356,7 @@ class _Rows:
         row = len(self._plan.promises)
         setting = None if not self._choice else self._setting(self._choice[-1], clipped=False)
         return FrontierLevel(
-            kind="none", bound=None, setting=setting, quality=self._quality(row), diverged=self._diverged(row)
+            kind="none", bound=None, setting=setting, quality=self._quality(row), diverged=self._has_diverged(row)
         )
 
     def _lost(self, row: int) -> Any:
@@ -389,7 +389,7 @@ class _Rows:
             setting=setting if self._choice else None,
             quality=self._quality(row),
             lost=self._lost(row),
-            diverged=self._diverged(row),
+            diverged=self._has_diverged(row),
         )
 
     def local(self, place: int) -> FrontierLevel:
@@ -402,7 +402,7 @@ class _Rows:
             setting=self._setting(self._choice[-1], clipped=False) if self._choice else None,
             quality=self._quality(row),
             lost=self._lost(row),
-            diverged=self._diverged(row),
+            diverged=self._has_diverged(row),
         )
 
 

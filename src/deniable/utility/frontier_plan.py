@@ -63,7 +63,7 @@ class FrontierPlan:
     @property
     def records(self) -> int:
         """On which the measured models are trained."""
-        return len(self.parts.fitted) if self.tuning == "accounted" else len(self.parts.train)
+        return len(self.parts.search_places) if self.tuning == "accounted" else len(self.parts.train)
 
     @property
     def search_units(self) -> int:

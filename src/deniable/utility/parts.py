@@ -59,7 +59,7 @@ class Parts:
     """Features that lie between -`LARGEST_SPREADS` and `LARGEST_SPREADS`."""
 
     @property
-    def fitted(self) -> NDArray[np.int64]:
+    def search_places(self) -> NDArray[np.int64]:
         """Places of the training records that the search trains on."""
         return np.setdiff1d(np.arange(len(self.train)), self.validation)
 
@@ -151,19 +151,19 @@ def _from_table(
         if name is not None and name not in table.names:
             raise ValueError(f"{path} has no column {name!r}: its columns are {', '.join(table.names)}"[:400])
     label = label if label is not None else ("label" if "label" in table.names else table.names[-1])
-    table, cautions = _labelled(path, table, label)
+    table, cautions = _rows_with_label(path, table, label)
     if test is None:
         _check_records(str(path), len(table))
         order = _order(len(table), seed, 0)
         cut = round(TEST_SHARE * len(table))
         train, held_out = table.take(np.sort(order[cut:])), table.take(np.sort(order[:cut]))
     else:
-        train, (held_out, more) = table, _labelled(Path(test), read_mixed_table(Path(test)), label)
+        train, (held_out, more) = table, _rows_with_label(Path(test), read_mixed_table(Path(test)), label)
         cautions += more
-    return _encoded(path, train, held_out, label, group=group, task=task, seed=seed, cautions=cautions)
+    return _encode(path, train, held_out, label, group=group, task=task, seed=seed, cautions=cautions)
 
 
-def _labelled(path: Path, table: MixedTable, label: str) -> tuple[MixedTable, tuple[str, ...]]:
+def _rows_with_label(path: Path, table: MixedTable, label: str) -> tuple[MixedTable, tuple[str, ...]]:
     """The rows that have a label."""
     if label not in table.names:
         raise ValueError(f"{path} has no column {label!r}: its columns are {', '.join(table.names)}"[:400])
@@ -176,7 +176,7 @@ def _labelled(path: Path, table: MixedTable, label: str) -> tuple[MixedTable, tu
     return table.take(np.flatnonzero(~blank)), (said,)
 
 
-def _encoded(
+def _encode(
     path: Path,
     train: MixedTable,
     test: MixedTable,

@@ -11,10 +11,10 @@ from scipy.special import stdtrit
 from deniable.results.frontier_result import Repeated
 from deniable.results.shared import Ends
 
-__all__ = ["limits_of_difference", "repeated"]
+__all__ = ["limits_of_difference", "limits_of_repeats"]
 
 
-def repeated(values: ArrayLike, confidence: float, low: float = -inf, high: float = inf) -> Repeated:
+def limits_of_repeats(values: ArrayLike, confidence: float, low: float = -inf, high: float = inf) -> Repeated:
     """Student's limits of the mean, and of one more value, cut off where the measure ends (`low`, `high`).
 
     Guarantee: exact for normal values; simulated in the tests for shares of test records.
@@ -39,5 +39,5 @@ def repeated(values: ArrayLike, confidence: float, low: float = -inf, high: floa
 
 def limits_of_difference(first: ArrayLike, second: ArrayLike, confidence: float) -> Ends:
     """Limits of the mean of first - second; both have the same repeats in the same order."""
-    found = repeated(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), confidence)
+    found = limits_of_repeats(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), confidence)
     return Ends(low=found.low, high=found.high)

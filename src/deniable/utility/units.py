@@ -108,7 +108,7 @@ def search_unit(plan: FrontierPlan, number: int) -> Played:
     trials = [_trial(plan, row, one) for row in range(len(plan.promises) + 1) for one in group]
     parts = plan.searched
     (measured,) = _train_and_measure(
-        plan, parts, trials, records=parts.fitted, setting=group[0], block=number, judged=[parts.validation]
+        plan, parts, trials, records=parts.search_places, setting=group[0], block=number, judged=[parts.validation]
     )
     scores = score(measured, plan.metric).reshape(len(plan.promises) + 1, len(group))
     return Played(scores=scores)
@@ -193,7 +193,7 @@ def _measure_accounted(plan: FrontierPlan, number: int) -> Measures:
     trials = [_trial(plan, row, one) for row, one in drawn]
     parts = plan.parts
     seen, tested = _train_and_measure(
-        plan, parts, trials, records=parts.fitted, setting=0, block=number, judged=[parts.validation, None]
+        plan, parts, trials, records=parts.search_places, setting=0, block=number, judged=[parts.validation, None]
     )
     scores, owner = score(seen, plan.metric), np.array([row for row, _ in drawn])
     best = [int(np.flatnonzero(owner == row)[scores[owner == row].argmax()]) for row in range(rows)]

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from deniable.promises import SCORES
-from deniable.report.frontier_words import MEASURES, sampling_note
 from deniable.report.stored_runs import places
+from deniable.report.words.frontier_words import MEASURES, sampling_note
 from deniable.results.base import Part, plain
 from deniable.results.explain_result import ExpectedPiece
 from deniable.results.frontier_result import FrontierLevel, FrontierResult, Quality
@@ -82,7 +82,7 @@ def _slim(frontier: FrontierResult) -> FrontierResult:
     """With the tuned measure alone."""
 
     def only(quality: Quality) -> Quality:
-        tuned: dict[str, Any] = {frontier.metric: replace(frontier.tuned(quality), values=())}
+        tuned: dict[str, Any] = {frontier.metric: replace(frontier.tuned_measure(quality), values=())}
         return Quality(**tuned)
 
     return frontier.replace(
@@ -111,8 +111,8 @@ def find_costs(values: Mapping[str, Any]) -> Costs:
         percent=frontier.metric in ("accuracy", "balanced_accuracy", "explained"),
         levels=tuple(_level(frontier, level, bound) for level, bound in zip(frontier.levels, bounds, strict=True)),
         none=_level(frontier, frontier.none, None),
-        without_model=frontier.tuned(frontier.without_model).mean,
-        without_model_told=tell_value(frontier.metric, frontier.tuned(frontier.without_model).mean),
+        without_model=frontier.tuned_measure(frontier.without_model).mean,
+        without_model_told=tell_value(frontier.metric, frontier.tuned_measure(frontier.without_model).mean),
         pieces=expect_everywhere(frontier, bounds),
         knee=frontier.knee.sentences,
         notes=(frontier.tuning_text, sampling_note(frontier)),
@@ -121,7 +121,7 @@ def find_costs(values: Mapping[str, Any]) -> Costs:
 
 
 def _level(frontier: FrontierResult, level: FrontierLevel, bound: float | None) -> CostLevel:
-    found = frontier.tuned(level.quality)
+    found = frontier.tuned_measure(level.quality)
     return CostLevel(
         bound=bound if bound is not None and isfinite(bound) else None,
         name=name_bound(frontier.input.promise, level.bound),

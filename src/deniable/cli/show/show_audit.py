@@ -13,10 +13,10 @@ from deniable.cli.common import print_parts
 from deniable.cli.show.show_exposure import exposure_words
 from deniable.cli.show.show_verdict import estimators
 from deniable.formatting import at_least, count_of, short
-from deniable.report import verdict_words
-from deniable.report.amount_text import figure
-from deniable.report.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
+from deniable.report.words import verdict_words
+from deniable.report.words.amount_text import figure
+from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, FinalModel
 from deniable.results.shared import MeasuredLimits
 

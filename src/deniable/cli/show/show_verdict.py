@@ -13,9 +13,9 @@ from rich.text import Text
 from deniable.cli.common import print_parts
 from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, at_least, at_most, count_of
-from deniable.report import verdict_words
-from deniable.report.amount_text import figure
-from deniable.report.assumptions import standing
+from deniable.report.words import verdict_words
+from deniable.report.words.amount_text import figure
+from deniable.report.words.assumptions import standing
 from deniable.results.shared import EpsilonBound, MeasuredLimits
 from deniable.results.verdict_result import TprLimits, VerdictResult
 

@@ -9,7 +9,7 @@ from deniable.examination.diagnostics.candidates import ACCUMULATED
 from deniable.examination.diagnostics.p_values import any_of, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.residuals import DIRECTIONS
-from deniable.examination.update_rules import Rule, rank_correlation
+from deniable.examination.updates.update_rules import Rule, rank_correlation
 
 __all__ = [
     "FOLLOWS",

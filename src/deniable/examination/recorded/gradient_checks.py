@@ -53,7 +53,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
         return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
     units = [one / _variance(step) for one, step in zip(grams, record.steps, strict=True)]
     candidates = sorted(_all_candidates(record, units), key=lambda one: one.distance)
-    excess = sum(_explained(unit) for unit in units)
+    excess = sum(_explained_share(unit) for unit in units)
     claim = float(sum(unit[0, 0] for unit in units))
     allowed = 2 * len(VECTORS) * len(units) + 2 * _BETTER  # noise along all known vectors, and twice that
     most = {LESS: allowed + _LEFT * excess}
@@ -80,7 +80,7 @@ def _variance(step: ExaminedStep) -> float:
     return float(max(squares / numbers, (1e-5 * (gram[1, 1] + gram[0, 0]) ** 0.5) ** 2 / sum(step.sizes), 1e-300))
 
 
-def _explained(gram: Array) -> float:
+def _explained_share(gram: Array) -> float:
     values, vectors = np.linalg.eigh(gram[1:, 1:])
     kept = values > 1e-9 * values.max(initial=0.0)
     along = vectors[:, kept].T @ gram[0, 1:] / np.sqrt(values[kept])
@@ -117,24 +117,24 @@ def _is_rounding(grams: list[Array]) -> bool:
     known = [g[:3, :3] for g in grams]
     left = sum(g[0, 1] for g in known) / max(sum(g[1, 1] for g in known), 1e-30)
     cut = sum(g[0, 2] for g in known) / max(sum(g[2, 2] for g in known), 1e-30)
-    most = sum(_explained(g) for g in grams) / max(sum(g[1, 1] for g in grams), 1e-30)
+    most = sum(_explained_share(g) for g in grams) / max(sum(g[1, 1] for g in grams), 1e-30)
     return bool(abs(left) < ROUNDING and abs(cut) < ROUNDING and most < ROUNDING**2)
 
 
 def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
     longest = max(step.longest / step.clip for step in record.steps)
     about = f"(the longest has {longest:.3g} x the clipping norm)"
-    yield _fixed(units, "cut", LESS, f"the records' gradients are not clipped {about}")
+    yield _fixed_vector(units, "cut", LESS, f"the records' gradients are not clipped {about}")
     yield from _cut_in_part(units, about)
     yield from _sum_clipped(record, units)
-    yield _scaled(units)
+    yield _scaled_sum(units)
     if len(units[0]) == len(VECTORS):
         yield from _other_clippings(units)
-        yield from _added(units)
+        yield from _added_vector(units)
         yield from _single_parameters(record, units)
 
 
-def _fixed(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
+def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
     """Applied = clipped sum + a vector."""
     at = VECTORS.index(name)
     return _Candidate(float(sum(u[0, 0] - 2 * u[0, at] + u[at, at] for u in units)), outcome, sentence)
@@ -185,7 +185,7 @@ def _whole_length(step: ExaminedStep, weights: int) -> float:
     return max(step.clean + 2 * step.clean_cut + step.cut, 0.0) * weights / sum(step.sizes)
 
 
-def _scaled(units: list[Array]) -> _Candidate:
+def _scaled_sum(units: list[Array]) -> _Candidate:
     """Applied = a multiple, of each step, of the clipped sum."""
     factors = np.array([u[0, 1] / max(u[1, 1], 1e-300) for u in units])
     distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True)))
@@ -195,18 +195,18 @@ def _scaled(units: list[Array]) -> _Candidate:
 
 def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
     text = "every gradient is scaled to the clipping norm, also the shorter ones (as by AUTO-S), which is as safe"
-    yield _fixed(units, "normalised", OTHER, text)
+    yield _fixed_vector(units, "normalised", OTHER, text)
     text = (
         "every layer is clipped on its own to the whole norm, so that a record's gradient has a norm of up to clip x "
         "sqrt(layers): clip the norm over all layers, or divide the clipping norm among them"
     )
-    yield _fixed(units, "each parameter", LESS, text)
-    yield _fixed(
+    yield _fixed_vector(units, "each parameter", LESS, text)
+    yield _fixed_vector(
         units, "equal parts", OTHER, "every layer is clipped on its own to clip / sqrt(layers), which is as safe"
     )
 
 
-def _added(units: list[Array]) -> Iterator[_Candidate]:
+def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
     distance, share = _fit(units, "weights")
     text = f"{share:.3g} x the weights is in the noisy sum (weight decay), which is as safe"
     yield _Candidate(distance, OTHER, text)

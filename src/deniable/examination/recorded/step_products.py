@@ -53,7 +53,7 @@ class StepBefore:
         """Itself if it is the step just before; else nothing."""
         return self if self.number == number - 1 else StepBefore()
 
-    def watched(self, number: int, weights: WatchedWeights) -> tuple[Tensor | None, Tensor | None]:
+    def watched_sums(self, number: int, weights: WatchedWeights) -> tuple[Tensor | None, Tensor | None]:
         """Its noise and clipped sum on the watched weights, if it is the step just before and all were looked at."""
         if self.number != number - 1 or not self.whole:
             return None, None

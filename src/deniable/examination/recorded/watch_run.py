@@ -240,7 +240,7 @@ class RunWatcher:
         moves, off = self._weights.departures, self._weights.off
         if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None:
             return None
-        noise, clean = self._before.watched(len(self._recording.steps), self._weights)
+        noise, clean = self._before.watched_sums(len(self._recording.steps), self._weights)
         return None if noise is None or clean is None else (_cosine(off, noise), _cosine(off, clean))
 
     def _compare_noise(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.examination.learning_rates import first_moves, rates_of_any_rule
 from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.twins.twin_run import SAME, Run, are_same, final_row, same_weights
+from deniable.examination.updates.learning_rates import first_moves, rates_of_any_rule
 
 __all__ = [
     "different_afterwards",

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from deniable.examination.alternatives import STEPS, VECTORS
 from deniable.examination.diagnostics.trial_evidence import Diagnosis
-from deniable.examination.post_processing import PostProcessing
 from deniable.examination.trainer import COUNT_NOISE
 from deniable.examination.twins.provoking_records import provoke, train_first_step
 from deniable.examination.twins.twin_differences import (
@@ -35,6 +34,7 @@ from deniable.examination.twins.twin_run import (
     stand_in,
     use_all_records,
 )
+from deniable.examination.updates.post_processing import PostProcessing
 from deniable.mechanisms import Adjacency
 
 __all__ = ["FAILS", "SEEDS", "Twins"]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.report.attack_words import (
+from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.pictures.comparison_pictures import attack_pictures
+from deniable.report.pictures.exposure_pictures import member_picture
+from deniable.report.pictures.scale_chart import attack_scale
+from deniable.report.rerun import rerun
+from deniable.report.stored_runs import ReportedRun, title
+from deniable.report.words.attack_words import (
     TONES,
     attack_sentence,
     exposed_rows,
@@ -18,12 +24,6 @@ from deniable.report.attack_words import (
     shadow_sentence,
     side_by_side,
 )
-from deniable.report.chapters.chapter import Chapter, Section, Table
-from deniable.report.pictures.comparison_pictures import attack_pictures
-from deniable.report.pictures.exposure_pictures import member_picture
-from deniable.report.pictures.scale_chart import attack_scale
-from deniable.report.rerun import rerun
-from deniable.report.stored_runs import ReportedRun, title
 from deniable.results.attack_result import AttackResult
 
 __all__ = ["attack_chapter"]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.formatting import at_least, short
-from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
-from deniable.report.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.report.law_table import law_of_audit
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
@@ -18,6 +16,8 @@ from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
+from deniable.report.words import verdict_words
+from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, ExposureSummary, FinalModel
 from deniable.results.shared import MeasuredLimits
 

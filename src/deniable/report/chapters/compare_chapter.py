@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.formatting import count_of, times
-from deniable.report import verdict_words
-from deniable.report.amount_text import share
-from deniable.report.attack_words import compared_attack
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.comparison_pictures import comparison_pictures
 from deniable.report.pictures.scale_chart import precision_scale
 from deniable.report.report_tables import levels, regions
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
+from deniable.report.words import verdict_words
+from deniable.report.words.amount_text import share
+from deniable.report.words.attack_words import compared_attack
 from deniable.results.compare_result import CompareResult
 
 __all__ = ["comparison_chapter"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from deniable.report.amount_text import figure
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.report_tables import exposed_table
 from deniable.report.stored_runs import ReportedRun, title
+from deniable.report.words.amount_text import figure
 from deniable.results.audit_result import ExposureResult
 
 __all__ = ["exposure_chapter"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.formatting import as_given, count_of, times
-from deniable.report import frontier_words as words
-from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.frontier_picture import frontier_pictures
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
+from deniable.report.words import frontier_words as words
+from deniable.report.words import verdict_words
 from deniable.results.frontier_result import FrontierLevel, FrontierResult
 from deniable.utility.knee import name_bound, tell_measure, tell_value
 
@@ -22,7 +22,7 @@ def frontier_chapter(run: ReportedRun) -> Chapter:
     document = run.result
     assert isinstance(document, FrontierResult)
     given, metric = document.input, document.input.metric
-    base = document.tuned(document.without_model).mean
+    base, free = document.tuned_measure(document.without_model).mean, document.tuned_measure(document.none.quality)
     return Chapter(
         name=run.name,
         title=title(run),
@@ -30,7 +30,7 @@ def frontier_chapter(run: ReportedRun) -> Chapter:
         tone=words.tone(document),
         sure=f"{100 * document.confidence:.4g} % limits over {given.repeats} trainings",
         promise=_promises(document),
-        measured=f"Without noise: {tell_measure(metric, document.tuned(document.none.quality))}. Always answering "
+        measured=f"Without noise: {tell_measure(metric, free)}. Always answering "
         f"{document.usual_answer[:40]!r}: {tell_value(metric, base)}.",
         meaning=words.meaning(document),
         text=words.sampling_note(document),

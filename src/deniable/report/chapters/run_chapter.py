@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from deniable.answers.strength import weakness
 from deniable.formatting import as_given, percent_at_most
-from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
 from deniable.report.stored_runs import ReportedRun, title
+from deniable.report.words import verdict_words
 from deniable.results.run_result import RunCheck, RunResult
 
 __all__ = ["run_chapter"]

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
-from deniable.report import verdict_words
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.decision import decide
 from deniable.report.pictures.epsilon_pictures import epsilon_picture
@@ -20,6 +19,7 @@ from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import achieved_table, estimators, lower_bound, reach
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
+from deniable.report.words import verdict_words
 from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult
 
 __all__ = ["verdict_chapter"]

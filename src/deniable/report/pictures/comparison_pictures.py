@@ -29,7 +29,7 @@ from deniable.report.pictures.picture import (
     axes,
     legend_above,
 )
-from deniable.report.verdict_words import ATTACKS
+from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 from deniable.results.shared import Curve, Spread

@@ -14,7 +14,6 @@ from msgspec import structs
 from deniable.campaigns.region import region
 from deniable.formatting import at_least, at_most, short
 from deniable.mechanisms import Training
-from deniable.report.amount_text import figure
 from deniable.report.pictures.picture import (
     BLUE,
     GREEN,
@@ -31,6 +30,7 @@ from deniable.report.pictures.picture import (
     legend_above,
     plain,
 )
+from deniable.report.words.amount_text import figure
 from deniable.results.audit_result import AuditResult, EpsilonMeasured
 from deniable.results.compare_result import RegionRow
 from deniable.results.shared import EpsilonBound

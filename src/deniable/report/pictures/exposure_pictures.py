@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
-from deniable.report.amount_text import figure
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
+from deniable.report.words.amount_text import figure
 from deniable.results.attack_result import MemberExposure
 from deniable.results.audit_result import ExposureSummary as ShownExposure
 from deniable.results.audit_result import Histogram

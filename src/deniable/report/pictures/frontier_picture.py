@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from deniable.report.frontier_words import MEASURES
 from deniable.report.pictures.picture import BLUE, INK, MUTED, ORANGE, Data, Picture, axes, legend_above, plain
+from deniable.report.words.frontier_words import MEASURES
 from deniable.results.frontier_result import FrontierLevel, FrontierResult, Repeated
 from deniable.utility.knee import name_bound, short_bound, tell_value
 
@@ -27,7 +27,7 @@ def frontier_pictures(document: FrontierResult) -> Iterator[Picture]:
         "central": [_ends(document, level) for level in document.levels],
         "local": [_ends(document, level) for level in document.local],
         "none": _ends(document, document.none),
-        "without_model": document.tuned(document.without_model).mean,
+        "without_model": document.tuned_measure(document.without_model).mean,
         "answer": document.usual_answer,
         "promise": document.input.promise,
     }
@@ -37,14 +37,15 @@ def frontier_pictures(document: FrontierResult) -> Iterator[Picture]:
         f"({100 * document.confidence:g} %)."
     )
     spoken = "; ".join(
-        f"{name_bound(document.input.promise, level.bound)}: {tell_value(metric, document.tuned(level.quality).mean)}"
+        f"{name_bound(document.input.promise, level.bound)}: "
+        f"{tell_value(metric, document.tuned_measure(level.quality).mean)}"
         for level in (*document.levels, document.none)
     )
     yield Picture("frontier", "What privacy costs", told, f"{told} {spoken}.", data, _draw)
 
 
 def _ends(document: FrontierResult, level: FrontierLevel) -> list[float]:
-    found: Repeated = document.tuned(level.quality)
+    found: Repeated = document.tuned_measure(level.quality)
     return [found.mean, found.low, found.high, found.next_low, found.next_high]
 
 

@@ -11,7 +11,6 @@ from matplotlib.ticker import MaxNLocator
 
 from deniable.bounds.advantage import least_fnr
 from deniable.mechanisms import Adjacency, Training
-from deniable.report.amount_text import figure, share
 from deniable.report.pictures.picture import (
     BLUE,
     GREEN,
@@ -25,7 +24,8 @@ from deniable.report.pictures.picture import (
     legend_above,
     log_roc,
 )
-from deniable.report.verdict_words import exceedance_text
+from deniable.report.words.amount_text import figure, share
+from deniable.report.words.verdict_words import exceedance_text
 from deniable.results.audit_result import AuditResult, CourseResult, Roc
 from deniable.scores import privacy_loss
 

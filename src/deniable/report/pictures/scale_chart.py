@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any
 
-from deniable.report.amount_text import figure, share
+from deniable.report.words.amount_text import figure, share
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 

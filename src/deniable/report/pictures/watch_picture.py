@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from deniable.report.amount_text import figure
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
+from deniable.report.words.amount_text import figure
 from deniable.results.shared import Watched
 
 __all__ = ["watch_picture"]

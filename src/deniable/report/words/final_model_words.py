@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.formatting import at_least, at_most, short
-from deniable.report.amount_text import figure, share
+from deniable.report.words.amount_text import figure, share
 from deniable.results.audit_result import AuditResult, FinalModel, FinalObserver
 
 __all__ = ["FINAL_NOTE", "final_head", "final_rows", "final_sentences"]
@@ -55,7 +55,7 @@ def final_sentences(document: AuditResult, found: FinalModel) -> str:
 
 
 def _conclusion(document: AuditResult, found: FinalModel, strongest: FinalObserver) -> str:
-    low, high = _reached(document, found, strongest)
+    low, high = _share_reached(document, found, strongest)
     if _exceeds(document, found):
         return "more than the bound. The training does not have the noise that it claims."
     if low == 0:
@@ -73,7 +73,7 @@ def _conclusion(document: AuditResult, found: FinalModel, strongest: FinalObserv
     )
 
 
-def _reached(document: AuditResult, found: FinalModel, one: FinalObserver) -> tuple[float, float]:
+def _share_reached(document: AuditResult, found: FinalModel, one: FinalObserver) -> tuple[float, float]:
     """Which share of the bound an observer reaches, at least and at most: of mu where it has one, it is sharper."""
     if one.mu is not None and found.mu is not None:
         return one.mu.low / found.mu, one.mu.high / found.mu

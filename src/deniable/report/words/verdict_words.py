@@ -18,7 +18,7 @@ from deniable.formatting import (
     percent_at_most,
     short,
 )
-from deniable.report.amount_text import figure, share
+from deniable.report.words.amount_text import figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 from deniable.results.shared import MeasuredLimits as Measured

@@ -9,9 +9,9 @@ from math import prod
 from torch import nn
 
 from deniable.data import Dataset
+from deniable.training.attacked.targets import TargetSettings
 from deniable.training.networks.usual_models import MODELS, dense
 from deniable.training.settings import ModelFactory
-from deniable.training.targets import TargetSettings
 
 __all__ = ["faces", "head_on", "reference_network", "reference_settings"]
 

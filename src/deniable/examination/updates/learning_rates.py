@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
 from deniable.examination.recomputation import flat
 from deniable.examination.trainer import WatchedTraining
-from deniable.examination.update_rules import ULP
+from deniable.examination.updates.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
+from deniable.examination.updates.update_rules import ULP
 
 __all__ = ["FirstMove", "first_moves", "learning_rates", "next_weights", "rates_of_any_rule"]
 

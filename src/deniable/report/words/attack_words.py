@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from deniable.formatting import at_least, at_most, short
-from deniable.report.amount_text import share
-from deniable.report.verdict_words import ATTACKS
+from deniable.report.words.amount_text import share
+from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
 from deniable.results.compare_result import CompareResult
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor
 
-from deniable.examination.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.trainer import WatchedTraining
+from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
 
 __all__ = [
     "TOLERANCE",

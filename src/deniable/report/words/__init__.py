@@ -1,0 +1,1 @@
+"""Sentences of reports and verdicts: functions of the numbers beside them."""

@@ -1,0 +1,1 @@
+"""Models that membership inference attacks: their training, and the settings of the papers."""

@@ -131,7 +131,7 @@ def layers_check(record: RunRecord, claimed: Training, level: float, least_share
     below = fdtr(sizes, np.maximum(sizes.sum() - sizes, 1), np.square(ratios / np.maximum(rest, 1e-12)))
     unlike = (chi_square(parts, sizes) * len(sizes) < level) & (np.abs(ratios - rest) > _UNLIKE * np.maximum(rest, 0.1))
     unlike &= 2 * np.minimum(below, 1 - below) * len(sizes) < level
-    unlike &= sizes >= least_share * sizes.sum()
+    unlike &= (sizes >= least_share * sizes.sum()) | (ratios < _MISSING)  # none at all is told, however few they are
     if len(sizes) < 2 or p_value >= level:
         seen = "alike in all layers"
         return RunCheck(name=_LAYERS, outcome=AS_CLAIMED, observed=seen, expected=_EXPECTED, p_value=p_value)

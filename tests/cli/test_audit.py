@@ -46,7 +46,7 @@ def test_out_holds_the_record_the_pictures_and_the_page(run: Run, tmp_path: Path
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{name}.svg").read_text()
     page = (tmp_path / "report.html").read_text()
-    assert page.count("<svg") == 7  # the scale and six figures
+    assert page.count("<svg") == 8  # the scale and seven figures
     assert not re.search(r'(src|href)="(?!#)', page)
     assert not list(tmp_path.glob("*.part"))
     again = run("audit", "digits", "--noise", 5, "--json", "--out", tmp_path, "--resume", *TINY)

@@ -176,7 +176,7 @@ def test_choose_keeps_the_promise_with_the_least_noise(run: Run, line: str, adja
     target = PROMISES[line]
     document = run("choose", *line.split(), "--steps", 30, "--adjacency", adjacency, "--json").document
     found = dn.calibrate(lambda noise: dn.Gaussian(noise).composed(30), target, adjacency)
-    assert set(document) == ANSWER | {"noise", "methods"}
+    assert set(document) == ANSWER | {"noise", "noise_error", "methods"}
     assert document["schema"] == "deniable/choose/2"
     assert document["noise"] == found.value
     assert target.score(dn.privacy_loss(dn.Gaussian(document["noise"]).composed(30), adjacency)) <= target.bound

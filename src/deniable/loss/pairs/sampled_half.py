@@ -20,6 +20,7 @@ from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
 __all__ = ["SampledHalf", "are_known", "join_halves"]
 
 _RARE_NATS = 60.0  # e^-60 = 9e-27: chance of a part that no moment may come from
+_MOST_MU = 250.0  # in standard deviations of the noise: nodes grow with its square
 _SLACK_NATS = 6.0  # by which the largest term may exceed those that are looked at
 
 
@@ -71,8 +72,10 @@ class SampledHalf:
 def are_known(parts: Sequence[tuple[float, SampledHalf]], c: Floats) -> NDArray[np.bool_]:
     """Whether moments at c come neither from noise that is left out nor from parts that are next to impossible.
 
-    The list of a blend's parts may end at the latter.
+    The list of a blend's parts may end at the latter. Noise so faint that nodes would number a million is left to others.
     """
+    if min(half.mu for _, half in parts) > _MOST_MU:
+        return np.zeros(c.shape, dtype=bool)
     found = [half.tops(c) for _, half in parts]
     tops = np.array([log(share) + top for (share, _), (top, _) in zip(parts, found, strict=True)])
     ends = np.array([log(share) + end for (share, _), (_, end) in zip(parts, found, strict=True)])

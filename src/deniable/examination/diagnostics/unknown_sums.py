@@ -93,7 +93,8 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
 
 def _whole_step_depends(usual: Twins, provoked: Twins, exact: NDArray[np.float64]) -> str:
     """What provoked records change for all others, in words: whether the step counts, or its noise; "" if nothing."""
-    if float(exact[0, 0]) <= UNUSED * float(exact[VECTORS.index("clean"), VECTORS.index("clean")]):
+    clean = float(exact[VECTORS.index("clean"), VECTORS.index("clean")])
+    if clean > 0 and float(exact[0, 0]) <= UNUSED * clean:  # a record that was not drawn counts nowhere
         return (
             "no record counts, neither long nor short: whether a step is applied is decided by looking at the records, "
             "which no noise hides; apply every step"

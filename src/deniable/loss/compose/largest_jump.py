@@ -145,4 +145,5 @@ def _log_one_plus_exp(x: Complexes) -> Complexes:
 
 def _log_expm1(x: Complexes) -> Complexes:
     big = x.real > 30
-    return np.asarray(np.where(big, x, np.log(np.expm1(np.where(big, 1.0, x)))))
+    with np.errstate(divide="ignore"):  # nothing at all is minus infinity
+        return np.asarray(np.where(big, x, np.log(np.expm1(np.where(big, 1.0, x)))))

@@ -69,12 +69,18 @@ def _sentence(what: str, first: float, second: float) -> str:
 def norm_of_other_records(twins: Twins | None, norm: float) -> str:
     """That records of other gradients are clipped to another norm than the one found, in words; "" if they are not."""
     others = twins.on_provoking_records if twins is not None else None
-    norms = [_two_norms(one, two) for one, two in others.exchanged_pairs] if others is not None else []
+    pairs = others.exchanged_pairs if others is not None else []
+    norms = [_two_norms(one, two) for one, two in pairs]
     known = [value for pair in norms if pair is not None for value in pair]
     apart = [value for value in known if abs(value - norm) > FAR * norm]
-    if apart and others is not None and _follow_sizes(others.exchanged_pairs, norms, twins):
+    if apart and _follow_sizes(pairs, norms, twins):
         return _OWN_SIZES
-    return _sentence("the clipping norm", norm, apart[0]) if len(apart) == len(known) > 0 else ""
+    if len(apart) == len(known) > 0:
+        return _sentence("the clipping norm", norm, apart[0])
+    moved = max((_move_of_norm(one, two) for one, two in pairs), default=0.0)
+    if moved <= FAR * norm:
+        return ""
+    return f"the clipping norm depends on the records (on others, one of them moves it by {moved:.4g}) and {_ADVICE}"
 
 
 def _gradients(run: Run) -> Array:
@@ -125,6 +131,29 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
             if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
                 return None if _are_lengths(norms, mine, other) else (float(norms[0]), float(norms[1]))
     return None
+
+
+def _move_of_norm(one: Run, two: Run) -> float:
+    """How far the norms of both are apart, where the exchanged gradients are shorter than either; 0 if that is not so.
+
+    Such twins do not tell the norms themselves: all other gradients that are clipped move by the same length, each in
+    its own direction, which neither a fixed norm nor an exchanged gradient that is not clipped can do.
+    """
+    mine, other = _gradients(one), _gradients(two)
+    if mine.shape != other.shape or not 1 < len(mine) <= MOST_RECORDS:
+        return 0.0
+    target, (ends, below, above) = _difference(one, two), _pieces(mine)
+    other_ends, other_below, other_above = _pieces(other)
+    for piece in range(len(mine) - 1):  # of one clipped gradient alone the direction may be the exchanged one's
+        length = float(np.linalg.norm(above[piece]))
+        if np.linalg.norm(above[piece] - other_above[piece]) > LEFT * length:
+            continue  # other gradients are clipped
+        wanted = target - below[piece] + other_below[piece]
+        move = float(wanted @ above[piece]) / max(length, 1e-300) ** 2
+        room = min(ends[piece + 1], other_ends[piece + 1]) - max(ends[piece], other_ends[piece])
+        if abs(move) <= room and np.linalg.norm(wanted - move * above[piece]) <= LEFT * np.linalg.norm(target):
+            return abs(move)
+    return 0.0
 
 
 def _are_lengths(norms: Array, mine: Array, other: Array) -> bool:

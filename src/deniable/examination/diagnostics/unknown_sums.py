@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from deniable.examination.twins.probes import (
     unbounded_step,
 )
 from deniable.examination.twins.twin_differences import different_batches
-from deniable.examination.twins.twin_run import FAILS, Run, half_precision_error
+from deniable.examination.twins.twin_run import FAILS, Run, are_same, half_precision_error
 from deniable.examination.twins.twins import Twins
 
 __all__ = ["PROVOKED", "free_ratio", "odd_multiples", "provoked_shares", "shown_by_twins", "unknown_sum"]
@@ -41,6 +41,11 @@ and of a sum's length that rounding may be."""
 UNKNOWN = (
     "the gradient is another than the sum of the batch's clipped gradients at the yielded weights (another loss, "
     "dropout, augmentations, another clipping)"
+)
+LEFT_OUT = "whether a step is applied is decided by looking at the records, which no noise hides; apply every step"
+KEPT_DATA = (
+    "the sum is still that of these: a record is used that was not given (it was in an earlier training): train on the "
+    "given records"
 )
 
 
@@ -92,24 +97,38 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
 
 
 def _whole_step_depends(usual: Twins, provoked: Twins, exact: NDArray[np.float64]) -> str:
-    """What provoked records change for all others, in words: whether the step counts, or its noise; "" if nothing."""
+    """What provoked records change for all others, in words: whether the step counts, or its noise; "" if nothing.
+
+    What is left out of a sum is missing in what is taken for its noise, too: so that is looked for first.
+    """
     clean = float(exact[VECTORS.index("clean"), VECTORS.index("clean")])
     if clean > 0 and float(exact[0, 0]) <= UNUSED * clean:  # a record that was not drawn counts nowhere
-        return (
-            "no record counts, neither long nor short: whether a step is applied is decided by looking at the records, "
-            "which no noise hides; apply every step"
-        )
-    shares = list(_other_noise(usual, provoked)) if provoked.fits and usual.shares_noise else []
-    if not shares or max(shares) <= OTHER_NOISE:
+        own, other = (twins.original(provoked.seeds[0]).sums[0] for twins in (usual, provoked))
+        return KEPT_DATA if are_same(own, other) else f"no record counts, neither long nor short: {LEFT_OUT}"
+    found = list(_other_noise(usual, provoked)) if provoked.fits and usual.shares_noise else []
+    apart = [one for one in found if one.apart > OTHER_NOISE]
+    if any(one.alone for one in apart):
+        return f"the noise is applied alone, or nothing: {LEFT_OUT}"
+    if not apart:
         return ""
     return (
-        f"the noise of the same seed is another one (by {max(shares):.2g} of its length): its size or its draws follow "
-        "the records, such as their loss; fix its standard deviation beforehand"
+        f"the noise of the same seed is another one (by {max(one.apart for one in apart):.2g} of its length): its size "
+        "or its draws follow the records, such as their loss; fix its standard deviation beforehand"
     )
 
 
-def _other_noise(usual: Twins, provoked: Twins) -> Iterator[float]:
-    """How far the first noise is from that on D, beyond rounding and relative to its length, on some other records."""
+@dataclass(frozen=True)
+class _OtherNoise:
+    """What the first sum on other records has beside their gradients."""
+
+    apart: float
+    """How far that is from the noise on D, beyond rounding and relative to its length."""
+    alone: bool
+    """Whether the sum is the noise on D, or nothing, without any gradient."""
+
+
+def _other_noise(usual: Twins, provoked: Twins) -> Iterator[_OtherNoise]:
+    """On some other records, where they draw the same random numbers."""
     seed = provoked.seeds[0]
     one, others = usual.original(seed), [provoked.original(seed)]
     for contents in other_contents(usual, one):
@@ -117,10 +136,13 @@ def _other_noise(usual: Twins, provoked: Twins) -> Iterator[float]:
             others.append(usual.train(seed, True, contents, 1))
     own, rounding = _first_noise(one)
     for two in others:
+        if different_batches(one, two, 1) or one.seen.random_states[:1] != two.seen.random_states[:1]:
+            continue
         noise, more = _first_noise(two)
-        same = not different_batches(one, two, 1) and one.seen.random_states[:1] == two.seen.random_states[:1]
+        applied = two.sums[0] / two.recomputer.recompute(two.seen, two.members).sigma[0]
         apart = float((own - noise).norm()) - rounding - more
-        yield apart / max(float(own.norm()), 1e-300) if same else 0.0
+        alone = min(float((applied - own).norm()), float(applied.norm())) <= rounding + more
+        yield _OtherNoise(apart / max(float(own.norm()), 1e-300), alone)
 
 
 def _first_noise(run: Run) -> tuple[Tensor, float]:

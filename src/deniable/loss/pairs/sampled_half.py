@@ -72,7 +72,7 @@ class SampledHalf:
 def are_known(parts: Sequence[tuple[float, SampledHalf]], c: Floats) -> NDArray[np.bool_]:
     """Whether moments at c come neither from noise that is left out nor from parts that are next to impossible.
 
-    The list of a blend's parts may end at the latter. Noise so faint that nodes would number a million is left to others.
+    The list of a blend's parts may end at the latter. Of noise so faint that nodes number a million nothing is known.
     """
     if min(half.mu for _, half in parts) > _MOST_MU:
         return np.zeros(c.shape, dtype=bool)

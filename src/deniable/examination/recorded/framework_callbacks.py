@@ -92,9 +92,7 @@ def watch_lightning(
         >>> import deniable as dn
         >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset
-        >>> data = TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,)))
-        >>> model = torch.nn.Linear(30, 3)
-        >>> optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, batch_size=20)
+        >>> loader = DataLoader(TensorDataset(torch.randn(20, 30), torch.randint(0, 3, (20,))), batch_size=20)
         >>> watch = dn.watch_lightning(loader, clip=1.0, divisor=20)  # Trainer(callbacks=[watch]).fit(module, loader)
         >>> callable(watch.on_train_start)
         True

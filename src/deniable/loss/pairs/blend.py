@@ -19,6 +19,7 @@ from deniable.loss.pairs.step import Moments, Step
 __all__ = ["Blend"]
 
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
+_SUNK = -0.9  # differences below have lost digits of their own
 _UNSEEN = 1e-20  # of a sum: below its round-off
 
 
@@ -128,10 +129,12 @@ class _Mean:
     def cumulant(self, s: Complexes) -> Complexes:
         found = np.array([moments.cumulant(s) for _, moments in self.parts])
         shares = np.array([share for share, _ in self.parts])
-        if np.abs(found.real).max() < _LARGE_NATS:
-            return np.asarray(log1p(shares @ expm1(found)))
         tops = found.real.max(axis=0)
-        return np.asarray(tops + np.log(shares @ np.exp(found - tops)))
+        gained = shares @ expm1(np.where(tops < _LARGE_NATS, found, 0.0))
+        near = (tops < _LARGE_NATS) & (gained.real > _SUNK)
+        if near.all():
+            return log1p(gained)
+        return np.where(near, log1p(np.where(near, gained, 0.0)), tops + np.log(shares @ np.exp(found - tops)))
 
     def tilted_moments(self, c: Floats) -> Floats:
         """ln of the mean, and mean and variance of the mixture of the tilted laws."""
@@ -142,8 +145,9 @@ class _Mean:
         tops = values.max(axis=0)
         terms = shares[:, None] * np.exp(values - tops)
         totals = terms.sum(axis=0)
-        near = np.abs(values).max(axis=0) < _LARGE_NATS
-        total = np.where(near, np.log1p(shares @ np.expm1(np.where(near, values, 0.0))), tops + np.log(totals))
+        gained = shares @ np.expm1(np.minimum(values, _LARGE_NATS))
+        near = (tops < _LARGE_NATS) & (gained > _SUNK)
+        total = np.where(near, np.log1p(np.maximum(gained, _SUNK)), tops + np.log(totals))
         mean = (terms * means).sum(axis=0) / totals
         variance = (terms * (variances + (means - mean) ** 2)).sum(axis=0) / totals
         return np.where(known, np.array([total, mean, variance]), inf)

@@ -124,7 +124,8 @@ class GridLaw:
             self._weighted_sum(name, first, origin, shift),
             _bounded_exp(self.height - (self.c - shift) * origin),
         )
-        return height * total, height * (self._error(first, origin, shift) + _SUMMED * total)
+        drifted = expm1(min(self.drift, 1.0))  # a loss that was put on the grid changes one of both masses
+        return height * total, height * (self._error(first, origin, shift) + (_SUMMED + drifted) * total)
 
     def _reach(self, eta: float) -> float:
         """How far the moves may have carried the loss, except with probability eta (Bernstein)."""

@@ -170,7 +170,7 @@ def test_the_curve_lies_between_both_polygons():
     order, epsilon = 3.0, 1.2
     step = step_of_renyi((order,), (epsilon,))
     for x in (1e-9, 1e-4, 0.02):
-        y = brentq(lambda y: _joint_divergence(y, x, order) - epsilon, x, 1 - 1e-12)
+        y = brentq(lambda y, x=x: _joint_divergence(y, x, order) - epsilon, x, 1 - 1e-12)
         dual = [
             [step.hockey_stick(k).least + exp(k) * x, step.hockey_stick(k) + exp(k) * x]
             for k in np.linspace(-2, 12, 2000)

@@ -130,6 +130,8 @@ class Grid(ComposedPair):
 
     @staticmethod
     def _between(least: float, most: float) -> Upper:
+        """Nothing is known from below where the lower end is above the upper one by more than round-off."""
+        least = least if least <= most * (1 + _CLOSE) else 0.0
         most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
         return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
 

@@ -163,8 +163,8 @@ def rough_loss(loss: PrivacyLoss) -> PrivacyLoss | None:
 
 
 _KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB
-_EFFORT = 2 * QUESTION  # exponentials for one calibration
-_SHARE = QUESTION // 2  # and for one look
+_EFFORT = QUESTION  # exponentials for one calibration
+_SHARE = QUESTION // 3  # and for one look
 _PRECISION = 5e-10
 _CLOSE = 1e-10  # of logarithms: a risk about so close to its level is taken for the level
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7

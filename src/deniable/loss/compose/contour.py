@@ -21,7 +21,7 @@ from math import exp, expm1, inf
 
 import numpy as np
 
-from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limit_effort, still_affordable
+from deniable.effort import UnresolvedError, ends_in_time, still_affordable, use_reserve
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.grid import Grid
@@ -135,7 +135,7 @@ class Contour(ComposedPair):
 
     def _on_grid(self, functional: Functional, k: float) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
-        with limit_effort(QUESTION, anew=True), np.errstate(all="ignore"):
+        with use_reserve(), np.errstate(all="ignore"):
             return functional.at(self._grid, k)
 
     @cached_property

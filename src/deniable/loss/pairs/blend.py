@@ -11,6 +11,7 @@ from math import inf, log
 
 import numpy as np
 
+from deniable.effort import spend
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.moments.elementary import expm1, log1p
@@ -33,6 +34,10 @@ class Blend(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return all(step.smooth for _, step in self.parts)
 
+    @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return sum(step.tail_cost for _, step in self.parts)
+
     def sticks(self, k: Floats) -> Floats:
         return self._sum_parts(STICK, k)
 
@@ -44,6 +49,7 @@ class Blend(Step):
 
     def _sum_parts(self, functional: Functional, k: Floats) -> Floats:
         """Of the likely ones first; a part is left out where its share alone shows that it adds nothing."""
+        spend(k.size * len(self.parts))
         found = np.zeros(k.shape)
         most = np.exp(-np.maximum(k, 0.0)) if functional is NULL_TAIL else np.ones(k.shape)
         for share, step in self._by_share:

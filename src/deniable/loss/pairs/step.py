@@ -62,6 +62,8 @@ class Step(Pair):
 
     has_joint_sticks: bool = False
     """Whether every loss enters the divergence as one product, mass times 1 - e^{k - L}, not as two tails."""
+    tail_cost: int = 1
+    """Exponentials that one value of a tail is worth."""
     density_error: float = 0.0
     """Relative error of the density that moments are summed from, beside round-off."""
 

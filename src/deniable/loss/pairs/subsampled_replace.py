@@ -107,6 +107,10 @@ class SubsampledReplace(Step):
         return np.asarray(np.minimum(self._half.blur(np.abs(k)), np.abs(k)))
 
     @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return self.base.tail_cost
+
+    @property
     def most_gain(self) -> float:  # type: ignore[override]
         return self._half.most_gain
 

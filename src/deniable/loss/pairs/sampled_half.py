@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
-from deniable.loss.moments.half_line import HalfLine
+from deniable.loss.moments.half_line import half_line
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, log_sums
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
 
@@ -34,7 +34,7 @@ class SampledHalf:
 
     def nodes(self, s: Numbers, decay: float = 0.0) -> tuple[Numbers, Numbers]:
         """Losses and the logarithms of their Q-weights for moments at s; with `decay`, of what it takes away."""
-        line = HalfLine(self.mu, self.rate, max(decay, self.decay), self.decay)
+        line = half_line(self.mu, self.rate, max(decay, self.decay), self.decay)
         x, log_weights = line.nodes(s)
         if not decay:
             return self._law.loss(x), log_weights + self._law.log_damped_density(x)
@@ -44,17 +44,17 @@ class SampledHalf:
 
     def heights(self, tilts: Floats) -> Floats:
         """About the largest logarithms of terms at the ends of the tilts, from either side, and of the mass."""
-        return np.asarray(HalfLine(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1))
+        return np.asarray(half_line(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1))
 
     def tops(self, c: Floats) -> tuple[Floats, Floats]:
         """About the largest logarithms of a term at every c, or 1 - c if that is larger, and where the noise ends."""
-        return HalfLine(self.mu, self.rate, least_decay=self.decay).tops(c)
+        return half_line(self.mu, self.rate, least_decay=self.decay).tops(c)
 
     def log_envelope(self, c: float, omega: Floats) -> Floats:
         """Of the moments of the losses above 0 (Lemma A9)."""
         losses, weights = self.nodes(np.array([c]))
         log_moment = float(log_sums((weights + c * losses).real))
-        return HalfLine(self.mu, self.rate).log_envelope(c, omega, log_moment)
+        return half_line(self.mu, self.rate).log_envelope(c, omega, log_moment)
 
     @cached_property
     def _law(self) -> NoiseLaw:

@@ -241,3 +241,22 @@ def test_steps_are_found_when_looks_are_dear():
     )
     assert PL(found.mechanism, "add-remove").tpr(target.fpr).least <= target.bound
     assert 4000 < found.value < 6000
+
+
+def test_outputs_that_only_the_other_side_has():
+    """An advantage of 0 beside a Gaussian: below the least loss Q's mass at minus infinity was counted against P."""
+    alone = dn.PmfPair((1.0, 0.0), (0.010218471147420815, 0.9897815288525792))
+    loss = PL(dn.compose(alone, G(1.0).subsampled(0.5)), "add-remove")
+    assert loss.advantage() >= PL(alone).advantage() > 0.98
+    for k in (-3.0, 0.0, 1.0, 3.5):  # below the least loss, 3.89, P loses nothing but e^k times what Q has left
+        assert loss.pair.hockey_stick(k) == pytest.approx(1 - exp(k) * 0.010218471147420815, abs=1e-12)
+    assert loss.ppv(0.5, 0.5) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("runs", [100, 10**5, 2 * 10**8])
+def test_guarantees_of_many_runs(runs):
+    """IndexError, and epsilon inf: no rate was looked at where the curve rises."""
+    one = PL(dn.RepeatAndSelect(G(1.0), 1.8, 0.5).composed(runs), "add-remove")
+    assert one.advantage() == 1
+    assert one.ppv(0.5, 1.0) == 1
+    assert 2.6 * runs < PL(dn.RenyiDP(1.5, 2.7).composed(runs)).epsilon(1e-6) < 2.7 * runs + 100

@@ -15,6 +15,7 @@ from math import ceil, inf, log, pi, sqrt
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from deniable.effort import spend
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
@@ -30,6 +31,7 @@ _MOST_GROWTH = 2.0  # mu Y sqrt(c): by which |e^{cL}| grows above the axis, at m
 _PROBES = 257
 _KINK_NATS = 40.0  # around where P's and Q's shares in the mixture are equal; beyond, one of them is nothing
 _NODES, _WEIGHTS = leggauss(32)
+_NODE_COST = 4  # exponentials that a node's loss and weight are worth
 _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
 _PANEL_RADIANS = 24.0  # ... and in turns of the integrand
@@ -105,6 +107,7 @@ class HalfLine:
         passed = np.append(0.0, np.cumsum(np.maximum(panels[1:], panels[:-1]) * np.diff(x)))
         edges = np.interp(np.linspace(0.0, passed[-1], 1 + ceil(passed[-1])), passed, x)
         half = 0.5 * np.diff(edges)[:, None]
+        spend(_NODE_COST * half.size * _NODES.size)
         return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
     def _nats(self, x: Floats) -> Floats:

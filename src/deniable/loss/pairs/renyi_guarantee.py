@@ -22,7 +22,9 @@ Curve = tuple[tuple[float, ...], tuple[float, ...]]
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
 _LEAST_LOG, _MOST_RATE = -667.0, 0.6  # a true positive rate below e^-667 is counted as told
 _RATES, _RATES_AT_FIRST = 2400, 240
-_MOST_LOGIT = 50.0  # of true positive rates
+_LOGITS = -50.0, 34.0  # of true positive rates that are told apart from 0 and from 1
+_COARSE_LOGITS = 20.0  # between two rates; then more of them are needed there
+_MOST_TURNS = 8
 _WIDTHS_NATS = (0.05, 0.2, 1.0, 5.0)  # over which a slope of the divergence is taken
 _HALVINGS = 60
 _DROPPED_EVERY = 4
@@ -104,12 +106,17 @@ def _log_rates(orders: Floats, epsilons: Floats) -> Floats:
     From where some order leaves e^-667 to the true positive rate y: ln y <= (a - 1)/a (e_a + ln x).
     """
     least = float((_LEAST_LOG * orders / (orders - 1) - epsilons).max())
-    first = np.linspace(least, log(_MOST_RATE), _RATES_AT_FIRST)
-    log_tpr = _log_largest_tpr(first, orders, epsilons)
-    with np.errstate(divide="ignore"):
-        logits = np.clip(log_tpr - np.log(-np.expm1(log_tpr)), -_MOST_LOGIT, _MOST_LOGIT)
-    path = sum((along - along[0]) / (along[-1] - along[0]) for along in (first, logits) if along[-1] > along[0])
-    return np.interp(np.linspace(0.0, path[-1], _RATES), path, first)
+    found = np.linspace(least, log(_MOST_RATE), _RATES_AT_FIRST)
+    for turn in range(1, 1 + _MOST_TURNS):
+        log_tpr = _log_largest_tpr(found, orders, epsilons)
+        with np.errstate(divide="ignore"):
+            logits = np.clip(log_tpr - np.log(-np.expm1(log_tpr)), *_LOGITS)
+        last = turn == _MOST_TURNS or float(np.diff(logits).max()) <= _COARSE_LOGITS
+        path = sum((along - along[0]) / (along[-1] - along[0]) for along in (found, logits) if along[-1] > along[0])
+        found = np.interp(np.linspace(0.0, path[-1], _RATES if last else _RATES_AT_FIRST), path, found)
+        if last:
+            break
+    return np.unique(found)
 
 
 def _log_largest_tpr(log_fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
@@ -171,6 +178,8 @@ def _step_of_curve(log_fpr: Floats, tpr: Floats) -> MassStep:
         log_null = np.append(log_x[0], _log_differences(log_x))
         log_own = np.log(np.diff(y, prepend=0.0))
     seen = np.isfinite(log_null) & np.isfinite(log_own)
+    if not seen.any():
+        return MassStep("all is told", np.zeros(1), np.array([-1e300]), 1.0, 1.0, symmetric=True, slip=1.0)
     hidden = float(np.exp(np.logaddexp.reduce(np.where(seen, -inf, np.logaddexp(log_own, log_null)))))
     both = [np.concatenate([one[seen], other[seen]]) for one, other in ((log_own, log_null), (log_null, log_own))]
     total = log(float(np.exp(both[1]).sum()) + hidden)
@@ -184,6 +193,8 @@ def _up_to_diagonal(log_x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The corners with x + y < 1 and the point where the sum is 1; beyond, the curve is its own mirror image."""
     x = np.exp(log_x)
     last = int(np.argmax(x + y >= 1))
+    if last == 0:
+        return np.array([-inf]), np.ones(1)
     before, after = 1 - x[last - 1] - y[last - 1], x[last] + y[last] - 1
     share = before / (before + after)
     middle = x[last - 1] + (x[last] - x[last - 1]) * share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 
 import numpy as np
@@ -52,9 +52,7 @@ class SampledHalf:
 
     def log_envelope(self, c: float, omega: Floats) -> Floats:
         """Of the moments of the losses above 0 (Lemma A9)."""
-        losses, weights = self.nodes(np.array([c]))
-        log_moment = float(log_sums((weights + c * losses).real))
-        return half_line(self.mu, self.rate).log_envelope(c, omega, log_moment)
+        return half_line(self.mu, self.rate).log_envelope(c, omega, _log_moment(self, c))
 
     @cached_property
     def _law(self) -> NoiseLaw:
@@ -67,6 +65,13 @@ class SampledHalf:
             lift=lift(mu),
             decay=self.decay,
         )
+
+
+@lru_cache(maxsize=2048)
+def _log_moment(half: SampledHalf, c: float) -> float:
+    """ln of the moment of the losses above 0 at a real c; lines ask for it again and again."""
+    losses, weights = half.nodes(np.array([c]))
+    return float(log_sums((weights + c * losses).real))
 
 
 def are_known(parts: Sequence[tuple[float, SampledHalf]], c: Floats) -> NDArray[np.bool_]:

@@ -259,4 +259,6 @@ def test_guarantees_of_many_runs(runs):
     one = PL(dn.RepeatAndSelect(G(1.0), 1.8, 0.5).composed(runs), "add-remove")
     assert one.advantage() == 1
     assert one.ppv(0.5, 1.0) == 1
-    assert 2.6 * runs < PL(dn.RenyiDP(1.5, 2.7).composed(runs)).epsilon(1e-6) < 2.7 * runs + 100
+    found = PL(dn.RenyiDP(1.5, 2.7).composed(runs)).epsilon(1e-6)
+    assert found.least < 2.7 * runs + 26 < found + 1
+    assert found < 2.7 * runs + 26 or runs > 10**6  # there no two rates are told apart any more

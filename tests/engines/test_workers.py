@@ -9,6 +9,7 @@ import shlex
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chaos import start_worker
@@ -174,11 +175,65 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     assert found == alone
 
 
+def without_times(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in ("seconds", "trials_per_second", "finished")}
+
+
+@pytest.mark.parametrize(
+    ("line", "blocks"),
+    [
+        (f"audit digits {TINY} --final-model", 4),
+        ("frontier digits --bounds .9 --epochs 1 --batch 64 --repeats 2 --model logistic --local", 4),
+    ],
+    ids=["final model", "frontier"],
+)
+def test_workers_play_all_that_the_command_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, blocks: int
+) -> None:
+    """Flags are part of the plan; final models are played, and kept, beside the trials."""
+    run, place = partial(run_command, capsys=capsys), tmp_path / "shared"
+    run(f"{line} --out {place} --plan")
+    run(f"worker {place}")
+    assert f"{blocks} of {blocks} blocks finished." in " ".join(run(f"status {place}").split())
+    told, finish = run(f"merge {place}").splitlines()
+    assert told.startswith(f"{blocks} of {blocks} blocks are in")
+    found = json.loads(run(f"{finish.removeprefix('deniable ')} --json"))
+    alone = json.loads(run(f"{line} --processes 1 --json"))
+    assert without_times(found) == without_times(alone)
+
+
+def test_a_certain_answer_ends_the_trials_and_not_the_final_models(tmp_path: Path) -> None:
+    trials = Campaign({"what": "two"}, 5, squares(1).kind, square)
+    behind = Campaign({"what": "two"}, 8, squares(1).kind, square, first=5)
+    assert work_in(tmp_path, trials, certain=lambda block: block.square[0] == 1) == 2
+    assert work_in(tmp_path, trials) == 0
+    assert work_in(tmp_path, behind) == 3
+    assert read_status(tmp_path).finished == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("audit digits --noise 3 --trials 0 --exposure", "--plan is about trials, and --trials 0 has none"),
+        ("audit digits --noise 3 --records 6 --final-model --sensitivity local", "global sensitivity"),
+        ("attack confidences.csv", "without DATA there are none"),
+        ("frontier digits --bounds .4", "above 0.5"),
+    ],
+)
+def test_a_plan_without_blocks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(f"{line} --out {tmp_path / 'plan'} --plan"))
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stop", ["certain", "never"])
 def test_workers_watch_where_the_plan_says_so(tmp_path: Path, stop: str) -> None:
     with pytest.raises(SystemExit):
         main(shlex.split(f"audit digits {TINY} --stop {stop} --out {tmp_path / stop} --plan"))
-    campaign, certain = plan_again(Planned.read(tmp_path / stop))
+    ((campaign, certain),) = plan_again(Planned.read(tmp_path / stop))
     assert (certain is None) == (stop == "never")
     assert campaign.blocks == 1
     if certain is not None:

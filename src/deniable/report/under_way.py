@@ -19,7 +19,7 @@ def sentences(found: StatusResult, answer: str | None = None) -> Iterator[str]:
     yield f"{found.finished:,}{of} blocks finished{claimed}."
     complete = found.blocks is not None and found.finished >= found.blocks
     if found.is_certain:
-        yield "The answer was certain before all blocks were played: the workers have ended."
+        yield "The answer was certain before all trials were played: workers play no more of them."
     elif found.nodes:
         left = "" if found.seconds_left is None else f"; about {_time(found.seconds_left)} left"
         yield f"{found.blocks_a_minute:.3g} blocks a minute on {_nodes(found.nodes)}{left}."

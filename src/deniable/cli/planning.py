@@ -67,9 +67,10 @@ def keep_plan(
     if texts.get("json"):
         typer.echo((place / PLAN).read_text(encoding="utf-8"), nl=False)
         return
+    where = shlex.quote(str(place))
     print(
-        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {place}` plays it, on "
-        f"as many machines as see that directory (`deniable submit {place} --slurm` for an array); then\n{finish}\n"
+        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {where}` plays it, on "
+        f"as many machines as see that directory (`deniable submit {where} --slurm` for an array); then\n{finish}\n"
         "tells the answer.",
         file=sys.stderr,
     )

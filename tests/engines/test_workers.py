@@ -21,7 +21,7 @@ from deniable.cli import main
 from deniable.cli.planning import plan_again
 from deniable.engines import Campaign, Local, play_missing
 from deniable.engines import claims as claiming
-from deniable.engines.claims import Claims
+from deniable.engines.claims import Claims, find_claimed
 from deniable.engines.merge import merge_stores
 from deniable.engines.planned import Planned
 from deniable.engines.status import read_status
@@ -49,6 +49,19 @@ def test_a_block_is_claimed_once(tmp_path: Path) -> None:
     one.close()
     assert sorted(two.claim(range(10)) for _ in range(5)) == sorted(taken[::2])
     two.close()
+
+
+def test_files_of_the_file_system_itself_are_no_claims(tmp_path: Path) -> None:
+    """NFS leaves .nfs... where an open file is removed; a worker ended with a traceback."""
+    (tmp_path / "claims").mkdir()
+    for name in (".nfs000000000012ab", ".DS_Store", "3.part", "notes"):
+        (tmp_path / "claims" / name).touch()
+    claims = Claims(tmp_path, "one")
+    assert sorted(claims.claim(range(2)) for _ in range(2)) == [0, 1]
+    assert find_claimed(tmp_path) == {0, 1}
+    claims.close()
+    assert work_in(tmp_path, squares(2)) == 2
+    assert (read_status(tmp_path).finished, read_status(tmp_path).under_way) == (2, 0)
 
 
 def test_a_lease_ends_by_the_observer_s_own_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.players import Playing
 from deniable.store import SharedStore
 
-__all__ = ["CERTAIN", "work_in"]
+__all__ = ["CERTAIN", "WATCH_CLAIM", "work_in"]
 
 T = TypeVar("T")
 CERTAIN = "certain"
 """The file that ends all workers on a campaign: its answer is certain."""
-_WATCH = 10**12
+WATCH_CLAIM = 10**12
 """The claim on watching the evidence, which one worker does for all."""
 
 
@@ -74,7 +74,7 @@ class _End(Generic[T]):
     def has_come(self) -> bool:
         """Look, if it is this worker's turn; whoever finds the answer certain ends all."""
         if self._claims is not None and self._certain is not None:
-            self._is_mine = self._is_mine or self._claims.claim([_WATCH]) is not None
+            self._is_mine = self._is_mine or self._claims.claim([WATCH_CLAIM]) is not None
             self._watch(self._certain)
         return self._answered.exists()
 

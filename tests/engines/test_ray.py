@@ -137,6 +137,33 @@ def test_a_node_without_the_package_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         cluster._result(_HereAlone, task([], 0))
 
 
+class _SlowStart:
+    """A Ray that gives up waiting for itself some times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.said = failures, list[str]()
+
+    def init(self, **options: Any) -> None:
+        self.said.append(options["address"])
+        if len(self.said) <= self.failures:
+            raise Exception("The current node timed out during startup. This could happen")
+
+    def shutdown(self) -> None:
+        self.said.append("shutdown")
+
+
+def test_a_busy_machine_gets_another_try() -> None:
+    slow = _SlowStart(1)
+    cluster._connect(slow, Ray())
+    assert slow.said == ["local", "shutdown", "local"]
+    with pytest.raises(EngineError, match="Ray cannot be started: The current node timed out"):
+        cluster._connect(dead := _SlowStart(99), Ray())
+    assert dead.said.count("local") == 3
+    with pytest.raises(EngineError, match="cluster at there:1 cannot be used"):
+        cluster._connect(other := _SlowStart(99), Ray("there:1"))
+    assert other.said == ["there:1"]
+
+
 def test_another_version_is_refused(engine: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dn, "__version__", "9.9.9")
     with pytest.raises(EngineError, match=r"deniable .*, not 9\.9\.9.*Install the same versions"):

@@ -75,6 +75,7 @@ SLOW = (
     "audit/test_final_model.py::test_too_little_noise_is_caught_by_the_final_model",
     "audit/test_final_model.py::test_words_follow_the_figures",
     "audit/test_final_model.py::test_audit_offers_it",
+    "audit/test_final_model.py::test_an_interrupted_campaign_goes_on_where_it_was",
     "audit/test_final_model.py::test_worst_initial_weights_show_more_than_usual_ones",
     "adversaries/test_regressions.py",
     "comparison/test_member_exposure.py",

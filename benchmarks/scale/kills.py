@@ -1,13 +1,16 @@
 """SIGKILL at random moments: a node, a process and the driver of a Ray campaign, and workers on one directory.
 
-    python benchmarks/scale/kills.py node|process|driver|workers 30 1     what, how often, seed
+    python benchmarks/scale/kills.py node|process|driver|workers|commands 30 1     what, how often, seed
 
-Every campaign must end with the bytes of an undisturbed one, each block kept once. Minutes to
-an hour, by how busy the machine is; a short share of it runs in tests/engines.
+`workers` sleep in place of training; `commands` are eight `deniable worker` on the blocks of a real audit. Every
+campaign must end with the bytes of an undisturbed one, each block kept once. Minutes to an hour, by how busy the
+machine is; a short share of it runs in tests/engines.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import subprocess
 import sys
@@ -20,6 +23,7 @@ from sleeping import same, sleeping
 from two_nodes import TwoNodes, kill_a_player, two_nodes
 
 from deniable.engines import Local, Ray, play_missing
+from deniable.engines.status import read_status
 from deniable.engines.worker import work_in
 from deniable.store import SharedBlocks, Store
 
@@ -103,6 +107,46 @@ def kill_workers(times: int, draw: random.Random) -> int:
     return killed
 
 
+AUDIT = ["audit", "digits", "--noise=5", "--steps=20", "--records=50", "--model=logistic"]
+JUMPING_DATES = "import random, time\ntime.time = lambda: random.uniform(0, 4e9)\n"
+_TIMES = ("seconds", "trials_per_second", "finished")
+
+
+def kill_commands(times: int, draw: random.Random) -> int:
+    """The same of eight `deniable worker` commands: the audit that they play is that of one process."""
+    with TemporaryDirectory() as place, TemporaryDirectory() as clock:
+        (Path(clock) / "sitecustomize.py").write_text(JUMPING_DATES)
+        dates = {**os.environ, "PYTHONPATH": os.pathsep.join([clock, os.environ.get("PYTHONPATH", "")])}
+        audit = [*AUDIT, f"--trials={1500 * times}"]
+        _run_command(*audit, f"--out={place}", "--plan")
+        line = [sys.executable, "-m", "deniable", "worker", place, "--lease=2"]
+        begin = partial(subprocess.Popen, line, env=dates, stderr=subprocess.DEVNULL)
+        workers, killed = [begin() for _ in range(8)], 0
+        while killed < times and (before := read_status(place)).finished < (before.blocks or 0):
+            wanted = before.finished + draw.randrange(1, 12)
+            while read_status(place).finished < min(wanted, before.blocks or 0):
+                time.sleep(0.05)
+            victim = workers.pop(draw.randrange(len(workers)))
+            killed += victim.poll() is None
+            print(f"commands: killed {killed} times after {read_status(place).finished} blocks", flush=True)
+            victim.kill()
+            victim.wait()
+            workers.append(begin())
+        assert not any(worker.wait() for worker in workers)
+        assert read_status(place).finished == before.blocks
+        both = [_run_command(*audit, *more, "--json") for more in ([f"--out={place}", "--resume"], ["--processes=1"])]
+        found, alone = ({k: v for k, v in json.loads(one).items() if k not in _TIMES} for one in both)
+        assert found == alone
+    print(f"commands: killed {killed} of eight at a time, identical", flush=True)
+    return killed
+
+
+def _run_command(*words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "deniable", *words], check=True, stdout=subprocess.PIPE
+    ).stdout.decode()
+
+
 def main(words: list[str]) -> None:
     match words:
         case ["drive", place, address]:
@@ -115,8 +159,8 @@ def main(words: list[str]) -> None:
             work_in(place, sleeping(20 * int(times), SECONDS), lease_seconds=2.0)
         case [what, times, seed]:
             draw, number = random.Random(int(seed)), int(times)
-            if what == "workers":
-                kill_workers(number, draw)
+            if what in ("workers", "commands"):
+                (kill_workers if what == "workers" else kill_commands)(number, draw)
                 return
             with two_nodes() as nodes:
                 kill_drivers(nodes, number, draw) if what == "driver" else lose(what, nodes, number, draw)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,16 +21,19 @@ from scipy.stats import binom, norm
 from torch import nn
 
 import deniable as dn
+from deniable.campaigns import audit as own_audit
 from deniable.campaigns.audit import add_final_model, judge
 from deniable.campaigns.campaign import Plan, play
 from deniable.campaigns.final_model import judge_final, observe_final
 from deniable.campaigns.linear_loss import LinearLoss
-from deniable.engines import Local
+from deniable.campaigns.look import look
+from deniable.engines import EngineError, Local
 from deniable.evidence.attack_scores import Scores
 from deniable.mechanisms import Adjacency, Training
 from deniable.report.words.final_model_words import final_rows, final_sentences
 from deniable.results import read_result
 from deniable.results.audit_result import AuditResult
+from deniable.store import Store
 from deniable.training.final_models import craft_gradient, crafted_block, loss_block, worst_weights
 
 Density = Callable[[float], float]
@@ -215,6 +221,41 @@ def test_words_follow_the_figures(audited: AuditResult) -> None:
 def test_local_sensitivity_is_refused() -> None:
     with pytest.raises(ValueError, match="global sensitivity"):
         observe_final(_plan(sensitivity="local"), Local(1))
+    with pytest.raises(ValueError, match="global sensitivity"), patch.object(own_audit, "run", pytest.fail):
+        dn.audit("digits", noise=2.0, records=4, sensitivity="local", processes=1, final_model=True)
+
+
+@dataclass(frozen=True)
+class EndsAfter:
+    """An engine that is lost after some blocks."""
+
+    blocks: int
+
+    def nodes(self) -> dict[str, float]:
+        return {}
+
+    def run(self, work: Any, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
+        yield from islice(Local(1).run(work, blocks), self.blocks)
+        raise EngineError("lost")
+
+
+def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Final models are kept as the trials are, beside them, and the answer is that of one go."""
+    asked: dict[str, Any] = {"noise": 2.0, "records": 6, "steps": 2, "trials": 12, "trials_per_block": 4}
+    play = partial(dn.audit, "digits", final_model=True, **asked)
+    whole = play(engine=Local(1))
+    for resume in (False, True):
+        with pytest.raises(EngineError, match="lost"):
+            play(engine=EndsAfter(4), out=tmp_path, resume=resume)
+    with Store(tmp_path, resume=True) as store:
+        assert store.finished_blocks() == list(range(11))
+    again = play(engine=EndsAfter(1), out=tmp_path, resume=True)  # one block is missing, and no more are played
+    assert again.final_model == whole.final_model
+    assert again.measured == whole.measured
+    state = look(tmp_path)
+    assert (state.finished, state.blocks) == (12, 12)
+    assert state.evidence is not None
+    assert state.evidence.trials == 12
 
 
 def test_audit_offers_it(tmp_path: Path) -> None:

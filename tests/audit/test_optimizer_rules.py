@@ -10,6 +10,7 @@ import torch
 from torch import optim
 
 from deniable.examination.updates import optimizer_rules as rules
+from deniable.examination.updates.learning_rates import _first_move
 from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.updates.update_rules import is_adaptive, is_linear
 
@@ -68,3 +69,14 @@ def test_no_rule_fits_random_moves() -> None:
     weights = torch.ones_like(given)
     assert len(RULES) > 60
     assert not is_adaptive([moves], [given], [weights])
+
+
+def test_rounding_of_long_moves_is_no_weight_decay() -> None:
+    """Weights that move by a thousand times their size are rounded by more than they were."""
+    for seed in range(20):
+        random = torch.Generator().manual_seed(seed)
+        weight, gradient = (scale * torch.randn(60, generator=random) for scale in (0.1, 500.0))
+        move = (weight - 0.2 * gradient).double() - weight.double()
+        found = _first_move(move, gradient.double(), weight.double())
+        assert abs(found.rate - 0.2) <= 1e-5
+        assert abs(found.decay) <= 3 * found.decay_error < 1e-2

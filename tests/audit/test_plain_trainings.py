@@ -455,6 +455,29 @@ def test_what_is_done_after_the_noise_is_no_leak() -> None:
     assert "0.weight has rows of mean zero, 0.bias is zero, 2.weight has rows" in document.diagnostics.cause
 
 
+class CutOff(Plain):
+    """Every number of the noisy gradient is cut off, after the noise; `sampled` batches."""
+
+    rate = RATE
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        most = 2 * NOISE * CLIP
+        return [(g + n).clamp(-most, most) - g for g, n in zip(total, super().noise(total), strict=True)]
+
+
+class CutOffNoise(Plain):
+    """The noise itself is, before it is added."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [n.clamp(-1.5 * NOISE * CLIP, 1.5 * NOISE * CLIP) for n in super().noise(total)]
+
+
+def test_a_noisy_gradient_that_is_cut_off_is_no_leak_but_noise_that_is_cut_off_is() -> None:
+    document = audited(CutOff(), trials=10)
+    assert document.verdict == "other recipe", document.verdict_text
+    assert audited(CutOffNoise()).verdict == "violated"
+
+
 def test_a_rule_of_the_noisy_gradients_alone_is_safe_whatever_it_is() -> None:
     assert audited(Bounded(), trials=10).verdict == "consistent"
 

@@ -57,6 +57,16 @@ def play_certain_audit(engine: Engine, out: Path | None) -> Answer:
     return found
 
 
+def play_final_model(engine: Engine, out: Path | None) -> Answer:
+    given: dict[str, Any] = {"noise": 5, "trials": 15, "steps": 2, "records": 10, "trials_per_block": 5}
+    return plain(dn.audit("digits", engine=engine, out=out, final_model=True, **given))
+
+
+def play_frontier(engine: Engine, out: Path | None) -> Answer:
+    one: dict[str, Any] = {"clip": [1.0], "learning_rate": [0.01, 0.1], "batch": [64], "epochs": [1], "repeats": 2}
+    return plain(dn.frontier("digits", bounds=[0.9], model="logistic", engine=engine, out=out, **one))
+
+
 def play_comparison(engine: Engine, out: Path | None) -> Answer:
     small: dict[str, Any] = {"records": 60, "classes": 5, "central": [4.0], "local": [1.0], "repeats": 1, "epochs": 2}
     return plain(dn.compare("purchases", engine=engine, out=out, attack="threshold", **small))
@@ -89,7 +99,9 @@ def play_reproduction(engine: Engine, out: Path | None) -> Answer:
 CAMPAIGNS: dict[str, Callable[[Engine, Path | None], Answer]] = {
     "audit": play_audit,
     "audit until certain": play_certain_audit,
+    "final model": play_final_model,
     "compare": play_comparison,
+    "frontier": play_frontier,
     "attack": play_attack,
     "examine": play_examination,
     "reproduce": play_reproduction,

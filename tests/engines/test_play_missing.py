@@ -87,3 +87,19 @@ def test_blocks_of_another_kind_are_refused_before_the_work(tmp_path: Path) -> N
         store.save(0, {"cube": np.zeros(2)})
         with pytest.raises(StoreError, match=r"another kind or version \(cube, square\)"):
             play_missing(Campaign({}, 3, Squared, pytest.fail), Local(1), store)
+
+
+def test_blocks_of_two_kinds_share_a_store(tmp_path: Path) -> None:
+    """Those before the first number are another campaign's: neither read, nor counted, nor played."""
+    behind = Campaign({}, 9, Squared, square, first=4)
+    told: list[int] = []
+    with Store(tmp_path, {}) as store:
+        for number in (0, 1):
+            store.save(number, {"cube": np.zeros(2)})
+        store.save(6, {"square": square(6).square})
+        found = play_missing(behind, Shuffled(2), store, tell=told.append)
+        assert numbers(found) == [4, 5, 6, 7, 8]
+        assert (told[0], told[-1]) == (1, 5)
+        assert store.finished_blocks() == [0, 1, 4, 5, 6, 7, 8]
+        ended = play_missing(behind, Shuffled(2), store, certain=lambda block: block.square[0] == 5)
+        assert numbers(ended) == [4, 5]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +20,7 @@ from games import neighbours
 from work import refuse_three, slow_square, square, squares
 
 import deniable as dn
-from deniable.engines import EngineError, Local, Ray, play_missing
+from deniable.engines import EngineError, Local, Ray, cluster, play_missing
 from deniable.store import Store
 from deniable.training.engine import run_block
 from deniable.training.settings import TrainingSettings
@@ -112,6 +114,54 @@ def test_a_consumer_may_stop_early_and_little_is_under_way(engine: Ray) -> None:
 def test_what_the_cluster_lacks_is_said(nodes: TwoNodes) -> None:
     with pytest.raises(EngineError, match="no node of the cluster has a CPU and 1 GPU"):
         list(Ray(nodes.address, gpus=1).run(square, range(3)))
+
+
+class _HereAlone:
+    """As much of Ray as hands a task to a process without deniable."""
+
+    exceptions = SimpleNamespace(RayTaskError=KeyError, RayError=LookupError)
+
+    @staticmethod
+    def remote(**options: Any) -> Callable[[Any], Any]:
+        return lambda task: task
+
+    @staticmethod
+    def get(found: Any) -> Any:
+        return found
+
+
+def test_a_node_without_the_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = cluster._task(_HereAlone, Ray())
+    monkeypatch.setitem(sys.modules, "deniable.engines.cluster", None)
+    with pytest.raises(EngineError, match=r"cannot play blocks: it has no deniable .*Install the same versions"):
+        cluster._result(_HereAlone, task([], 0))
+
+
+class _SlowStart:
+    """A Ray that gives up waiting for itself some times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.said = failures, list[str]()
+
+    def init(self, **options: Any) -> None:
+        self.said.append(options["address"])
+        if len(self.said) <= self.failures:
+            raise Exception("The current node timed out during startup. This could happen")
+
+    def shutdown(self) -> None:
+        self.said.append("shutdown")
+
+
+def test_a_busy_machine_gets_another_try() -> None:
+    slow = _SlowStart(1)
+    cluster._connect(slow, Ray())
+    assert slow.said == ["local", "shutdown", "local"]
+    with pytest.raises(EngineError, match="Ray cannot be started: The current node timed out"):
+        cluster._connect(dead := _SlowStart(99), Ray())
+    assert dead.said.count("local") == 3
+    with pytest.raises(EngineError, match="cluster at there:1 cannot be used"):
+        cluster._connect(other := _SlowStart(99), Ray("there:1"))
+    assert other.said == ["there:1"]
 
 
 def test_another_version_is_refused(engine: Ray, monkeypatch: pytest.MonkeyPatch) -> None:

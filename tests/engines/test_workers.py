@@ -6,9 +6,11 @@ import json
 import os
 import random
 import shlex
+import subprocess
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chaos import start_worker
@@ -19,7 +21,7 @@ from deniable.cli import main
 from deniable.cli.planning import plan_again
 from deniable.engines import Campaign, Local, play_missing
 from deniable.engines import claims as claiming
-from deniable.engines.claims import Claims
+from deniable.engines.claims import Claims, find_claimed
 from deniable.engines.merge import merge_stores
 from deniable.engines.planned import Planned
 from deniable.engines.status import read_status
@@ -47,6 +49,19 @@ def test_a_block_is_claimed_once(tmp_path: Path) -> None:
     one.close()
     assert sorted(two.claim(range(10)) for _ in range(5)) == sorted(taken[::2])
     two.close()
+
+
+def test_files_of_the_file_system_itself_are_no_claims(tmp_path: Path) -> None:
+    """NFS leaves .nfs... where an open file is removed; a worker ended with a traceback."""
+    (tmp_path / "claims").mkdir()
+    for name in (".nfs000000000012ab", ".DS_Store", "3.part", "notes"):
+        (tmp_path / "claims" / name).touch()
+    claims = Claims(tmp_path, "one")
+    assert sorted(claims.claim(range(2)) for _ in range(2)) == [0, 1]
+    assert find_claimed(tmp_path) == {0, 1}
+    claims.close()
+    assert work_in(tmp_path, squares(2)) == 2
+    assert (read_status(tmp_path).finished, read_status(tmp_path).under_way) == (2, 0)
 
 
 def test_a_lease_ends_by_the_observer_s_own_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +175,7 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     (listed,) = list_runs(tmp_path)
     assert listed.verdict == "under way"
     assert listed.title.startswith("0 of 1 blocks finished. Nobody plays it now")
-    run(f"worker {place}")
+    subprocess.run(["sh", place / "campaign.slurm"], check=True, timeout=120)  # as a task of the array does
     shown = " ".join(run(f"status {place}").split())
     assert "1 of 1 blocks finished. The observer was right in" in shown
     assert "Watched over 30 trials, the evidence against the claim never passed" in shown
@@ -174,11 +189,65 @@ def test_a_planned_audit_is_that_of_one_command(tmp_path: Path, capsys: pytest.C
     assert found == alone
 
 
+def without_times(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in ("seconds", "trials_per_second", "finished")}
+
+
+@pytest.mark.parametrize(
+    ("line", "blocks"),
+    [
+        (f"audit digits {TINY} --final-model", 4),
+        ("frontier digits --bounds .9 --epochs 1 --batch 64 --repeats 2 --model logistic --local", 4),
+    ],
+    ids=["final model", "frontier"],
+)
+def test_workers_play_all_that_the_command_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, blocks: int
+) -> None:
+    """Flags are part of the plan; final models are played, and kept, beside the trials."""
+    run, place = partial(run_command, capsys=capsys), tmp_path / "shared"
+    run(f"{line} --out {place} --plan")
+    run(f"worker {place}")
+    assert f"{blocks} of {blocks} blocks finished." in " ".join(run(f"status {place}").split())
+    told, finish = run(f"merge {place}").splitlines()
+    assert told.startswith(f"{blocks} of {blocks} blocks are in")
+    found = json.loads(run(f"{finish.removeprefix('deniable ')} --json"))
+    alone = json.loads(run(f"{line} --processes 1 --json"))
+    assert without_times(found) == without_times(alone)
+
+
+def test_a_certain_answer_ends_the_trials_and_not_the_final_models(tmp_path: Path) -> None:
+    trials = Campaign({"what": "two"}, 5, squares(1).kind, square)
+    behind = Campaign({"what": "two"}, 8, squares(1).kind, square, first=5)
+    assert work_in(tmp_path, trials, certain=lambda block: block.square[0] == 1) == 2
+    assert work_in(tmp_path, trials) == 0
+    assert work_in(tmp_path, behind) == 3
+    assert read_status(tmp_path).finished == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("audit digits --noise 3 --trials 0 --exposure", "--plan is about trials, and --trials 0 has none"),
+        ("audit digits --noise 3 --records 6 --final-model --sensitivity local", "global sensitivity"),
+        ("attack confidences.csv", "without DATA there are none"),
+        ("frontier digits --bounds .4", "above 0.5"),
+    ],
+)
+def test_a_plan_without_blocks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(f"{line} --out {tmp_path / 'plan'} --plan"))
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stop", ["certain", "never"])
 def test_workers_watch_where_the_plan_says_so(tmp_path: Path, stop: str) -> None:
     with pytest.raises(SystemExit):
         main(shlex.split(f"audit digits {TINY} --stop {stop} --out {tmp_path / stop} --plan"))
-    campaign, certain = plan_again(Planned.read(tmp_path / stop))
+    ((campaign, certain),) = plan_again(Planned.read(tmp_path / stop))
     assert (certain is None) == (stop == "never")
     assert campaign.blocks == 1
     if certain is not None:

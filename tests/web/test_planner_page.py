@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +18,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from deniable.cli import main
+from deniable.cli.planning import plan_again
+from deniable.engines.planned import Planned
+from deniable.engines.worker import work_in
 from deniable.results import ChooseResult, read_result
 from deniable.utility import built_in
 
@@ -272,6 +279,37 @@ def test_runs_are_opened_and_their_names_are_text(open_page: Callable[..., Page]
         hostile.click()
     opened.value.wait_for_load_state()
     assert opened.value.title() == str(len("<img src=x onerror=alert(1)>"))
+
+
+def test_a_campaign_under_way_tells_how_far_it_is(open_page: Callable[..., Page], folder: Path) -> None:
+    """As `deniable status` does, and again while the page is open; once it is judged, its report is there."""
+    place = folder / "under way"
+    asked = ["digits", "--noise=1", "--trials=300", "--steps=1", "--records=10", "--model=logistic", "--stop=certain"]
+    with pytest.raises(SystemExit):
+        main(["audit", *asked, f"--out={place}", "--plan"])
+    ((campaign, _),) = plan_again(Planned.read(place))
+    assert campaign.blocks == 3
+    work_in(place, replace(campaign, blocks=1))
+    page = open_page(EXPLAINED)
+    page.clock.install()
+    page.reload()
+    item = page.locator("#runs li", has_text="under way, no report")
+    expect(item).to_contain_text("1 of 3 blocks finished.")
+    expect(item).to_contain_text(f"blocks a minute on {platform.node()} (1 CPU)")
+    expect(item).to_contain_text("of the first 100 trials")
+    read = page.get_by_role("link", name="local", exact=True)
+    read.focus()
+    work_in(place, campaign)
+    page.clock.run_for(6000)
+    expect(item).to_contain_text("3 of 3 blocks finished.", timeout=SLOW)
+    expect(read).to_be_focused()
+    expect(item).to_contain_text("Watched over 300 trials")
+    expect(item).to_contain_text("This judges the blocks: deniable audit")
+    with pytest.raises(SystemExit):
+        main(shlex.split(Planned.read(place).finish)[1:])
+    page.clock.run_for(6000)
+    expect(page.get_by_role("link", name="under way")).to_be_visible(timeout=SLOW)
+    shutil.rmtree(place)
 
 
 def test_an_address_made_by_hand_does_no_harm(open_page: Callable[..., Page]) -> None:

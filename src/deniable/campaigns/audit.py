@@ -12,7 +12,7 @@ from msgspec import convert, structs
 
 from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Plan, Progress, Trials, play
-from deniable.campaigns.final_model import observe_final
+from deniable.campaigns.final_model import observe_final, refuse_fitted_noise
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import audit_command, now, versions, with_final_model
@@ -152,19 +152,30 @@ def audit(
             trials_per_block=trials_per_block,
         )
         plan = Plan.on(ground, trials, measure)
+        if final_model:
+            refuse_fitted_noise(plan)  # before the trials are played
         with show_progress(progress, "Playing the first block", "Trials", "trials/s") as told:
             found = run(plan, store, engine=chosen_engine, progress=told, confidence=confidence, stop=stop)[0]
-            return add_final_model(found, plan, chosen_engine, confidence, told) if final_model else found
+            if not final_model:
+                return found
+            return add_final_model(found, plan, chosen_engine, confidence, progress=told, store=store)
 
 
 def add_final_model(
-    found: AuditResult, plan: Plan, engine: Engine, confidence: float, progress: Progress | None = None
+    found: AuditResult,
+    plan: Plan,
+    engine: Engine,
+    confidence: float,
+    *,
+    progress: Progress | None = None,
+    store: CampaignStore | None = None,
 ) -> AuditResult:
     """The result with what observers of the final model alone reach, and with the command that asks for it."""
     source = found.provenance
     if source is not None and source.command is not None:
         source = structs.replace(source, command=with_final_model(source.command))
-    return found.replace(final_model=observe_final(plan, engine, confidence, progress), provenance=source)
+    seen = observe_final(plan, engine, confidence, progress, store)
+    return found.replace(final_model=seen, provenance=source)
 
 
 def run(
@@ -181,7 +192,8 @@ def run(
     watch = None if one_of("stop", stop, STOPS) == "never" else watch_over(plan, confidence)
     if store is not None:
         store.begin(plan.settings)
-        played = len(store.finished_blocks()) * plan.training.trials_per_block
+        finished = sum(number < plan.blocks for number in store.finished_blocks())
+        played = finished * plan.training.trials_per_block
     certain = None if watch is None else watch.add
     trials = play(plan, store, engine=engine, progress=progress, certain=certain)
     seconds = perf_counter() - started

@@ -6,7 +6,7 @@ The bound for all steps holds for the final model, too. What such observers reac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite, sqrt
 
@@ -24,39 +24,65 @@ from deniable.evidence.thresholds import Bonferroni
 from deniable.mechanisms import Training
 from deniable.results.audit_result import FinalModel, FinalObserver, LinearLosses
 from deniable.results.shared import MeasuredLimits
+from deniable.store import CampaignStore
 from deniable.training.final_models import FinalScores, craft_gradient, crafted_block, loss_block, worst_weights
 
-__all__ = ["judge_final", "observe_final"]
+__all__ = ["count_all_blocks", "final_campaign", "judge_final", "observe_final", "refuse_fitted_noise"]
 
 Block = Callable[[int], FinalScores]
+OBSERVERS = ("crafted", "worst-weights", "usual-weights")
 
 
-def observe_final(plan: Plan, engine: Engine, confidence: float = 0.95, progress: Progress | None = None) -> FinalModel:
+def observe_final(
+    plan: Plan,
+    engine: Engine,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+    store: CampaignStore | None = None,
+) -> FinalModel:
     """Play `plan.trials` trainings for each observer of the final model, and say what they show.
 
-    Local sensitivity is refused: its noise would be fitted to gradients that nobody crafted.
+    Those that `store`, the store of the plan's trials, holds are not played again; the others are kept there.
     """
+    campaign = final_campaign(plan)
+    tell = None if progress is None else partial(_tell, progress, len(campaign.numbers))
+    played = play_missing(campaign, engine, store, tell=tell)
+    each = (played[start : start + plan.blocks] for start in range(0, len(played), plan.blocks))
+    found = {name: _join(blocks, plan.trials) for name, blocks in zip(OBSERVERS, each, strict=True)}
+    return judge_final(found, Training.of(plan.training), plan.delta, confidence)
+
+
+def refuse_fitted_noise(plan: Plan) -> None:
+    """Local sensitivity is refused: its noise would be fitted to gradients that nobody crafted."""
     if not plan.training.differentially_private:
         raise ValueError("final_model needs noise by the global sensitivity, got sensitivity 'local'")
-    found, observers = [], _observers(plan)
-    for place, (name, work) in enumerate(observers.items()):
-        campaign = Campaign({**plan.settings, "observer": name}, plan.blocks, FinalScores, work)
-        tell = None if progress is None else partial(_tell, progress, place * plan.blocks, len(observers) * plan.blocks)
-        found.append((name, _join(play_missing(campaign, engine, tell=tell), plan.trials)))
-    return judge_final(dict(found), Training.of(plan.training), plan.delta, confidence)
 
 
-def _observers(plan: Plan) -> dict[str, Block]:
+def count_all_blocks(plan: Plan) -> int:
+    """Of the trials and of all observers of the final model."""
+    return (1 + len(OBSERVERS)) * plan.blocks
+
+
+def final_campaign(plan: Plan) -> Campaign[FinalScores]:
+    """The observers' blocks, one observer after another; their numbers follow those of the plan's trials."""
+    refuse_fitted_noise(plan)
     game = plan.training, plan.neighbours
-    return {
-        "crafted": partial(crafted_block, *game, craft_gradient(*game, plan.seed), plan.seed),
-        "worst-weights": partial(loss_block, *game, worst_weights(*game, plan.seed), plan.seed),
-        "usual-weights": partial(loss_block, *game, None, plan.seed),
-    }
+    observers: tuple[Block, ...] = (
+        partial(crafted_block, *game, craft_gradient(*game, plan.seed), plan.seed),
+        partial(loss_block, *game, worst_weights(*game, plan.seed), plan.seed),
+        partial(loss_block, *game, None, plan.seed),
+    )
+    work = partial(_play_observer, observers, plan.blocks)
+    return Campaign(plan.settings, count_all_blocks(plan), FinalScores, work, first=plan.blocks)
 
 
-def _tell(progress: Progress, before: int, total: int, done: int) -> None:
-    progress(before + done, total)
+def _play_observer(observers: Sequence[Block], blocks: int, number: int) -> FinalScores:
+    place, block = divmod(number - blocks, blocks)
+    return observers[place](block)
+
+
+def _tell(progress: Progress, total: int, done: int) -> None:
+    progress(done, total)
 
 
 def _join(blocks: list[FinalScores], trials: int) -> Scores:

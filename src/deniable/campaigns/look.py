@@ -83,8 +83,10 @@ def _trials(place: Path) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_
     for arrays in _blocks(place):
         if "ratio" in arrays:
             yield np.array([np.sum(arrays["ratio"])]), np.atleast_1d(arrays["trained_on_d"])
-        else:
+        elif "log_likelihood_ratio" in arrays:
             yield arrays["log_likelihood_ratio"][:, -1], arrays["trained_on_d"]
+        else:  # behind the trials come those of observers of the final model
+            return
 
 
 def _blocks(place: Path) -> Iterator[Arrays]:

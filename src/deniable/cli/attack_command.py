@@ -178,10 +178,12 @@ def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
     from deniable.cli.planning import keep_plan, place_of_plan
     from deniable.store import Store
 
+    if not texts["data"]:
+        raise ValueError("--plan is about shadow models and repeats: without DATA there are none, leave it out")
     with Store(place_of_plan(out)) as store:
         campaign = plan_attack(texts)
         store.begin(campaign.settings)
-        keep_plan("attack", texts, store.directory, campaign)
+        keep_plan("attack", texts, store.directory, campaign.blocks, campaign.settings)
 
 
 def plan_attack(texts: Mapping[str, Any]) -> Campaign[Any]:

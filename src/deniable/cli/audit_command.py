@@ -168,14 +168,15 @@ def audit(
         only = exposure and texts["trials"] == "0"
         if only:
             texts["trials"] = None
-        if plan:
-            _plan_only(texts, out)
-            return
-        arguments = _arguments(texts)
-        if final_model and only:
-            raise ValueError("--final-model is about trials, and --trials 0 has none: leave one of them out")
+        for name, asked in (("final-model", final_model), ("plan", plan)):
+            if only and asked:
+                raise ValueError(f"--{name} is about trials, and --trials 0 has none: leave one of them out")
         if show_records and not exposure:
             raise ValueError("--show-records is about the files of --exposure, which is missing")
+        if plan:
+            _plan_only({**texts, "exposure": exposure}, out)
+            return
+        arguments = _arguments(texts)
         shown = ExposureFiles(Path(out or "."), show_records) if exposure else None
         engine = read_engine(texts)
         result = (
@@ -219,11 +220,14 @@ def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
     from deniable.store import Store
 
     with Store(place_of_plan(out)) as store:
-        from deniable.campaigns.campaign import campaign_of
+        from deniable.campaigns.final_model import count_all_blocks, refuse_fitted_noise
 
-        campaign = campaign_of(plan_audit(texts)[1])
-        store.begin(campaign.settings)
-        keep_plan("audit", texts, store.directory, campaign)
+        plan = plan_audit(texts)[1]
+        if texts["final_model"]:
+            refuse_fitted_noise(plan)
+        store.begin(plan.settings)
+        blocks = count_all_blocks(plan) if texts["final_model"] else plan.blocks
+        keep_plan("audit", texts, store.directory, blocks, plan.settings)
 
 
 def plan_audit(texts: Mapping[str, Any]) -> tuple[Ground, Plan]:
@@ -275,8 +279,11 @@ def _play_campaign(
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import add_final_model, run
+    from deniable.campaigns.final_model import refuse_fitted_noise
     from deniable.cli.show.show_exposure import write_exposure
 
+    if beside.final_model:
+        refuse_fitted_noise(plan)
     exposed = beside.exposed
     found = None if exposed is None else write_exposure(ground, *exposed)
     running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}
@@ -286,7 +293,8 @@ def _play_campaign(
         result = run(plan, store, engine=engine, progress=progress, **running)[0]
     if beside.final_model:
         with bar("Crafting gradients", "Final models: blocks") as progress:
-            result = add_final_model(result, plan, engine, running.get("confidence", 0.95), progress)
+            sure = running.get("confidence", 0.95)
+            result = add_final_model(result, plan, engine, sure, progress=progress, store=store)
     return result if exposed is None else result.replace(exposure=found, provenance=_with_exposure(result, exposed))
 
 
@@ -332,5 +340,6 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, sh
 
 
 def _trials_in(store: CampaignStore | None) -> int:
-    finished = [] if store is None else store.finished_blocks()
-    return sum(len(store.load(number)["trained_on_d"]) for number in finished if store is not None)
+    """Without those of observers of the final model."""
+    blocks = [] if store is None else [store.load(number) for number in store.finished_blocks()]
+    return sum(len(block["trained_on_d"]) for block in blocks if "log_likelihood_ratio" in block)

@@ -115,7 +115,7 @@ def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
     with Store(place_of_plan(out)) as store:
         campaign = campaign_of(plan_comparison(texts))
         store.begin(campaign.settings)
-        keep_plan("compare", texts, store.directory, campaign)
+        keep_plan("compare", texts, store.directory, campaign.blocks, campaign.settings)
 
 
 def plan_comparison(texts: Mapping[str, Any]) -> ComparisonPlan:

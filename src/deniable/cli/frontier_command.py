@@ -11,14 +11,17 @@ import typer
 
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
-from deniable.cli.engine_options import engine_options, read_engine
+from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
 
 if TYPE_CHECKING:
-    from deniable.engines import Engine
-    from deniable.results.frontier_result import FrontierResult
+    from pathlib import Path
 
-__all__ = ["EXAMPLES", "frontier"]
+    from deniable.engines import Engine, Shared
+    from deniable.results.frontier_result import FrontierResult
+    from deniable.utility.frontier_plan import FrontierPlan
+
+__all__ = ["EXAMPLES", "find_planned", "frontier"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable frontier people.csv --label income --out frontier\n\n"
@@ -100,11 +103,15 @@ def frontier(
         Text, option("out", "DIR", "Keep every finished unit here; then frontier.json, a picture, report.html.", RUN)
     ] = None,
     resume: Annotated[bool, _flag("resume", "Go on with the frontier in --out.", RUN)] = False,
+    plan: Annotated[bool, plan_flag(RUN)] = False,
     json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.", RUN)] = False,
     **engine: Text,
 ) -> None:
     """What accuracy every promise leaves, from very strict to none, on your own data."""
     with refusals("frontier"):
+        if plan:
+            _plan_only(context.params, out)
+            return
         arguments = _arguments(context.params)
         document = _run(arguments, read_engine(context.params), out, resume)
         unwritten = write_report(document, out)
@@ -124,7 +131,7 @@ def _arguments(texts: Mapping[str, Any]) -> dict[str, Any]:
         if given is not None:
             found[name] = [_whole(name, value) for value in given] if name in _WHOLE else given
     found |= {name: texts[name] for name in _WORDS if texts[name] is not None}
-    return {**found, "data": texts["data"], "local": texts["local"]}
+    return {**found, "data": texts["data"], "local": bool(texts["local"])}
 
 
 def _whole(name: str, value: float) -> int:
@@ -142,6 +149,31 @@ def _run(arguments: dict[str, Any], engine: Engine, out: str | None, resume: boo
 
         tell_if_slow()
         return find(**arguments, out=out, resume=resume, engine=engine, progress=progress)
+
+
+def _plan_only(texts: Mapping[str, Any], out: str | None) -> None:
+    from deniable.cli.planning import keep_plan, place_of_plan
+    from deniable.store import Store
+
+    with Store(place_of_plan(out)) as store:
+        plan = _plan(texts)
+        store.begin(plan.description)
+        keep_plan("frontier", texts, store.directory, plan.units, plan.description)
+
+
+def find_planned(texts: Mapping[str, Any], place: Path, engine: Shared) -> None:
+    """Find the frontier that was planned in `place`, beside other workers; refused where it is another one here."""
+    from deniable.engines import open_store
+    from deniable.utility.find_frontier import run
+
+    with open_store(engine, place) as store:
+        run(_plan(texts), store, engine=engine)
+
+
+def _plan(texts: Mapping[str, Any]) -> FrontierPlan:
+    from deniable.utility.find_frontier import make_plan
+
+    return make_plan(**{name: value for name, value in _arguments(texts).items() if name != "confidence"})
 
 
 def _parts(document: FrontierResult) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,15 @@ __all__ = ["Replanned", "keep_plan", "place_of_plan", "plan_again", "play_planne
 
 _OF_THE_RUN = {"out", "processes", "engine", "address", "task_memory", "task_gpus"}
 """Options that say where blocks are played and kept: they are no part of the plan."""
-_ARGUMENTS = {"audit": ("data",), "compare": ("data",), "attack": ("model", "data"), "reproduce": ("paper", "item")}
+_NOT_PLANNED = {"plan", "resume", "json"}
+"""Flags that say what this one command does."""
+_ARGUMENTS = {
+    "audit": ("data",),
+    "compare": ("data",),
+    "frontier": ("data",),
+    "attack": ("model", "data"),
+    "reproduce": ("paper", "item"),
+}
 """What a command takes without an option's name, in its order."""
 _OPTIONS = {"file": "data", "kind": "attack"}
 """Options whose parameter has another name."""
@@ -43,25 +51,26 @@ def place_of_plan(out: str | None) -> Path:
 
 
 def keep_plan(
-    command: str, texts: Mapping[str, Any], place: Path, campaign: Campaign[Any] | None = None, resume: bool = True
+    command: str, texts: Mapping[str, Any], place: Path, blocks: int | None, settings: Mapping[str, Any]
 ) -> None:
-    """Keep the plan in `place`, and tell how it is played; without a `campaign`, of many that show when it is.
+    """Keep the plan in `place`, and tell how it is played; `blocks` is None of many campaigns, which show when it is.
 
     Asked for JSON, it prints the plan's document.
     """
     from deniable.engines.planned import PLAN, Planned
 
-    options = {name: text for name, text in texts.items() if isinstance(text, str | list) and name not in _OF_THE_RUN}
-    last = [f"--out={place.resolve()}", *(["--resume"] if resume else [])]
+    left_out = _OF_THE_RUN | _NOT_PLANNED
+    options = {name: text for name, text in texts.items() if name not in left_out and (text or text == "")}
+    last = [f"--out={place.resolve()}", *(["--resume"] if "resume" in texts else [])]
     finish = shlex.join(["deniable", command, *_words(command, options), *last])
-    blocks, settings = (None, {}) if campaign is None else (campaign.blocks, dict(campaign.settings))
-    Planned(command, options, str(Path.cwd()), blocks, settings, finish).write(place)
+    Planned(command, options, str(Path.cwd()), blocks, dict(settings), finish).write(place)
     if texts.get("json"):
         typer.echo((place / PLAN).read_text(encoding="utf-8"), nl=False)
         return
+    where = shlex.quote(str(place))
     print(
-        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {place}` plays it, on "
-        f"as many machines as see that directory (`deniable submit {place} --slurm` for an array); then\n{finish}\n"
+        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {where}` plays it, on "
+        f"as many machines as see that directory (`deniable submit {where} --slurm` for an array); then\n{finish}\n"
         "tells the answer.",
         file=sys.stderr,
     )
@@ -72,7 +81,13 @@ def _words(command: str, given: Mapping[str, Any]) -> list[str]:
     arguments = [given[name] for name in _ARGUMENTS[command] if name in given]
     flat = [word for one in arguments for word in ([one] if isinstance(one, str) else one)]
     named = {_OPTIONS.get(name, name): text for name, text in given.items() if name not in _ARGUMENTS[command]}
-    return [*flat, *(f"--{name.replace('_', '-')}={text}" for name, text in named.items())]
+    return [*flat, *(_option(name, text) for name, text in named.items())]
+
+
+def _option(name: str, text: str | bool) -> str:
+    """A flag, or an option with its value."""
+    written = f"--{name.replace('_', '-')}"
+    return written if text is True else f"{written}={text}"
 
 
 def play_planned(planned: Planned, place: Path, lease_seconds: float) -> str:
@@ -87,41 +102,50 @@ def play_planned(planned: Planned, place: Path, lease_seconds: float) -> str:
         asked = {name: text for name, text in planned.options.items() if name in ("paper", "item", "scale")}
         found = reproduce(**asked, out=place, engine=Shared(lease_seconds))
         return f"{count_of(len(found.items), 'item')} finished in {place}"
-    campaign, certain = plan_again(planned)
-    played = work_in(place, campaign, lease_seconds=lease_seconds, certain=certain)
+    if planned.command == "frontier":  # what is measured depends on what was found: a worker comes to the answer
+        from deniable.cli.frontier_command import find_planned
+
+        find_planned(defaultdict(lambda: None, planned.options), place, Shared(lease_seconds))
+        return f"all units finished in {place}"
+    parts = plan_again(planned)
+    played = sum(work_in(place, one.campaign, lease_seconds=lease_seconds, certain=one.certain) for one in parts)
     return f"{count_of(played, 'block')} played in {place}"
 
 
-def plan_again(planned: Planned) -> Replanned:
-    """The campaign that a plan asks for, planned on this machine; refused where it comes to other settings."""
-    planners: dict[str, Callable[[Mapping[str, Any]], Replanned]]
+def plan_again(planned: Planned) -> list[Replanned]:
+    """What a plan asks for, one campaign after another, planned on this machine; refused where it comes to other
+    settings."""
+    planners: dict[str, Callable[[Mapping[str, Any]], Iterator[Replanned]]]
     planners = {"audit": _audit, "compare": _compare, "attack": _attack}
     if planned.command not in planners:
         raise ValueError(f"a campaign of {planned.command!r} cannot be planned again: only {', '.join(planners)}")
-    found = planners[planned.command](defaultdict(lambda: None, planned.options))
-    planned.check(found.campaign)
+    found = list(planners[planned.command](defaultdict(lambda: None, planned.options)))
+    planned.check(found[0].campaign)
     return found
 
 
-def _audit(texts: Mapping[str, Any]) -> Replanned:
+def _audit(texts: Mapping[str, Any]) -> Iterator[Replanned]:
     from deniable.campaigns.audit import watch_over
     from deniable.campaigns.campaign import campaign_of
+    from deniable.campaigns.final_model import final_campaign
     from deniable.cli.audit_command import plan_audit
     from deniable.cli.options import read
 
     plan = plan_audit(texts)[1]
     watched = texts["stop"] == "certain"
-    return Replanned(campaign_of(plan), watch_over(plan, read(texts).get("confidence", 0.95)).add if watched else None)
+    yield Replanned(campaign_of(plan), watch_over(plan, read(texts).get("confidence", 0.95)).add if watched else None)
+    if texts["final_model"]:
+        yield Replanned(final_campaign(plan))
 
 
-def _compare(texts: Mapping[str, Any]) -> Replanned:
+def _compare(texts: Mapping[str, Any]) -> Iterator[Replanned]:
     from deniable.cli.compare_command import plan_comparison
     from deniable.comparison.play import campaign_of
 
-    return Replanned(campaign_of(plan_comparison(texts)))
+    yield Replanned(campaign_of(plan_comparison(texts)))
 
 
-def _attack(texts: Mapping[str, Any]) -> Replanned:
+def _attack(texts: Mapping[str, Any]) -> Iterator[Replanned]:
     from deniable.cli.attack_command import plan_attack
 
-    return Replanned(plan_attack(texts))
+    yield Replanned(plan_attack(texts))

@@ -92,7 +92,7 @@ def _plan_only(texts: Mapping[str, Any], place: Path) -> None:
     from deniable.experiments.run import check_writable
 
     check_writable(place)
-    keep_plan("reproduce", {"paper": "all", **_given(texts)}, place, resume=False)
+    keep_plan("reproduce", {"paper": "all", **_given(texts)}, place, None, {})
 
 
 def _given(texts: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,9 +30,17 @@ class Campaign(Generic[T]):
     settings: Mapping[str, Any]
     """Everything that decides the blocks' bytes, as JSON values."""
     blocks: int
+    """Its blocks have the numbers from `first` on that are below this one."""
     kind: type[T]
     """Of a block's result: a dataclass of arrays."""
     work: Work[T]
+    first: int = 0
+    """Blocks with smaller numbers are of another kind, and depend on the same settings."""
+
+    @property
+    def numbers(self) -> range:
+        """Of its blocks."""
+        return range(self.first, self.blocks)
 
 
 class Keeper(Protocol):
@@ -67,11 +75,11 @@ def play_missing(
     keeper, results are read again at the end, so that memory does not grow while the blocks are played.
     """
     finished = _Finished(campaign, keeper)
-    watch = _Watch(finished, campaign.blocks, certain)
+    watch = _Watch(finished, campaign.numbers, certain)
     hear = tell or (lambda done: None)
     hear(finished.count)
     if not watch.is_over():
-        missing = (number for number in range(campaign.blocks) if number not in finished)
+        missing = (number for number in campaign.numbers if number not in finished)
         running = _results(campaign.work, engine, keeper, missing)
         with closing(running), closing(_playing(keeper, campaign, engine)) as told:
             for number, result in running:
@@ -80,7 +88,7 @@ def play_missing(
                 hear(finished.count)
                 if watch.is_over():
                     break
-    return [finished.load(number) for number in range(watch.needed)]
+    return [finished.load(number) for number in watch.needed]
 
 
 def _results(work: Work[T], engine: Engine, keeper: Keeper | None, missing: Iterable[int]) -> Results[T]:
@@ -102,7 +110,8 @@ class _Finished(Generic[T]):
     def __init__(self, campaign: Campaign[T], keeper: Keeper | None) -> None:
         self._kind, self._keeper = campaign.kind, keeper
         self._results: dict[int, T] = {}
-        before = [number for number in (() if keeper is None else keeper.finished_blocks()) if number < campaign.blocks]
+        kept = [] if keeper is None else keeper.finished_blocks()
+        before = [number for number in kept if number in campaign.numbers]
         self.count = len(before)
         if before:
             self.load(before[0])  # of another kind: refused before the work
@@ -139,22 +148,23 @@ class _Finished(Generic[T]):
 class _Watch(Generic[T]):
     """Shows the blocks to `certain`, in order and each once, as far as they are finished without a gap."""
 
-    def __init__(self, finished: _Finished[T], total: int, certain: Certain[T] | None) -> None:
+    def __init__(self, finished: _Finished[T], numbers: range, certain: Certain[T] | None) -> None:
         self._finished, self._certain = finished, certain
         self._heard, self._is_certain = 0, False
-        self.needed = total
+        self.needed = numbers
         """Blocks that the answer is made of."""
 
     def is_over(self) -> bool:
         """Whether no more blocks are needed."""
-        while self._certain is not None and not self._is_certain and self._heard < self.needed:
-            if self._heard not in self._finished:
+        while self._certain is not None and not self._is_certain and self._heard < len(self.needed):
+            number = self.needed[self._heard]
+            if number not in self._finished:
                 return False
-            self._is_certain = self._certain(self._finished.load(self._heard))
+            self._is_certain = self._certain(self._finished.load(number))
             self._heard += 1
             if self._is_certain:
-                self.needed = self._heard
-        return self._is_certain or self._finished.count >= self.needed
+                self.needed = self.needed[: self._heard]
+        return self._is_certain or self._finished.count >= len(self.needed)
 
 
 def arrays_of(result: Any) -> dict[str, Any]:

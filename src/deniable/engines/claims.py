@@ -20,7 +20,7 @@ from time import monotonic
 
 from deniable.checks import positive
 
-__all__ = ["LEASE_SECONDS", "Claims"]
+__all__ = ["LEASE_SECONDS", "Claims", "find_claimed"]
 
 LEASE_SECONDS = 60.0
 PLACE = "claims"
@@ -49,7 +49,7 @@ class Claims:
 
         It may have been finished since the caller looked.
         """
-        generations = self._generations()
+        generations = _read_generations(self._place)
         free = list(islice((number for number in wanted if number not in generations), _NEXT))
         others = free[1:]
         self._draw.shuffle(others)
@@ -77,14 +77,6 @@ class Claims:
 
     def _path(self, number: int, generation: int) -> Path:
         return self._place / f"{number}.{generation}"
-
-    def _generations(self) -> dict[int, int]:
-        """The latest claim on each block."""
-        found: dict[int, int] = {}
-        for name in os.listdir(self._place):  # noqa: PTH208 (many names: no object for each)
-            number, _, generation = name.partition(".")
-            found[int(number)] = max(int(generation), found.get(int(number), 0))
-        return found
 
     def _create(self, number: int, generation: int) -> bool:
         path = self._path(number, generation)
@@ -120,3 +112,19 @@ class Claims:
 
     def _words(self) -> bytes:
         return f"{self._worker} {self._renewals}\n".encode()
+
+
+def find_claimed(directory: Path | str) -> set[int]:
+    """Blocks that workers have claimed in `directory`."""
+    place = Path(directory) / PLACE
+    return set(_read_generations(place)) if place.is_dir() else set()
+
+
+def _read_generations(place: Path) -> dict[int, int]:
+    """The latest claim on each block; NFS and others put files of their own beside."""
+    found: dict[int, int] = {}
+    for name in os.listdir(place):  # noqa: PTH208 (many names: no object for each)
+        number, _, generation = name.partition(".")
+        if number.isdecimal() and generation.isdecimal():
+            found[int(number)] = max(int(generation), found.get(int(number), 0))
+    return found

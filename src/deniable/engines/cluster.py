@@ -29,6 +29,8 @@ _TASKS_A_CPU = 2
 """Under way: one at work and one that waits."""
 _LOOK_SECONDS = 1.0
 """Between looks at how many CPUs the cluster has now."""
+_STARTS = 3
+"""Of a cluster of this machine alone: Ray waits 30 s for itself, which a busy machine may exceed."""
 _PACKAGES = ("deniable", "numpy", "torch")
 """Whose versions decide a block's bytes."""
 
@@ -201,6 +203,14 @@ def _connection(ray: Any, asked: Ray) -> Iterator[None]:
         yield
         return
     logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
+    _connect(ray, asked)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, asked: Ray, tries: int = _STARTS) -> None:
     quiet = {"log_to_driver": False, "configure_logging": False}
     alone = {"num_cpus": asked.processes, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
@@ -208,12 +218,12 @@ def _connection(ray: Any, asked: Ray) -> Iterator[None]:
     except ConnectionError as error:
         raise EngineError(f"there is no Ray cluster at {asked.address}: {_first_line(error)}") from error
     except Exception as error:  # other versions, a wrong token, a start that took too long: Ray has no class for them
+        if asked.address is None and tries > 1 and "timed out during startup" in str(error):
+            ray.shutdown()
+            _connect(ray, asked, tries - 1)
+            return
         which = f"the Ray cluster at {asked.address} cannot be used" if asked.address else "Ray cannot be started"
         raise EngineError(f"{which}: {_first_line(error)}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def _first_line(error: Exception) -> str:

@@ -27,7 +27,7 @@ class Planned:
     """What a directory says of its campaign."""
 
     command: str
-    """audit, compare, attack or reproduce."""
+    """audit, compare, attack, frontier or reproduce."""
     options: Mapping[str, Any]
     """The command's options, as they were written."""
     directory: str
@@ -48,7 +48,7 @@ class Planned:
         """The plan in `place`; FileNotFoundError or ValueError says what is wrong with it."""
         path = Path(place) / PLAN
         if not path.is_file():
-            how = "plan one with `deniable audit ... --out DIR --plan`, or compare, attack, reproduce"
+            how = "plan one with `deniable audit ... --out DIR --plan`, or compare, attack, frontier, reproduce"
             raise FileNotFoundError(f"{place} holds no planned campaign: {how}")
         found = read_document(path, "schema", *cls.__dataclass_fields__)
         if found.pop("schema") != _SCHEMA:

@@ -21,7 +21,7 @@ _TEXT = """#!/bin/sh
 # Every task claims blocks of the campaign in this directory until all are there; one that is killed or runs out of time
 # loses the block it was playing, and another task plays it. Submit it again at any time: finished blocks are kept.
 export OMP_NUM_THREADS=1
-exec {python} -m deniable.cli worker {place}
+exec {python} -m deniable worker {place}
 """
 
 

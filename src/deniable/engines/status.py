@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from deniable.engines.claims import PLACE as CLAIMS
+from deniable.engines.claims import find_claimed
 from deniable.engines.planned import PARTS, PLAN, Planned
 from deniable.engines.players import Player, read_players
-from deniable.engines.worker import CERTAIN
+from deniable.engines.worker import CERTAIN, WATCH_CLAIM
 from deniable.store import FILE, SETTINGS_FILE, SharedBlocks
 from deniable.store.records import numbers_in
 
@@ -74,7 +74,7 @@ def _status(place: Path, plan: Planned | None) -> CampaignStatus:
     return CampaignStatus(
         blocks=total,
         finished=len(finished),
-        under_way=len(_find_claims(place) - finished),
+        under_way=sum(number < WATCH_CLAIM for number in find_claimed(place) - finished),
         blocks_a_second=sum(player.blocks_a_second for player in playing),
         players=tuple(playing),
         is_certain=(place / CERTAIN).exists(),
@@ -93,8 +93,3 @@ def _add_up(parts: list[CampaignStatus], plan: Planned) -> CampaignStatus:
         is_certain=False,
         finish=plan.finish,
     )
-
-
-def _find_claims(place: Path) -> set[int]:
-    names = (path.name.partition(".")[0] for path in (place / CLAIMS).glob("*.*"))
-    return {int(name) for name in names if name.isdecimal() and int(name) < 10**12}

@@ -18,12 +18,12 @@ from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.players import Playing
 from deniable.store import SharedStore
 
-__all__ = ["CERTAIN", "work_in"]
+__all__ = ["CERTAIN", "WATCH_CLAIM", "work_in"]
 
 T = TypeVar("T")
 CERTAIN = "certain"
-"""The file that ends all workers: the answer is certain."""
-_WATCH = 10**12
+"""The file that ends all workers on a campaign: its answer is certain."""
+WATCH_CLAIM = 10**12
 """The claim on watching the evidence, which one worker does for all."""
 
 
@@ -47,7 +47,7 @@ def work_in(
         store.begin(campaign.settings)
         playing = stack.enter_context(closing(Playing(place, campaign.blocks)))
         end = stack.enter_context(closing(_End(store, campaign, lease_seconds, certain)))
-        missing = (number for number in range(campaign.blocks) if number not in store)
+        missing = (number for number in campaign.numbers if number not in store)
         for number, result in Shared(lease_seconds).run_in(store, campaign.work, missing, end.has_come):
             if result is not None:
                 store.save(number, arrays_of(result))
@@ -67,21 +67,23 @@ class _End(Generic[T]):
     ) -> None:
         self._store, self._campaign, self._certain = store, campaign, certain
         self._claims = None if certain is None else Claims(store.directory, f"watch-{uuid4().hex}", lease_seconds)
-        self._heard, self._is_mine = 0, False
+        self._heard, self._is_mine = campaign.first, False
+        name = CERTAIN if campaign.first == 0 else f"{CERTAIN}-{campaign.first}"
+        self._answered = store.directory / name
 
     def has_come(self) -> bool:
         """Look, if it is this worker's turn; whoever finds the answer certain ends all."""
         if self._claims is not None and self._certain is not None:
-            self._is_mine = self._is_mine or self._claims.claim([_WATCH]) is not None
+            self._is_mine = self._is_mine or self._claims.claim([WATCH_CLAIM]) is not None
             self._watch(self._certain)
-        return (self._store.directory / CERTAIN).exists()
+        return self._answered.exists()
 
     def _watch(self, certain: Certain[T]) -> None:
         while self._is_mine and self._heard in self._store:
             block = self._campaign.kind(**self._store.load(self._heard))
             self._heard += 1
             if certain(block):
-                (self._store.directory / CERTAIN).touch()
+                self._answered.touch()
                 return
 
     def close(self) -> None:

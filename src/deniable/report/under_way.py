@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deniable.formatting import count_of
 from deniable.results.status_result import StatusResult
 
 __all__ = ["sentences"]
@@ -19,10 +20,10 @@ def sentences(found: StatusResult, answer: str | None = None) -> Iterator[str]:
     yield f"{found.finished:,}{of} blocks finished{claimed}."
     complete = found.blocks is not None and found.finished >= found.blocks
     if found.is_certain:
-        yield "The answer was certain before all blocks were played: the workers have ended."
+        yield "The answer was certain before all trials were played: workers play no more of them."
     elif found.nodes:
         left = "" if found.seconds_left is None else f"; about {_time(found.seconds_left)} left"
-        yield f"{found.blocks_a_minute:.3g} blocks a minute on {_nodes(found.nodes)}{left}."
+        yield f"{_rate(found.blocks_a_minute)} blocks a minute on {_nodes(found.nodes)}{left}."
     elif answer is not None:
         yield f"It was judged: {answer} has the answer."
     elif not complete:
@@ -42,8 +43,12 @@ def _nodes(nodes: dict[str, float]) -> str:
     return ", ".join(named[:_MOST_NODES]) + more
 
 
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _time(seconds: float) -> str:
     for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {name}"
-    return f"{max(seconds, 1):.0f} seconds"
+    return count_of(max(round(seconds), 1), "second")

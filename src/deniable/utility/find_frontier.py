@@ -134,17 +134,18 @@ def frontier(
             test=test,
             task=task,
             promise=promise,
-            bounds=_tuple(bounds),
-            parameters={"delta": delta, "prior": prior, "fpr": fpr, "baseline": baseline},
+            bounds=bounds,
+            delta=delta,
+            prior=prior,
+            fpr=fpr,
+            baseline=baseline,
             local=local,
             model=model,
             optimizer=optimizer,
-            grid={
-                "clip": _tuple(clip),
-                "learning_rate": _tuple(learning_rate),
-                "batch": _tuple(batch),
-                "epochs": _tuple(epochs),
-            },
+            clip=clip,
+            learning_rate=learning_rate,
+            batch=batch,
+            epochs=epochs,
             metric=metric,
             tuning=tuning,
             public_data=public_data,
@@ -162,30 +163,40 @@ def _tuple(values: Iterable[float] | None) -> tuple[float, ...] | None:
 def make_plan(
     data: str | Path | Callable[[], Any],
     *,
-    label: str | None,
-    group: str | None,
-    test: str | Path | None,
-    task: Task | None,
-    promise: str,
-    bounds: Iterable[float] | None,
-    parameters: dict[str, float | None],
-    local: bool,
-    model: str | ModelFactory | None,
-    optimizer: Optimizer,
-    grid: dict[str, Any],
-    metric: str | None,
-    tuning: TuningWay,
-    public_data: str | Path,
-    mean_runs: float,
-    repeats: int,
-    seed: int,
+    label: str | None = None,
+    group: str | None = None,
+    test: str | Path | None = None,
+    task: Task | None = None,
+    promise: str = "belief",
+    bounds: Iterable[float] | None = None,
+    delta: float | None = None,
+    prior: float | None = None,
+    fpr: float | None = None,
+    baseline: float | None = None,
+    local: bool = False,
+    model: str | ModelFactory | None = None,
+    optimizer: Optimizer = "adam",
+    clip: Iterable[float] | None = None,
+    learning_rate: Iterable[float] | None = None,
+    batch: Iterable[int] | None = None,
+    epochs: Iterable[int] | None = None,
+    metric: str | None = None,
+    tuning: TuningWay = "uncovered",
+    public_data: str | Path = GENERATED,
+    mean_runs: float = 10.0,
+    repeats: int = 5,
+    seed: int = 0,
 ) -> FrontierPlan:
-    """Check everything, read the data and find the noise of every promise and setting."""
+    """Check everything, read the data and find the noise of every promise and setting; arguments as of `frontier`."""
     whole("repeats", repeats, low=2)
     whole("seed", seed, low=0)
     one_of("tuning", tuning, get_args(TuningWay))
     positive("mean_runs", mean_runs)
+    parameters = {"delta": delta, "prior": prior, "fpr": fpr, "baseline": baseline}
     given = {name: value for name, value in parameters.items() if value is not None}
+    tried = {"clip": clip, "learning_rate": learning_rate, "batch": batch, "epochs": epochs}
+    grid: dict[str, Any] = {name: _tuple(values) for name, values in tried.items()}
+    bounds = _tuple(bounds)
     list_promises(promise, bounds, {"delta": 1e-5, **given})  # refused before the data is read
     parts = prepare_parts(data, label=label, group=group, task=task, test=test, seed=seed)
     chosen_metric = one_of("metric", metric or METRICS[parts.task][0], METRICS[parts.task])

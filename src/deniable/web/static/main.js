@@ -99,15 +99,44 @@ function opened(run) {
   return item;
 }
 
+const LOOK_AGAIN = 5000; // milliseconds, while a campaign is under way
+const LAST_LOOKS = 12; // after the last one was: its report is written a moment after it is judged
+let looksLeft = 0;
+const shown = new Map(); // what was told of a run, and its item
+
+/** The item of a run; the old one where nothing has changed, so that who reads or tabs through it is not disturbed. */
+function itemOf(run) {
+  const told = JSON.stringify(run);
+  if (shown.get(run.name)?.told !== told) shown.set(run.name, { told, item: opened(run) });
+  return shown.get(run.name).item;
+}
+
+async function lookAgain() {
+  try {
+    if (!document.hidden) await listRuns();
+    else setTimeout(lookAgain, LOOK_AGAIN);
+  } catch {
+    setTimeout(lookAgain, LOOK_AGAIN); // the server is away: what was told stays
+  }
+}
+
 async function listRuns() {
   const response = await fetch("api/runs");
   const { folder, runs } = await response.json();
+  looksLeft = runs.some(({ kind }) => kind === "campaign") ? LAST_LOOKS : looksLeft - 1;
+  if (looksLeft > 0) setTimeout(lookAgain, LOOK_AGAIN);
   listFrontiers(runs.filter(({ kind }) => kind === "frontier").map(({ name }) => name), [...plans.values()].map(({ costs }) => costs));
   if (folder === null) return;
   document.querySelector(".runs").hidden = false;
   const list = document.getElementById("runs");
-  if (runs.length > 0) list.replaceChildren(...runs.map(opened));
-  else list.replaceChildren(Object.assign(document.createElement("li"), { textContent: "None yet: `deniable audit … --out` makes one." }));
+  const none = Object.assign(document.createElement("li"), { textContent: "None yet: `deniable audit … --out` makes one." });
+  const items = runs.length > 0 ? runs.map(itemOf) : [none];
+  while (list.children.length > items.length) list.lastChild.remove();
+  items.forEach((item, place) => {
+    const old = list.children[place];
+    if (old === undefined) list.append(item);
+    else if (old !== item) old.replaceWith(item);
+  });
 }
 
 const HERE = ["127.0.0.1", "localhost", "[::1]"];

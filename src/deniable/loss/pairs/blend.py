@@ -139,8 +139,9 @@ class _Mean:
         gained = shares @ expm1(np.where(tops < _LARGE_NATS, found, 0.0))
         near = (tops < _LARGE_NATS) & (gained.real > _SUNK)
         if near.all():
-            return log1p(gained)
-        return np.where(near, log1p(np.where(near, gained, 0.0)), tops + np.log(shares @ np.exp(found - tops)))
+            return np.asarray(log1p(gained), dtype=np.complex128)
+        far = tops + np.log(shares @ np.exp(found - tops))
+        return np.asarray(np.where(near, log1p(np.where(near, gained, 0.0)), far), dtype=np.complex128)
 
     def tilted_moments(self, c: Floats) -> Floats:
         """ln of the mean, and mean and variance of the mixture of the tilted laws."""

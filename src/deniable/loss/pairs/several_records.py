@@ -13,6 +13,7 @@ from math import inf, log, log1p, pi
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri
 
+from deniable.effort import spend
 from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import expm1
@@ -41,6 +42,10 @@ class SeveralRemove(Step):
     decay: float = 0.0
     smooth = True
 
+    @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return 10 * self.records  # by Newton's method
+
     @cached_property
     def _log_weights(self) -> Floats:
         """Of 0 to `records` records in the batch."""
@@ -60,6 +65,7 @@ class SeveralRemove(Step):
     def _exponents(self, x: Numbers) -> Numbers:
         """Losses of m records against none at noise x (last axis: m)."""
         m = np.arange(self.records + 1.0)
+        spend(2 * x.size * m.size)  # they are made into exponentials, and summed
         return np.asarray(np.multiply.outer(x, m * self.mu) - (m * self.mu) ** 2 / 2)
 
     def loss(self, x: Numbers) -> Numbers:

@@ -10,6 +10,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
@@ -21,6 +22,7 @@ __all__ = ["SampledHalf", "are_known", "join_halves"]
 
 _RARE_NATS = 60.0  # e^-60 = 9e-27: chance of a part that no moment may come from
 _MOST_MU = 250.0  # in standard deviations of the noise: nodes grow with its square
+_NODES_A_SIGMA, _MOST_NODES = 1500, 2**19  # on a line; nodes of one half number about 1,500 mu
 _SLACK_NATS = 6.0  # by which the largest term may exceed those that are looked at
 
 
@@ -95,6 +97,8 @@ def join_halves(parts: Sequence[tuple[float, SampledHalf]], s: Numbers, decay: f
         tops = np.array([log(share) + half.heights(s.real) for share, half in parts])
         kept = (tops > tops.max(axis=0) - NEGLIGIBLE_NATS - _SLACK_NATS).any(axis=1)
         parts = [part for part, matters in zip(parts, kept, strict=True) if matters]
+    if np.iscomplexobj(s) and _NODES_A_SIGMA * sum(half.mu for _, half in parts) > _MOST_NODES:
+        raise UnresolvedError(f"{len(parts)} parts of faint noise need too many nodes")
     found = [(losses, weights + log(share)) for share, half in parts for losses, weights in (half.nodes(s, decay),)]
     losses, weights = (np.concatenate(columns) for columns in zip(*found, strict=True))
     ends = float(s.real.min()), float(s.real.max())

@@ -95,14 +95,14 @@ def least_proven(least: float | None, claimed: float | None) -> str:
     return told_apart(least, claimed)[0] if claimed is not None and least > claimed else at_least(least)
 
 
-def reach(bound: EpsilonBound, claimed: float | None) -> str:
+def reach(bound: EpsilonBound, claimed: float | None = None) -> str:
     """What an attack shows of epsilon, from a limit rounded down to one rounded up."""
     if bound.value is None:
         return "any number"
     return f"{least_proven(bound.value, claimed)} to {'any number' if bound.upper is None else at_most(bound.upper)}"
 
 
-def lower_bound(epsilon: BoundsOnEpsilon, claimed: float) -> str:
+def lower_bound(epsilon: BoundsOnEpsilon, claimed: float | None = None) -> str:
     """The epsilon that scores prove, for people."""
     value = epsilon.lower_bound.value
     return "any number" if value is None else least_proven(value, claimed)

@@ -25,7 +25,7 @@ from deniable.report.pictures.epsilon_pictures import region_picture
 from deniable.report.privacy_card import write_card
 from deniable.report.report_tables import least_proven
 from deniable.report.words import verdict_words
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results import read_result
 from deniable.results.compare_result import NamedEpsilons, RegionRow
 
@@ -185,3 +185,10 @@ def test_a_claim_that_its_own_noise_refutes_is_not_consistent() -> None:
         assert exact <= epsilon * 1.01 or found.verdict != "consistent"
         advantage = verdict_words._claimed_scores(found)[0]
         assert advantage == found.exact.advantage  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", [0.3126, 1.7312, 0.50028, 0.99999, 25_366.7, 1.0])
+def test_what_noise_allows_is_never_told_lower(value: float) -> None:
+    shown = allowed_figure(value)
+    assert shown == "just under 1" or float(shown.replace(",", "")) >= value or value > 0.9995
+    assert (shown == "1") == (value == 1)

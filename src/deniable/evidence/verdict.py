@@ -173,14 +173,14 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     if not _is_refutable(measured, claimed, exact):
         return Verdict("cannot judge", _not_refutable(measured, exact))
     if measured.advantage.high < exact.advantage:
-        short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
+        short = f"{_advantage(measured)} is below the {at_most(exact.advantage)} that this noise allows"
         return Verdict("consistent", f"{_say_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact.advantage))
     tight = measured.advantage.low >= exact.advantage / 2
     how = "agrees with" if tight else "is too little known to be compared with"
-    found = f"{_advantage(measured)} {how} the {exact.advantage:.3g} that theory predicts"
+    found = f"{_advantage(measured)} {how} the {at_most(exact.advantage)} that theory predicts"
     return Verdict("consistent", f"{_say_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
@@ -267,5 +267,5 @@ def _nothing(measured: Measured, possible: float) -> str:
     wanted = _say_needed(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
         f"{count_of(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
-        f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
+        f"{measured.advantage.high:.3g}, and {at_most(possible)} by the noise) from guessing. {wanted}"
     )

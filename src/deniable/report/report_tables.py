@@ -7,7 +7,7 @@ from typing import Any
 
 from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short, told_apart
 from deniable.report.chapters.chapter import Table
-from deniable.report.words.amount_text import figure, share
+from deniable.report.words.amount_text import allowed_figure, figure, share
 from deniable.report.words.assumptions import standing
 from deniable.report.words.verdict_words import aim, deciding, rarely
 from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
@@ -109,7 +109,7 @@ def lower_bound(epsilon: BoundsOnEpsilon, claimed: float | None = None) -> str:
 
 
 def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
-    return name, figure(promised), figure(exact), figure(found), limits
+    return name, figure(promised), allowed_figure(exact), figure(found), limits
 
 
 def _limits(found: MeasuredLimits | Ends | TprLimits) -> str:

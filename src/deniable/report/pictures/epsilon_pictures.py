@@ -30,7 +30,7 @@ from deniable.report.pictures.picture import (
     legend_above,
     plain,
 )
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results.audit_result import AuditResult, EpsilonMeasured
 from deniable.results.compare_result import RegionRow
 from deniable.results.shared import EpsilonBound
@@ -62,7 +62,7 @@ def epsilon_picture(
     points = {name: value for name, value in named.items() if value is not None}
     estimators = measured.estimators[:MOST_ESTIMATORS]
     data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
-    marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
+    marks = [_mark(word, at) for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
     told = (
         f"What each estimator shows of epsilon at delta {short(delta)}: a bar is its interval, a diamond a figure "
         f"without confidence. Beside them: {', '.join(marks) or 'nothing is claimed'}. A bar wholly to the right of "
@@ -82,7 +82,7 @@ def _draw_epsilons(data: Data) -> Figure:
         found.plot([value], [place], marker="D", markersize=5, color=GREY, linestyle="none")
     for name, at, colour, style in (("claimed", data["claimed"], RED, "-."), ("exact", data["exact"], INK, "--")):
         if at is not None:
-            found.axvline(at, color=colour, linestyle=style, linewidth=1.4, label=f"{name} {figure(at)}")
+            found.axvline(at, color=colour, linestyle=style, linewidth=1.4, label=_mark(name, at))
     found.set_yticks(range(len(rows)), rows)
     found.tick_params(axis="y", length=0)
     found.grid(axis="y", visible=False)
@@ -90,6 +90,10 @@ def _draw_epsilons(data: Data) -> Figure:
     if data["claimed"] is not None or data["exact"] is not None:
         legend_above(found)
     return drawing
+
+
+def _mark(word: str, at: float) -> str:
+    return f"{word} {figure(at) if word == 'claimed' else allowed_figure(at)}"
 
 
 def _furthest(data: Data) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import floor, log10
 
-from deniable.formatting import ALMOST_ALL
+from deniable.formatting import ALMOST_ALL, at_most
 
-__all__ = ["figure", "share"]
+__all__ = ["allowed_figure", "figure", "share"]
 
 _MOST_DECIMALS = 6
 
@@ -20,6 +20,11 @@ def figure(value: float | None) -> str:
     if 0.9995 <= value < 1:
         return _below(value, 1.0) or "just under 1"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}".replace("e-0", "e-")
+
+
+def allowed_figure(value: float | None) -> str:
+    """What a noise allows at most, to three digits, rounded up as everywhere; 1 only where it is."""
+    return figure(value) if value is None or 0.9995 <= value < 1 else at_most(value)
 
 
 def _beside_half(value: float) -> str:

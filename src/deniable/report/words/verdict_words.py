@@ -18,7 +18,7 @@ from deniable.formatting import (
     percent_at_most,
     short,
 )
-from deniable.report.words.amount_text import figure, share
+from deniable.report.words.amount_text import allowed_figure, figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 from deniable.results.shared import MeasuredLimits as Measured
@@ -250,15 +250,16 @@ def agreement(document: AuditResult) -> str:
     sure = _confidence(document)
     limits = f"{figure(found.value)}, {sure} interval {figure(found.low)} to {figure(found.high)}"
     if found.high < allowed:
-        held = f"is below the {figure(allowed)} that the noise allows"
+        held = f"is below the {allowed_figure(allowed)} that the noise allows"
     elif found.low > allowed:
-        held = f"is above the {figure(allowed)} that the noise allows"
+        held = f"is above the {allowed_figure(allowed)} that the noise allows"
     elif not _tells(document):
-        held = f"cannot be told from guessing (0), nor from the {figure(allowed)} that the noise allows"
+        held = f"cannot be told from guessing (0), nor from the {allowed_figure(allowed)} that the noise allows"
     elif found.low <= 0:
-        held = f"fits the {figure(allowed)} that the noise allows, and guessing (0); epsilon shows more than guessing"
+        fits = f"fits the {allowed_figure(allowed)} that the noise allows, and guessing (0)"
+        held = f"{fits}; epsilon shows more than guessing"
     else:
-        held = f"agrees with the {figure(allowed)} that theory allows at worst"
+        held = f"agrees with the {allowed_figure(allowed)} that theory allows at worst"
     return f"Its advantage ({limits}) {held}."
 
 

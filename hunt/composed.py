@@ -377,5 +377,5 @@ class Release:
         if not gain and t < self.least:
             found = found.meet(Bracket(exp(self.cumulant(0.0)[0]) * (1 - 1e-12), 1.0, "support"))
         drift = 1e-12 + 1e-15 * sum(runs for _, runs in self.parts)  # each step's masses sum to 1 but for round-off
-        low = max(0.0, found.low) * (1 - drift) + escape * (1 - 1e-12)
+        low = min(max(0.0, found.low), 1.0) * (1 - drift) + escape * (1 - 1e-12)
         return Bracket(max(0.0, low), min(1.0, found.high * (1 + drift) + escape * (1 + 1e-12)), found.by)

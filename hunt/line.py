@@ -17,6 +17,7 @@ __all__ = ["Estimate", "line_estimate"]
 
 _MOST_WORK = 4_000_000  # complex exponentials of one line
 _FAINT = 1e-12
+_CLUSTERED_NATS = 300.0  # between the least and the largest loss of one run: about 20 standard deviations of the noise
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,15 @@ def _saddle(parts: Sequence[tuple[Law, int]], t: float) -> float | None:
     return max(high, min(least, 1.0))
 
 
+def _last_revival(parts: Sequence[tuple[Law, int]], c: float) -> float:
+    """Up to which frequency a line may come back after it has died out: losses far apart are nearly a lattice."""
+    apart = [sqrt(_moments([(law, 1)], c)[2]) for law, _ in parts if np.ptp(law.nodes[0]) > _CLUSTERED_NATS]
+    return max((4 * pi / max(deviation, 1e-200) for deviation in apart), default=0.0)
+
+
 def _line(parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spacing: float) -> float | None:
     """E[1; L > t] or E[1 - e^{t-L}; L > t] over finite losses; None where the line does not die out."""
-    height = _moments(parts, c)[0]
+    height, soonest = _moments(parts, c)[0], _last_revival(parts, c)
     total, first, block = 0.0, 0, 64
     nodes = sum(law.nodes[0].size for law, _ in parts)
     while (first + block) * nodes < _MOST_WORK:
@@ -76,7 +83,7 @@ def _line(parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spac
         s = c + 1j * w
         terms = np.exp(logs - 1j * w * t) / (s * (s + 1) if gain else s)
         total += float(terms.real.sum()) * spacing
-        if float(np.abs(terms[-16:]).max()) < _FAINT * max(abs(total) / spacing, 1e-300):
+        if w[-1] > soonest and float(np.abs(terms[-16:]).max()) < _FAINT * max(abs(total) / spacing, 1e-300):
             return total / pi * exp(min(max(height - c * t, -745.0), 700.0))
         first, block = first + block, min(2 * block, 1024)
     return None

@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache
 from math import exp, inf, log
 
 from deniable.checks import MOST_STEPS, one_of
-from deniable.effort import QUESTION, limit_effort, share_of
+from deniable.effort import QUESTION, is_spent, limit_effort, share_of
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
 from deniable.promises import Noise, Promise
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -163,8 +163,8 @@ def rough_loss(loss: PrivacyLoss) -> PrivacyLoss | None:
 
 
 _KEPT = 4  # losses of the values looked at last; a grid may hold 60 MB
-_EFFORT = 2 * QUESTION  # exponentials for one calibration
-_SHARE = QUESTION // 5  # and for one look
+_EFFORT = QUESTION  # exponentials for one calibration
+_SHARE = QUESTION // 3  # and for one look
 _PRECISION = 5e-10
 _CLOSE = 1e-10  # of logarithms: a risk about so close to its level is taken for the level
 _SLACKS = 3 * _PRECISION, 1e-6, 1e-3, 0.03, 0.3, 0.7
@@ -229,7 +229,7 @@ def _most_steps(risk: _Risk) -> _Found:
         raise ValueError(f"even a single step breaks the promise {risk.target}: add noise or lower the rate")
     x = _near(risk, _STEPS)[0]
     safe, unsafe = _whole_bracket(risk, _STEPS.value(min(max(x, _STEPS.within[0]), 0.0)))
-    while unsafe - safe > 1:
+    while unsafe - safe > _whole_width(safe):
         middle = (safe + unsafe) // 2
         safe, unsafe = (middle, unsafe) if risk(middle) <= risk.level else (safe, middle)
     return safe, lambda: _steps_too_few(risk, safe)
@@ -238,7 +238,8 @@ def _most_steps(risk: _Risk) -> _Found:
 def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
     """Steps that keep the promise and more that do not, one apart if `near` is where the risk crosses its level."""
     safe, unsafe = 1, int(MOST_STEPS) + 1
-    count, away = max(int(near), safe + 1), 1
+    count = max(int(near), safe + 1)
+    away = _whole_width(count)
     while safe < count < unsafe:
         if risk(count) <= risk.level:
             safe, count = count, count + away
@@ -246,6 +247,11 @@ def _whole_bracket(risk: _Risk, near: float) -> tuple[int, int]:
             unsafe, count = count, count - away
         away *= 2
     return safe, unsafe
+
+
+def _whole_width(steps: int) -> int:
+    """How near the most steps are to be found: to one, or once the effort is spent, to a thousandth."""
+    return max(1, steps // 1000) if is_spent() else 1
 
 
 def _steps_too_few(risk: _Risk, safe: int) -> float:

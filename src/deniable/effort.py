@@ -20,13 +20,15 @@ __all__ = [
     "UnresolvedError",
     "ends_in_time",
     "is_spent",
+    "left_effort",
     "limit_effort",
     "share_of",
     "spend",
     "still_affordable",
+    "use_reserve",
 ]
 
-QUESTION = 12_000_000  # exponentials for one question
+QUESTION = 40_000_000  # exponentials for one question
 P = ParamSpec("P")
 R = TypeVar("R")
 _CALL = 1_000  # exponentials that the overhead of one call is worth
@@ -39,18 +41,20 @@ class UnresolvedError(ArithmeticError):
 @dataclass
 class _Purse:
     left: int
+    reserve: int = 0
+    """For the cheaper bracket, once nothing is left."""
 
 
 _PURSE: ContextVar[_Purse | None] = ContextVar("purse", default=None)
 
 
 @contextmanager
-def limit_effort(exponentials: int, anew: bool = False) -> Iterator[None]:
-    """At most so many inside; a limit that is open already stays the limit, unless one is set `anew`."""
-    if _PURSE.get() is not None and not anew:
+def limit_effort(exponentials: int) -> Iterator[None]:
+    """At most so many inside, and half as many from the reserve; a limit that is open already stays the limit."""
+    if _PURSE.get() is not None:
         yield
         return
-    token = _PURSE.set(_Purse(exponentials))
+    token = _PURSE.set(_Purse(exponentials, exponentials // 2))
     try:
         yield
     finally:
@@ -62,7 +66,8 @@ def share_of(exponentials: int) -> Iterator[None]:
     """At most so many inside, taken from the limit that is open: one hard part does not use up everything."""
     outer = _PURSE.get()
     given = exponentials if outer is None else min(exponentials, outer.left)
-    inner = _Purse(given)
+    kept = exponentials // 2 if outer is None else min(exponentials // 2, outer.reserve)
+    inner = _Purse(given, kept)
     token = _PURSE.set(inner)
     try:
         yield
@@ -70,6 +75,27 @@ def share_of(exponentials: int) -> Iterator[None]:
         _PURSE.reset(token)
         if outer is not None:
             outer.left -= given - inner.left
+            outer.reserve -= kept - inner.reserve
+
+
+@contextmanager
+def use_reserve() -> Iterator[None]:
+    """What is spent inside is taken from the reserve of the limit that is open."""
+    outer = _PURSE.get()
+    inner = _Purse(QUESTION if outer is None else outer.reserve)
+    token = _PURSE.set(inner)
+    try:
+        yield
+    finally:
+        _PURSE.reset(token)
+        if outer is not None:
+            outer.reserve = inner.left
+
+
+def left_effort() -> int:
+    """How much may still be spent: one question's worth where there is no limit."""
+    purse = _PURSE.get()
+    return QUESTION if purse is None else purse.left
 
 
 def spend(exponentials: int) -> None:

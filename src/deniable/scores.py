@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from deniable.checks import probability, real, whole
-from deniable.effort import ends_in_time
+from deniable.effort import ends_in_time, is_spent
 from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
 from deniable.upper import Upper
 
@@ -215,7 +215,8 @@ class PrivacyLoss:
         if isfinite(steep):
             self._hints[fpr] = float(steep)
         if len(self._directions) == 1:
-            return [_Test(self.pair, steep)] if isfinite(steep) else level
+            alone = isfinite(steep) and not is_spent()  # without effort no threshold is sure to be a good one
+            return [*(() if alone else level), *(_Test(self.pair, k) for k in (steep,) if isfinite(k))]
         if steep > 0:
             return [*level, *(_Test(self.pair, k) for k in (steep,) if isfinite(k))]
         other = self._directions[1]

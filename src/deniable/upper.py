@@ -6,6 +6,8 @@ from math import inf, isnan
 
 __all__ = ["NotANumberError", "Upper", "upper"]
 
+_APART = 1e-9  # relative; brackets that are no farther apart differ by round-off
+
 
 class NotANumberError(ArithmeticError):
     """A computation ended in NaN, which would pass every comparison and so look safe."""
@@ -34,8 +36,10 @@ class Upper(float):
         return cls(value, 0.0 if least == value else value - min(least, value))
 
     def meet(self, other: Upper) -> Upper:
-        """What both brackets leave of each other."""
-        top, low = min(self, other), max(self - self.error, other - other.error)
+        """What both brackets leave of each other; all of both where they leave nothing, as one of them is wrong."""
+        top, low = min(self, other), max(self.least, other.least)
+        if low > top + _APART * abs(top):
+            return Upper.between(min(self.least, other.least), max(self, other))
         return Upper(top, max(0.0, top - low))
 
     def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import optim
 
+from deniable.examination.diagnostics.noise_spread import _slope
 from deniable.examination.updates import optimizer_rules as rules
+from deniable.examination.updates.learning_rates import _first_move
 from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.updates.update_rules import is_adaptive, is_linear
 
@@ -68,3 +71,22 @@ def test_no_rule_fits_random_moves() -> None:
     weights = torch.ones_like(given)
     assert len(RULES) > 60
     assert not is_adaptive([moves], [given], [weights])
+
+
+def test_rounding_of_long_moves_is_no_weight_decay() -> None:
+    """Weights that move by a thousand times their size are rounded by more than they were."""
+    for seed in range(20):
+        random = torch.Generator().manual_seed(seed)
+        weight, gradient = (scale * torch.randn(60, generator=random) for scale in (0.1, 500.0))
+        move = (weight - 0.2 * gradient).double() - weight.double()
+        found = _first_move(move, gradient.double(), weight.double())
+        assert abs(found.rate - 0.2) <= 1e-5
+        assert abs(found.decay) <= 3 * found.decay_error < 1e-2
+
+
+@pytest.mark.parametrize("power", [1, -1, 0])
+def test_noise_that_follows_the_batch_is_told_also_of_few_weights(power: int) -> None:
+    random = np.random.default_rng(4)
+    sizes = random.binomial(30, 0.25, (24, 10)).clip(1).astype(float)
+    chance = np.sqrt(random.chisquare(9, sizes.shape) / 9)
+    assert _slope(sizes, chance * sizes**power) == power

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 import deniable as dn
 from deniable.loss.compose.grid import Grid
+from deniable.upper import Upper
 
 G, PL = dn.Gaussian, dn.privacy_loss
 
@@ -196,3 +197,68 @@ def test_losses_beyond_a_grid():
     found = PL(G(0.001).subsampled(draws).composed(30), "replace").epsilon(1 / 600)
     assert found.least <= found < inf
     assert found > 1000**2 / 2  # of one record that is drawn and seen, once
+
+
+def test_what_left_a_window_does_not_come_back_as_a_lower_end():
+    """.7000 with no error: the true law had moved out of the grid's window, and came in again at its other end."""
+    found = PL(dn.Pixelization(4.0, 1, 1).composed(5_000_000), "add-remove").delta(15089674.136)
+    assert found.least < 0.6989 < found < 0.701  # Edgeworth: .6989
+
+
+def test_losses_put_on_a_grid_change_masses():
+    """A tail of 1 with no error, where 1.6e-10 is missing: the person may never be drawn."""
+    draws = dn.TruncatedPoisson(rate=0.08, cap=1, records=10)
+    pair = PL(G(0.04).subsampled(draws).composed(387), "replace").pair
+    truth, grid = pair.tail(7.6e-5), Grid(pair.composition).tail(7.6e-5)
+    assert grid.least <= truth.least <= truth <= grid
+
+
+def test_a_line_that_ends_early_knows_nothing_of_what_is_beyond():
+    """1.4e-10 with an error of 4e-16: at the last frequency of the line nothing had fallen yet."""
+    found = PL(G(0.17).subsampled(1e-19).composed(10), "add-remove").quantile(0.99)
+    assert found.least <= 1e-18 <= found < 1e-14  # nobody can be surer than where the person takes no part in any batch
+
+
+def test_jumps_that_add_nothing_beside_other_noise():
+    """ValueError: zero-size array to reduction operation maximum."""
+    draws = dn.FixedSize(records_per_person=4, batch=66, records=77)
+    found = PL(dn.compose(G(0.3).subsampled(draws), G(1.0)), "zero-out").tpr(1e-5)
+    assert found.error < 1e-5
+
+
+def test_brackets_that_contradict_each_other_are_both_kept():
+    """Met, they had no error at all."""
+    one, other = Upper.between(0.2, 0.3), Upper.between(0.6, 0.7)
+    assert (one.meet(other), one.meet(other).least) == (0.7, 0.2)
+    assert Upper.between(0.2, 0.65).meet(other).least == pytest.approx(0.6)
+
+
+def test_steps_are_found_when_looks_are_dear():
+    """2.6 to 3.7 s: every look had used up its share, and said 1."""
+    target = dn.TruePositiveRate(0.9161168186687122, 1.805004620422896e-07)
+    found = dn.calibrate(
+        lambda s: G(0.12882495953658055).subsampled(0.0005).composed(int(s)), target, "add-remove", "steps"
+    )
+    assert PL(found.mechanism, "add-remove").tpr(target.fpr).least <= target.bound
+    assert 4000 < found.value < 6000
+
+
+def test_outputs_that_only_the_other_side_has():
+    """An advantage of 0 beside a Gaussian: below the least loss Q's mass at minus infinity was counted against P."""
+    alone = dn.PmfPair((1.0, 0.0), (0.010218471147420815, 0.9897815288525792))
+    loss = PL(dn.compose(alone, G(1.0).subsampled(0.5)), "add-remove")
+    assert loss.advantage() >= PL(alone).advantage().least > 0.98
+    for k in (-3.0, 0.0, 1.0, 3.5):  # below the least loss, 3.89, P loses nothing but e^k times what Q has left
+        assert loss.pair.hockey_stick(k) == pytest.approx(1 - exp(k) * 0.010218471147420815, abs=1e-12)
+    assert loss.ppv(0.5, 0.5) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("runs", [100, 10**5, 2 * 10**8])
+def test_guarantees_of_many_runs(runs):
+    """IndexError, and epsilon inf: no rate was looked at where the curve rises."""
+    one = PL(dn.RepeatAndSelect(G(1.0), 1.8, 0.5).composed(runs), "add-remove")
+    assert one.advantage() == 1
+    assert one.ppv(0.5, 1.0) == 1
+    found = PL(dn.RenyiDP(1.5, 2.7).composed(runs)).epsilon(1e-6)
+    assert found.least < 2.7 * runs + 26 < found + 1
+    assert found < 2.7 * runs + 26 or runs > 10**6  # there no two rates are told apart any more

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
+from scipy.optimize import brentq
 
 import deniable as dn
+from deniable.loss.pairs.renyi_guarantee import step_of_renyi
 from deniable.loss.pairs.repeat_and_select import stopping_probability
 
 
@@ -70,11 +72,13 @@ def test_what_is_counted_as_told_may_be_less(beside):
     loss = dn.privacy_loss(dn.compose(dn.RenyiDP(1.05, 0.1), *beside))
     told = 0.01 if len(beside) == 2 else 0.0
     found = loss.pair.hockey_stick(2e4)
-    assert found > told
+    assert found >= told
+    assert found > 0
     assert found.least <= told <= found.least + 1e-9
     assert dn.privacy_loss(dn.ConcentratedDP(1.0)).epsilon(1e-35) < 30
     if not beside:
-        assert loss.epsilon(1e-16).error == inf
+        assert loss.epsilon(1e-295).error == inf
+        assert 0 < loss.epsilon(1e-16).error < 1
 
 
 @pytest.mark.parametrize("rho", [0.0, 1e-9])
@@ -144,3 +148,39 @@ def test_calibration():
     found = dn.calibrate(lambda noise: dn.RepeatAndSelect(dn.Gaussian(noise), 8.0), promise)
     assert found.loss.epsilon(1e-6) <= 2.0
     assert dn.privacy_loss(dn.RepeatAndSelect(dn.Gaussian(found.value * 0.99), 8.0)).epsilon(1e-6) > 2.0
+
+
+@pytest.mark.parametrize("orders", [((3.99, 11.0), (108.7, 307.6)), ((3.99, 11.0), (1087.0, 3076.0)), ((2.0,), (3e4,))])
+def test_large_guarantees_are_as_tight_as_the_best_known_conversion(orders):
+    """Rates below 1e-40 lay a decade apart, and those below 1e-290 were counted as told: .055 for .023, and inf."""
+    order, epsilon = orders[0][0], orders[1][0]
+    loss = dn.privacy_loss(dn.RenyiDP(*orders))
+    for more in (0.5, 1.5, 4.0):
+        found = loss.delta(epsilon + more)
+        assert found <= exp(-(order - 1) * more) / order * (1 - 1 / order) ** (order - 1) * 1.01
+        assert found.least > 0.97 * found
+    most = epsilon + log(2) / (order - 1)
+    for score in (loss.quantile(0.5), loss.epsilon(0.5)):
+        assert score.least < score <= most
+        assert score.error < 0.3
+
+
+def test_the_curve_lies_between_both_polygons():
+    """The largest attack that one order allows, found by itself: above the inner polygon, below the outer one."""
+    order, epsilon = 3.0, 1.2
+    step = step_of_renyi((order,), (epsilon,))
+    for x in (1e-9, 1e-4, 0.02):
+        y = brentq(lambda y, x=x: _joint_divergence(y, x, order) - epsilon, x, 1 - 1e-12)
+        dual = [
+            [step.hockey_stick(k).least + exp(k) * x, step.hockey_stick(k) + exp(k) * x]
+            for k in np.linspace(-2, 12, 2000)
+        ]
+        low, high = np.min(dual, axis=0)
+        assert low * (1 - 1e-9) <= y <= high * (1 + 1e-9)
+        assert high - low < 0.003 * high
+
+
+def _joint_divergence(y, x, order):
+    forth = y**order * x ** (1 - order) + (1 - y) ** order * (1 - x) ** (1 - order)
+    back = x**order * y ** (1 - order) + (1 - x) ** order * (1 - y) ** (1 - order)
+    return log(max(forth, back)) / (order - 1)

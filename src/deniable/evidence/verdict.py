@@ -149,9 +149,14 @@ def _say_needed(needed: int | None, trials: int, unit: str = "trials", stronger:
     if needed is None:
         return f"No practical number of {unit} would, so small is what the claim allows."
     if needed <= trials:
-        enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
+        enough = f"About {_roughly(needed)} are enough for an observer as strong as the claim allows"
         return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or {stronger}."
-    return f"About {needed:,} would, for an observer as strong as the claim allows; or use {stronger}."
+    return f"About {_roughly(needed)} would, for an observer as strong as the claim allows; or use {stronger}."
+
+
+def _roughly(needed: int) -> str:
+    """To two digits, as the search finds it."""
+    return f"{float(f'{needed:.2g}'):,.0f}"
 
 
 def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict:
@@ -222,7 +227,7 @@ def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> b
 
 def _not_refutable(measured: Measured, exact: ExactScores) -> str:
     trials = count_of(measured.trials, "training")
-    allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
+    allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {at_most(exact.epsilon)}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
         f"{at_least(measured.provable_epsilon)} at most by its errors, and the noise allows {allowed}: no violation "

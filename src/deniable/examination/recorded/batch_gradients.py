@@ -14,6 +14,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_map
 from torch.utils.data import default_collate
 
+from deniable.examination.recorded.record_shares import RecordGradients
 from deniable.training.networks.losses import loss_function
 
 __all__ = [
@@ -90,6 +91,8 @@ class BatchSums:
     longest: float
     loss: float
     """Of all records together."""
+    gradients: RecordGradients
+    """Of the single records."""
 
 
 CLIPPINGS = ("normalised", "each parameter", "equal parts")
@@ -138,19 +141,26 @@ def recompute_sums(
         [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)]
         for _ in range(2 + len(CLIPPINGS))
     )
-    longest, losses = 0.0, 0.0
+    longest, losses, single, lengths = 0.0, 0.0, list[Tensor](), list[Tensor]()
+    held = RecordGradients.places_of(sum(part.numel() for part in clean), len(items))
     with _without_hooks(model) as plain:
         for found, loss_sum in _gradients(plain, items, record_loss):
             losses += loss_sum
             norms = torch.stack([g.flatten(1).norm(dim=1) for g in found])
             factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
-            for place, (g, at) in enumerate(zip(found, chosen, strict=True)):
-                part = g if at is None else g.flatten(1)[:, at.to(g.device)]
+            parts = [g if at is None else g.flatten(1)[:, at.to(g.device)] for g, at in zip(found, chosen, strict=True)]
+            for place, part in enumerate(parts):
                 for totals, each in zip((clean, *others), factors, strict=True):
                     totals[place].add_(torch.einsum("r,r...->...", each[place], part))
                 whole[place].add_(part.sum(0))
             longest = max(longest, float(norms.norm(dim=0).max()))
-    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses)
+            flat = torch.cat([part.flatten(1) for part in parts], dim=1)
+            single.append(flat if held is None else flat[:, held.to(flat.device)])
+            lengths.append(norms.norm(dim=0))
+    numbers = sum(part.numel() for part in clean) if held is None else len(held)
+    values = torch.cat(single) if single else clean[0].new_zeros(0, numbers)
+    gradients = RecordGradients(values, held, torch.cat(lengths) if lengths else clean[0].new_zeros(0))
+    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses, gradients)
 
 
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
+from deniable.examination.recorded.largest_share import LargestShare
 from deniable.examination.recorded.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
 from deniable.examination.recorded.run_record import VECTORS, ExaminedStep, RunRecord, noise_of_step, step_gram
+from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
@@ -48,11 +51,19 @@ class _Candidate:
 def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
     """What was applied, along all that is known before the noise is drawn."""
     grams = [step_gram(step) for step in record.steps]
-    p_value = any_of(*_along_known(record.steps, grams), _together(record.steps, grams))
+    clips = np.array([step.clip for step in record.steps])
+    shares = LargestShare.of(record, gradient_sigmas(record, claimed, clips))
+    p_value = any_of(
+        any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
+        any_of(_along_ways(record.steps)),
+        shares.p_value,
+    )
     if p_value >= level or _is_rounding(grams):
         return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
     units = [one / _variance(step) for one, step in zip(grams, record.steps, strict=True)]
-    candidates = sorted(_all_candidates(record, units), key=lambda one: one.distance)
+    candidates = sorted(
+        (*_all_candidates(record, units), *_of_shares(record, units, shares, level)), key=lambda one: one.distance
+    )
     excess = sum(_explained_share(unit) for unit in units)
     claim = float(sum(unit[0, 0] for unit in units))
     allowed = 2 * len(VECTORS) * len(units) + 2 * _BETTER  # noise along all known vectors, and twice that
@@ -132,6 +143,7 @@ def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidat
         yield from _other_clippings(units)
         yield from _added_vector(units)
         yield from _single_parameters(record, units)
+    yield from _other_sums(record, units)
 
 
 def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
@@ -227,6 +239,55 @@ def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candi
         name = record.names[place] if record.names else f"parameter {place}"
         text = f"the gradients of {name} are not clipped, those of other layers are: clip the norm over all layers"
         yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
+
+
+def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
+    """p-values along what other ways to sum the records' gradients have more, of all steps together."""
+    if not all(step.ways for step in steps if step.batch):
+        return np.empty(0)
+    rows = np.array([np.array(step.ways) / _variance(step) for step in steps if step.ways])  # (steps, ways, 2)
+    along, length = rows.sum(0).T if len(rows) else np.zeros((2, len(WAYS_TO_SUM)))
+    degrees = min(noise_of_step(step)[1] for step in steps)  # the variance is measured
+    spread = np.sqrt(degrees / max(degrees - 2, 1))
+    return np.where(length > 0, normal(along / np.sqrt(np.maximum(length, 1e-300)) / spread), np.nan)
+
+
+def _other_sums(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+    """Applied = the records' gradients summed in one of `WAYS_TO_SUM`."""
+    steps = [step for step in record.steps if step.ways]
+    if not steps:
+        return
+    claim = float(sum(u[0, 0] for u in units))
+    parts = np.sum([np.array(step.ways) / _variance(step) for step in steps], axis=0)
+    for text, (along, length) in zip(_TEXTS_OF_WAYS, parts, strict=True):
+        if length > 0:
+            yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
+
+
+_MIXED = "so that one record's share depends on other records of its batch"
+_TEXTS_OF_WAYS = (
+    *(
+        f"gradients of up to {most:g} x the clipping norm are not clipped, longer ones are: clip every gradient "
+        "that is longer than the norm"
+        for most in THRESHOLDS
+    ),
+    f"the batch's mean gradient is taken from every record's before it is clipped, {_MIXED}: clip every record's own",
+    f"records are weighted by how rare their class is in the batch, {_MIXED}: give all the same weight",
+)
+
+
+def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, level: float) -> Iterator[_Candidate]:
+    """Applied = the records' gradients, each times a factor of its own that is fitted, one of them above its share."""
+    if shares.p_value >= level:
+        return
+    claim = float(sum(u[0, 0] for u in units))
+    fits = [(step.shares, _variance(step)) for step in record.steps if step.shares is not None]
+    gained = sum(one.inside / variance - _FITTED_IN_A_STEP * one.fitted for one, variance in fits)
+    text = (
+        "the gradients are not clipped to the claimed norm, or not all of them: some record's share is above "
+        f"{shares.at_least(level):g} x the clipping norm: clip every record's gradient"
+    )
+    yield _Candidate(claim - gained, LESS, text)
 
 
 def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value: float) -> RunCheck:

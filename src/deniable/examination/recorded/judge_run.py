@@ -13,6 +13,7 @@ import msgspec
 
 from deniable.checks import probability
 from deniable.examination.recorded.gradient_checks import gradient_check
+from deniable.examination.recorded.inputs_check import inputs_check
 from deniable.examination.recorded.move_checks import moves_check, rates_check
 from deniable.examination.recorded.noise_checks import (
     NoiseSizes,
@@ -36,7 +37,9 @@ __all__ = ["judge_run"]
 CHECKS = 7
 """That rest on chance: noise, its layers, its shape, that of other steps, the gradient, independent steps, sampling."""
 _NOT_SHOWN = (
-    "whether the initial weights, or public values such as the learning rate, were made from the records",
+    "whether the initial weights, public values such as the learning rate, or the records as they are loaded (their "
+    "scale, the choice of features) were made from the records",
+    "rules that did not act on these records in these steps",
     "where the random numbers come from",
 )
 
@@ -49,10 +52,11 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     """
     level = (1 - probability("confidence", confidence, open_ends=True)) / CHECKS
     checks = tuple(_all_checks(record, claimed, level))
-    name, text = _verdict(record, checks)
+    missing = f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"
+    not_shown = (*((missing,) if len(record.steps) < len(record.batches) else ()), *_NOT_SHOWN)
+    name, text = _verdict(record, checks, not_shown)
     loss = privacy_loss(claimed.mechanism, claimed.adjacency)
     visible, unseen = visible_noise(record, level, ROUNDING), visible_noise_of_a_step(record, claimed, level)
-    missing = [f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"]
     return RunResult(
         input=RunInput(
             noise=claimed.noise,
@@ -64,7 +68,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         verdict=name,
         verdict_text=f"{text}.",
         checks=checks,
-        not_shown=(*(missing if len(record.steps) < len(record.batches) else ()), *_NOT_SHOWN),
+        not_shown=not_shown,
         claimed_advantage=float(loss.advantage()),
         claimed_belief=float(loss.belief(1 / max(2, record.records))),
         recomputed=tuple(step.number for step in record.steps),
@@ -77,7 +81,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     )
 
 
-def _verdict(record: RunRecord, checks: tuple[RunCheck, ...]) -> tuple[VerdictName, str]:
+def _verdict(record: RunRecord, checks: tuple[RunCheck, ...], not_shown: tuple[str, ...]) -> tuple[VerdictName, str]:
     """One of the four words, and the checks that it rests on."""
     said = {
         outcome: "; ".join(check.observed for check in checks if check.outcome == outcome)
@@ -91,7 +95,7 @@ def _verdict(record: RunRecord, checks: tuple[RunCheck, ...]) -> tuple[VerdictNa
         return "other recipe", f"As private as claimed, by another recipe: {said[OTHER]}"
     return "consistent", (
         f"Nothing speaks against the claim in {len(record.batches):,} steps, {len(record.steps):,} of them recomputed; "
-        "one run cannot show everything"
+        f"not examined: {'; '.join(not_shown)}"
     )
 
 
@@ -103,6 +107,9 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         yield _mixing_check(record)
     elif record.steps:
         recomputed = tuple(_recomputed_checks(record, claimed, level))
+        if (inputs := inputs_check(record)) is not None:
+            yield inputs
+            recomputed = tuple(check for check in recomputed if check.outcome == LESS and check.name != "gradient")
         yield from recomputed
         if len(record.steps) < len(record.lengths) and LESS not in {check.outcome for check in recomputed}:
             yield length_check(record, claimed, level)

@@ -38,8 +38,16 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
         return LESS, "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient"
     if len(towards) and np.median(np.abs(towards[:, 1])) > _WITHOUT_NOISE:
         return LESS, "the weights also move along the records' gradient without noise: apply the noisy gradient alone"
+    if last and not odd and record.final_holds_clean:
+        return LESS, (
+            "the final weights are made of the steps' clipped sums without noise: release the weights that the noisy "
+            "steps lead to"
+        )
     if last and not odd and along is not None and along > 0 and cosine(along, record.watched_weights) < _SURE:
-        return LESS, "after the last watched step the weights move along the records' gradient, without noise"
+        return LESS, (
+            "after the last watched step the weights move along the records' gradient, without noise: release the "
+            "final weights that the noisy steps lead to"
+        )
     where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
     return UNKNOWN, f"the weights move by something that was not watched, {where}"
 

@@ -55,6 +55,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     seconds: float
     watcher_seconds: float
     final_is_average: bool = False
+    final_holds_clean: bool = False
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -116,6 +117,7 @@ class Recording:
             rates=tuple(nan if step.rate is None else step.rate for step in self.steps),
             odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
             final_is_average=self.end is not None and self.end.final_is_average,
+            final_holds_clean=self.end is not None and self.end.final_holds_clean,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

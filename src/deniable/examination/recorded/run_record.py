@@ -6,6 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.recorded.given_inputs import OtherInputs
+from deniable.examination.recorded.record_shares import RecordShares
+
 __all__ = ["UNEXPLAINED_MOVE", "VECTORS", "ExaminedStep", "RunRecord", "known_factors", "noise_of_step", "step_gram"]
 
 
@@ -58,6 +61,12 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
     """Of the residual's numbers the sum of fourth powers."""
     loss: float | None = None
     """The batch's mean loss."""
+    ways: tuple[tuple[float, float], ...] = ()
+    """Of each of `WAYS_TO_SUM`: residual x what it has more than the clipped sum, and the latter's squared length."""
+    inputs: OtherInputs = ""
+    """What the model was given in place of the records; "" for them, or where that is not known."""
+    shares: RecordShares | None = None
+    """Of the single records; None where they are not told apart."""
 
 
 def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
@@ -140,5 +149,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise and clipped sum."""
     final_is_average: bool = False
     """Whether the final weights are a combination of those that were watched."""
+    final_holds_clean: bool = False
+    """Whether they are one of those and of clipped sums without noise."""
     mixes_records: str = ""
     """The module that mixes the records of a batch; empty without one."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from deniable.checks import probability, whole
 from deniable.examination.recorded.batch_gradients import (
     BatchLoss,
+    BatchSums,
     LossOfBatch,
     RecordLoss,
     changes,
@@ -25,6 +26,8 @@ from deniable.examination.recorded.batch_gradients import (
     recompute_sums,
     uses_chance,
 )
+from deniable.examination.recorded.given_inputs import GivenInputs
+from deniable.examination.recorded.record_shares import fit_shares, products_of_ways
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
 from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at
@@ -132,6 +135,7 @@ class RunWatcher:
             mixes_records=mixes_records(model),
         )
         self._before = StepBefore()
+        self._given = GivenInputs(model, batches.data, _features)
         self._recording = Recording(start, path)
         self._closed = False
         self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
@@ -168,6 +172,7 @@ class RunWatcher:
             with torch.random.fork_rng(devices=[]):
                 found, cosine = self._examine(batch, gradients, divisor)
             self._last, self._last_computed = perf_counter() - started, process_time() - computed
+        self._given.start_step()
         self._own += perf_counter() - started
         self._own_computed += process_time() - computed
         self._recording.take(
@@ -211,13 +216,30 @@ class RunWatcher:
             clip=self._optimizer.clip,
             longest=sums.longest,
             loss=sums.loss / len(batch) if len(batch) else None,
+            inputs=self._given.compare(items),
             **inner_products(
                 self._parameters, gradients, self._places, divisor, sums=sums, before=self._before.of(number)
             ),
+            **self._of_records(items, gradients, divisor, sums),
         )
+        if all(at is None for at in self._places):
+            self._weights.keep_clean_sum(sums.clean)
         self._before = self._before.then(number, gradients, self._places, divisor, sums)
         self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
         return found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
+
+    def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> dict[str, Any]:
+        """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
+        if not items or isinstance(self._optimizer.clips(self._parameters), list):
+            return {}
+        applied = torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double()
+        residual = applied * divisor - torch.cat([c.flatten() for c in sums.clean]).double()
+        each, clip = sums.gradients, self._optimizer.clip
+        residual = residual if each.places is None else residual[each.places.to(residual.device)]
+        return {
+            "ways": products_of_ways(each, residual, clip, items),
+            "shares": fit_shares(each, residual, clip),
+        }
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""
@@ -270,12 +292,15 @@ class RunWatcher:
         if not self._closed:
             off = self._weights.compare()
             departure = self._weights.departures[-1] if off is not None else None
+            odd = (departure or 0.0) > UNEXPLAINED_MOVE
+            average = odd and self._weights.final_is_average()
             end = RunEnd(
                 draws=tuple(self._draws.tolist()),
                 final_move=departure,
                 final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
                 not_recomputed=self._refusal,
-                final_is_average=(departure or 0.0) > UNEXPLAINED_MOVE and self._weights.final_is_average(),
+                final_is_average=average,
+                final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,
                 watcher_seconds=self._own,
             )
@@ -286,6 +311,7 @@ class RunWatcher:
         if not self._closed:
             self._closed = True
             self._hook.remove()
+            self._given.close()
             self._recording.finish(end)
 
     def _along_gradient(self, off: Tensor, departure: float) -> float | None:
@@ -298,6 +324,11 @@ class RunWatcher:
             sums = recompute_sums(self.model, [data[int(i)] for i in some], self._loss, 1.0, self._weights.places)
         gradient = torch.cat([part.double().cpu() for part in sums.whole])
         return float(-(off @ gradient) / (off.norm() * gradient.norm()).clamp(min=1e-30))
+
+
+def _features(item: Any) -> Any:
+    """Of a pair (features, target); None of others."""
+    return item[0] if isinstance(item, tuple | list) and len(item) == 2 else None
 
 
 def _share(budget: float | str) -> float:

@@ -40,6 +40,7 @@ class WatchedWeights:
         self.off: Tensor | None = None
         """What the last step that was compared leaves unexplained."""
         self._history: list[Tensor] = []
+        self._clean: list[Tensor] = []
 
     def __len__(self) -> int:
         return sum(len(place) for place in self.places)
@@ -75,14 +76,30 @@ class WatchedWeights:
         self._last, self._expected, self.off = self._expected, None, off
         return off
 
+    def keep_clean_sum(self, clean: Sequence[Tensor]) -> None:
+        """For `final_holds_clean_sums`: the clipped sum of a step, over all weights."""
+        if len(self._clean) <= _KEPT_STEPS:
+            self._clean.append(self.take(clean).float())
+
     def final_is_average(self) -> bool:
         """Whether the weights are now a linear combination of those before each step and after the last."""
-        if not 0 < len(self._history) <= min(_KEPT_STEPS, len(self) // 2):
+        return self._is_final([one.double() - self._last for one in self._history])
+
+    def final_holds_clean_sums(self) -> bool:
+        """Whether they are one of those and of clipped sums without noise; asked for where they are no average."""
+        return bool(self._clean) and self._is_final(
+            [*(one.double() - self._last for one in self._history), *(one.double() for one in self._clean)]
+        )
+
+    def _is_final(self, span: list[Tensor]) -> bool:
+        """Whether a combination of these leads from the last watched weights to the present ones."""
+        if not 0 < len(span) <= min(2 * _KEPT_STEPS, len(self) // 2):
             return False
+        rows = torch.stack(span)
+        rows = rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-30)
         target = self.take([p.detach() for p in self._parameters]) - self._last
-        span = torch.stack([one.double() for one in self._history]) - self._last
-        solved = torch.linalg.lstsq(span.T, target.unsqueeze(1), driver="gelsd").solution
-        return bool((span.T @ solved - target.unsqueeze(1)).norm() <= _AVERAGE * target.norm())
+        solved = torch.linalg.lstsq(rows.T, target.unsqueeze(1), driver="gelsd").solution
+        return bool((rows.T @ solved - target.unsqueeze(1)).norm() <= _AVERAGE * target.norm())
 
     def _take(self, values: Sequence[Tensor]) -> list[Tensor]:
         return [v.detach().flatten()[place.to(v.device)].cpu() for v, place in zip(values, self.places, strict=True)]

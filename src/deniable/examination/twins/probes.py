@@ -11,12 +11,14 @@ from scipy.special import chdtr
 from torch import Tensor
 
 from deniable.examination.alternatives import STEPS
+from deniable.examination.recomputation import flat
 from deniable.examination.twins.provoking_records import SHORT_NORMS
 from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import (
     FAILS,
     HUGE_TIMES,
     LARGE_TIMES,
+    SAME,
     Run,
     StandIn,
     drawn_places,
@@ -123,7 +125,7 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     others = [i for i in (drawn_places(one, step) if late else newly_drawn(one, step)) if i != first]
     usual = twins.other_columns(one, first)[:CONTENTS]
 
-    together = True
+    together, yielded = True, [flat(one.seen.applied)[step]]
 
     def change(exchanged: dict[int, StandIn]) -> Tensor:
         nonlocal together
@@ -132,7 +134,10 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
         except FAILS:  # a stretched record's training diverges, or does not take it
             return torch.zeros_like(one.sums[step])
         together &= found.seen.random_states[: step + 1] == one.seen.random_states[: step + 1]
-        return (found.sums[step] if len(found.sums) > step else torch.zeros_like(found.sums[0])) - one.sums[step]
+        if len(found.sums) <= step:
+            return -one.sums[step]
+        yielded.append(flat(found.seen.applied)[step])
+        return found.sums[step] - one.sums[step]
 
     contents = [
         *(stand_in(one, column, LARGE_TIMES) for column in usual[:2]),
@@ -143,11 +148,20 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     context = {place: contents[-1 - number % len(usual)] for number, place in enumerate(others[::2])}
     alike = dict.fromkeys(others, stand_in(one, _short_column(twins, one, usual[0], step)))
     apart = [change({first: contents[0], **c}) - points[1] - change(c) for c in (context, alike) if others]
+    kept = _below_bound(twins, torch.stack(yielded))
+    points, apart = points * kept, [rest * kept for rest in apart]
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
-    rounding = half_precision_error(one) * float(one.sums[step].norm())
+    rounding = half_precision_error(one) * max(float(row.norm()) for row in yielded)
     clip = _norm(twins, one, step)
     found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip)
     return found if together else None
+
+
+def _below_bound(twins: Twins, yielded: Tensor) -> Tensor:
+    """1 for every weight at which none of the yielded sums (rows) is cut off at the known bound."""
+    if twins.post is None or twins.post.bound is None:
+        return torch.ones(yielded.shape[1], dtype=torch.float64)
+    return (yielded.abs() < (1 - SAME) * twins.post.bound).all(0).double()
 
 
 def _norm(twins: Twins, run: Run, step: int) -> float:

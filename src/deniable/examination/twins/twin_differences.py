@@ -129,7 +129,8 @@ def _size_advice(what: str) -> str:
 def _different_decay(one: Run, two: Run, what: str) -> str:
     """A weight decay that differs at the first step, where the weights are the same."""
     for a, b in zip(*first_moves(one.seen, two.seen), strict=True) if same_weights(one, two) else ():
-        if abs(a.decay - b.decay) > 1e-4 * max(abs(a.decay), abs(b.decay)) + 1e-6 + 3 * max(a.error, b.error):
+        rounding = 3 * max(a.error, b.error, a.decay_error + b.decay_error)
+        if abs(a.decay - b.decay) > 1e-4 * max(abs(a.decay), abs(b.decay)) + 1e-6 + rounding:
             values = f"{a.decay:.6g} and {b.decay:.6g}"
             return f"the weight decay depends on {what} ({values} for neighbours): fix it beforehand"
     return ""

@@ -37,6 +37,8 @@ class FirstMove(NamedTuple):
     decay: float
     error: float
     """Of the rate, relative, by rounding; nan where the layer does not move so."""
+    decay_error: float
+    """By rounding: of weights that move by many times their size it is larger than that of the rate."""
 
 
 def first_moves(*trainings: WatchedTraining) -> list[list[FirstMove]]:
@@ -67,12 +69,13 @@ def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
     apart = 1 - float((span[:, 0] @ span[:, 1] / lengths.prod()).square())
     least = float(move.norm())
     if len(move) < FEWEST or apart < 1e-3 or least == 0:
-        return FirstMove(*[float("nan")] * 3)
+        return FirstMove(*[float("nan")] * 4)
     parts = torch.linalg.lstsq(span / lengths, move.unsqueeze(1)).solution.flatten() / lengths
     rounding = ULP * float(weight.norm())
     fits = float((move - span @ parts).norm()) <= 1e-3 * least + rounding
     error = rounding / least / apart**0.5 if fits else float("nan")
-    return FirstMove(-float(parts[0]), -float(parts[1]), error)
+    decay_error = (rounding + ULP * least) / float(lengths[1]) / apart**0.5
+    return FirstMove(-float(parts[0]), -float(parts[1]), error, decay_error)
 
 
 def learning_rates(seen: WatchedTraining, rule: OptimizerRule | None = None) -> NDArray[np.float64]:

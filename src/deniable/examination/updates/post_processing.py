@@ -19,6 +19,10 @@ __all__ = ["Pair", "PostProcessing", "find_post_processing", "undo"]
 
 Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
 """Twins, each with its clean sums."""
+SAME = 1e-6
+"""Numbers whose sizes differ by this share are the same."""
+FEWEST_CUT = 3
+"""So many numbers of one size, the largest, are no chance."""
 FEWEST_MASKED = 6
 """Zeros of a layer from which on chance does not put them in the same places."""
 NOTHING, THERE = 1e-5, 1e-3
@@ -41,6 +45,8 @@ class PostProcessing:
     scales: tuple[float, ...]
     masked: bool = False
     """Whether numbers are zero in places that do not depend on the records."""
+    bound: float | None = None
+    """The size of the noisy sum's numbers above which they are cut off."""
 
     def sentence(self, layers: tuple[str, ...]) -> str:
         """What was done, in words."""
@@ -48,6 +54,11 @@ class PostProcessing:
             return (
                 "numbers of the noisy gradient are set to zero, the same ones whatever the records, which is safe "
                 "(post-processing): yield it before that"
+            )
+        if self.bound is not None:
+            return (
+                f"numbers of the noisy sum are cut off at {self.bound:.3g}, which is safe (post-processing): yield it "
+                "before that"
             )
         done = [
             f"{layer} {_WORDS[part] if part else f'is scaled by {scale:.3g}'}"
@@ -65,6 +76,9 @@ def find_post_processing(pairs: list[Pair], others: list[Pair]) -> PostProcessin
     if others and all(_is_masked(one, mine, two) for one, mine, two, _ in others):
         layers_number = len(pairs[0][0].sums)
         return PostProcessing(("",) * layers_number, (1.0,) * layers_number, masked=True)
+    if (bound := _cut_off(pairs)) is not None:
+        layers_number = len(pairs[0][0].sums)
+        return PostProcessing(("",) * layers_number, (1.0,) * layers_number, bound=bound)
     first, found = pairs[0][:2]
     clean = torch.split(found.clean, [s[0].numel() for s in first.sums], 1)
     layers = [(s.double(), c.view_as(s).double()) for s, c in zip(first.sums, clean, strict=True)]
@@ -86,6 +100,20 @@ def _is_masked(one: WatchedTraining, mine: RecomputedSteps, two: WatchedTraining
     return max(told, default=0) >= FEWEST_MASKED and all(
         torch.equal(z, t[:steps].flatten(1) == 0) for z, t in zip(zeros, two.sums, strict=True)
     )
+
+
+def _cut_off(pairs: list[Pair]) -> float | None:
+    """The largest size of a number, if several have it whose clean sums differ; None where numbers are not cut off.
+
+    Cut-off noise has one size in these places, and so the sum has several.
+    """
+    both = [row for one, mine, two, other in pairs for row in ((one, mine), (two, other))]
+    sums = torch.cat([flat(seen.sums).double().flatten() for seen, _ in both])
+    clean = torch.cat([found.clean.double().flatten() for _, found in both])
+    largest = float(sums.abs().max())
+    there = sums.abs() >= (1 - SAME) * largest
+    apart = torch.unique((clean * sums.sign())[there])
+    return largest if len(apart) >= FEWEST_CUT and float(apart.max() - apart.min()) > THERE * largest else None
 
 
 def _left_out(shown: Tensor, clean: Tensor, certain: set[str]) -> str:
@@ -133,6 +161,14 @@ def undo(post: PostProcessing, seen: WatchedTraining, found: RecomputedSteps, ow
     drawn = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])
     noise = drawn * found.sigma.unsqueeze(1)
     whole = torch.split((found.clean + noise).float(), sizes, 1)
+    if post.bound is not None:
+        uniform = torch.special.ndtr(drawn.double())
+        beyond = torch.split(_beyond(post.bound, flat(seen.sums), found, uniform), sizes, 1)
+        cut = [
+            torch.where(s.abs() >= (1 - SAME) * post.bound, w.view_as(s), s)
+            for s, w in zip(seen.sums, beyond, strict=True)
+        ]
+        return replace(seen, sums=cut, shown=seen.sums)
     if post.masked:
         filled = [torch.where(s == 0, w.view_as(s), s) for s, w in zip(seen.sums, whole, strict=True)]
         return replace(seen, sums=filled, shown=seen.sums)
@@ -141,3 +177,11 @@ def undo(post: PostProcessing, seen: WatchedTraining, found: RecomputedSteps, ow
         for s, w, part, scale in zip(seen.sums, whole, post.left_out, post.scales, strict=True)
     ]
     return replace(seen, sums=sums, shown=seen.sums)
+
+
+def _beyond(bound: float, sums: Tensor, found: RecomputedSteps, uniform: Tensor) -> Tensor:
+    """(steps, weights) clean sum and claimed noise, drawn where together they are beyond the bound."""
+    sign, sigma = sums.sign().double(), found.sigma.unsqueeze(1).double().clamp(min=1e-300)
+    tail = torch.special.ndtr((sign * found.clean.double() - bound) / sigma).clamp(min=1e-300)
+    noise: Tensor = -torch.special.ndtri((uniform * tail).clamp(min=1e-300))
+    return (found.clean.double() + sign * noise * sigma).float()

@@ -72,8 +72,17 @@ class ComposedPair(Pair):
         rare = all(float(step.null_tails(zero)[0]) < _APART for step, _ in self.composition.parts)
         return rare and self.jump_test[0] < _APART
 
+    @cached_property
+    def _known_above(self) -> dict[tuple[float, bool], Upper]:
+        return {}
+
     def _some_step_above(self, t: float, null: bool = False) -> Upper:
         """Probability under P, or Q, that the loss of some single step is above t."""
+        if (t, null) not in self._known_above:
+            self._known_above[t, null] = self._find_above(t, null)
+        return self._known_above[t, null]
+
+    def _find_above(self, t: float, null: bool) -> Upper:
         kept = [0.0, 0.0]
         for step, count in self.composition.parts:
             above = (NULL_TAIL if null else TAIL).at(step, t)

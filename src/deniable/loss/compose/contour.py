@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, inf
+from math import exp, expm1, inf, log1p
 
 import numpy as np
 
-from deniable.effort import QUESTION, UnresolvedError, ends_in_time, limit_effort, still_affordable
+from deniable.effort import UnresolvedError, ends_in_time, still_affordable, use_reserve
 from deniable.loss.compose.composed_pair import ComposedPair
 from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
 from deniable.loss.compose.grid import Grid
@@ -63,7 +63,8 @@ class Contour(ComposedPair):
 
     def hockey_stick(self, k: float, matters: Range = ANY) -> Upper:
         if not self.least < k < self.largest_finite:
-            return self._outside(k, -expm1(min(k, 0.0)))
+            seen = self.mirror.escape  # by Q alone: its losses are -inf
+            return self._outside(k, -expm1(min(k + log1p(-seen), 0.0)) if seen < 1 else 1.0)
         if k < 0:  # the same divergence seen from the other side, where it is the smaller part of 1 - e^k
             other = self.mirror.hockey_stick(-k)
             return upper(-expm1(k) + exp(k) * (other - other.error / 2), exp(k) * other.error / 2 + 2 * EPS, high=1.0)
@@ -135,7 +136,7 @@ class Contour(ComposedPair):
 
     def _on_grid(self, functional: Functional, k: float) -> Upper:
         """A proved bracket where lines do not resolve the value: at worst some per cent wide."""
-        with limit_effort(QUESTION, anew=True), np.errstate(all="ignore"):
+        with use_reserve(), np.errstate(all="ignore"):
             return functional.at(self._grid, k)
 
     @cached_property

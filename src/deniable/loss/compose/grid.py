@@ -29,7 +29,7 @@ from math import ceil, exp, floor, inf, log2, nan, sqrt
 
 import numpy as np
 
-from deniable.effort import UnresolvedError, is_spent, spend
+from deniable.effort import UnresolvedError, left_effort, spend
 from deniable.loss.compose.cells import Cells, is_atomic, put_on_grid
 from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
@@ -130,6 +130,8 @@ class Grid(ComposedPair):
 
     @staticmethod
     def _between(least: float, most: float) -> Upper:
+        """Nothing is known from below where the lower end is above the upper one by more than round-off."""
+        least = least if least <= most * (1 + _CLOSE) else 0.0
         most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
         return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
 
@@ -158,9 +160,7 @@ class Grid(ComposedPair):
         None where losses are beyond what a grid can hold.
         """
         c = self._tilt(tail, k)
-        points = min(self.points, _QUICK_POINTS) if is_spent() else self.points
-        if (c, self.points) in self._laws:
-            points = self.points
+        points = max([self._affordable_points(), *(known for at, known in self._laws if at == c)])
         if (c, points) not in self._laws:
             while len(self._laws) >= _MOST_LAWS:
                 self._laws.pop(next(iter(self._laws)))
@@ -169,6 +169,14 @@ class Grid(ComposedPair):
             except (ArithmeticError, ValueError):
                 self._laws[c, points] = None
         return self._laws[c, points]
+
+    def _affordable_points(self) -> int:
+        """As many as half of the effort pays for, by halves; a few in any case."""
+        point = _POINT_COST * sum(step.tail_cost for step, _ in self.composition.parts)
+        points = self.points
+        while points > _QUICK_POINTS and 2 * points * point > left_effort():
+            points //= 2
+        return points
 
     def _tilt(self, tail: Functional, k: float) -> float:
         """The tail's pole plus a power of two, the one near the saddle or, where K cannot be had there, half of it."""

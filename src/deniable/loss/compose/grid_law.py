@@ -58,6 +58,8 @@ class GridLaw:
     """Absolute, of each pmf entry."""
     wrapped: float
     """Tilted mass that may have been folded into the window, or lost in the steps' round-off."""
+    true_wrapped: float
+    """The same of what truly arrives: losses that moved down may have left the window below (Lemma G5)."""
     cut_below: bool
     """Whether there are losses below the window."""
 
@@ -92,9 +94,9 @@ class GridLaw:
         first = int(np.searchsorted(self.losses, k, side="right"))
         return first, min(max(k, float(self.losses[0])), float(self.losses[-1]))
 
-    def _error(self, first: int, origin: float, shift: float) -> float:
-        """Of a sum of the pmf from `first` on."""
-        return self.roundoff * self._weighted_sum("ones", first, origin, shift) + self.wrapped
+    def _error(self, first: int, origin: float, shift: float, wrapped: float) -> float:
+        """Of a sum of masses from `first` on."""
+        return self.roundoff * self._weighted_sum("ones", first, origin, shift) + wrapped
 
     def stick(self, k: float) -> tuple[float, float]:
         """Lower and upper end of the divergence at k, of finite losses."""
@@ -102,11 +104,13 @@ class GridLaw:
         growth = exp(min(k - origin, 0.0))
         p, true = (self._weighted_sum(name, first, origin, 1.0) for name in ("pmf", "true"))
         q = growth * self._weighted_sum("pmf", first, origin, 0.0)
-        error = self._error(first, origin, 1.0) + growth * self._error(first, origin, 0.0)
+        error = sum(
+            scale * self._error(first, origin, side, self.wrapped) for scale, side in ((1.0, 1.0), (growth, 0.0))
+        )
         slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
         height = _bounded_exp(self.height - (self.c - 1) * origin)
         most = inf if self._misses(k, 1.0) else height * (max(p - q, 0.0) + slip)
-        return max(height * (true - q - slip), 0.0), most
+        return max(height * (true - q - slip - self.true_wrapped), 0.0), most
 
     def tail(self, t: float, shift: float) -> tuple[float, float]:
         """Lower and upper end of P(L > t) (shift 1) or Q(L > t) (shift 0), of finite losses."""
@@ -124,7 +128,9 @@ class GridLaw:
             self._weighted_sum(name, first, origin, shift),
             _bounded_exp(self.height - (self.c - shift) * origin),
         )
-        return height * total, height * (self._error(first, origin, shift) + _SUMMED * total)
+        drifted = expm1(min(self.drift, 1.0))  # a loss that was put on the grid changes one of both masses
+        wrapped = self.wrapped if name == "pmf" else self.true_wrapped
+        return height * total, height * (self._error(first, origin, shift, wrapped) + (_SUMMED + drifted) * total)
 
     def _reach(self, eta: float) -> float:
         """How far the moves may have carried the loss, except with probability eta (Bernstein)."""

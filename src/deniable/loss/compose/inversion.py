@@ -45,6 +45,7 @@ _NEAREST = 1e-300  # distance of k from the centre
 _MOST_HALF_OCTAVES = 12  # beyond the first guess at the last frequency, up to which a proved bound is asked
 _DENSE = 192  # frequencies, a third of the first guess apart, at which |e^K| is looked at where none is proved
 _PANEL_RADIANS = 6.0  # over a panel of 16 points
+_SEEN_TO_FALL = 1e-6  # share of the height: what is left then goes on falling
 _NO_SPREAD = 1e-290  # variance of a tilted loss that is an atom to all numbers
 _FARTHEST_WIDTHS = 1e5  # frequencies, in units of the saddle's own
 _APART_SPREADS = 3.0  # of the losses, from which on the means of P and Q lie so far apart that a line fits between
@@ -205,16 +206,24 @@ class Inversion:
         law, first = self.composition, sqrt(2 * self.tiny / saddle.bend)
         octaves = first * 2.0 ** (np.arange(_MOST_HALF_OCTAVES) / 2)
         dense = first * (1 + np.arange(_DENSE) / 3)
-        proved = [(lasts, law.log_height) for lasts in np.split(octaves, [2, 5])]
-        for lasts, log_height in [*proved, (dense, law.seen_height)]:
-            found = self._fallen(saddle, lasts, log_height(saddle.c, lasts), farthest)
+        for lasts in np.split(octaves, [2, 5]):
+            found = self._fallen(saddle, lasts, law.log_height(saddle.c, lasts), farthest)
             if found is not None:
                 return found
+        found = self._seen_fallen(saddle, dense, farthest)
+        if found is not None:
+            return found
+        lasts = dense
         while True:
             lasts = float(lasts[-1]) * 2.0 ** (np.arange(1, 11) / 2)
-            found = self._fallen(saddle, lasts, law.seen_height(saddle.c, lasts), farthest)
+            found = self._seen_fallen(saddle, lasts, farthest)
             if found is not None:
                 return found
+
+    def _seen_fallen(self, saddle: Saddle, lasts: Floats, farthest: float) -> tuple[float, float] | None:
+        """The same by what is seen; where it has hardly fallen, nothing tells what comes beyond."""
+        found = self._fallen(saddle, lasts, self.composition.seen_height(saddle.c, lasts), farthest)
+        return found if found is None or found[1] < _SEEN_TO_FALL else (found[0], inf)
 
     def _fallen(self, saddle: Saddle, lasts: Floats, heights: Floats, farthest: float) -> tuple[float, float] | None:
         """The first of these frequencies that is far enough out, and the height there beside that of the saddle."""

@@ -124,7 +124,7 @@ class _Band(_Damped):
                 growth += count * _log_sum_growth(found, jumps.tilted_moments(c))
         d, slope, bend = growth
         with np.errstate(divide="ignore"):
-            share = -1 / np.expm1(-d)  # derivative of log(e^d - 1)
+            share = np.where(d > 0, -1 / np.expm1(-d), 0.0)  # derivative of log(e^d - 1); 0 where there are no jumps
             value = np.where(d > 1, d + np.log1p(-np.exp(-d)), np.log(np.expm1(np.minimum(d, 1.0))))
         total += [value, share * slope, share * bend - (share * share - share) * slope**2]
         return total

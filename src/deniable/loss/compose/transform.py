@@ -39,9 +39,10 @@ class GridComposition:
             for name in ("moved", "drift")
         )
         roundoff = EPS * (16 + 4 * steps) * float(pmf.max())
-        wrapped = self._folded_mass(height) + 4 * steps * EPS
+        wrapped = self._folded_mass([cells.log_masses for cells in self.cells], height) + 4 * steps * EPS
         losses = (self.first + np.arange(self.size)) * self.spacing
         same = true_height - height
+        true_wrapped = self._folded_mass([cells.log_true for cells in self.cells], true_height) if moves else 0.0
         return GridLaw(
             self.c,
             height,
@@ -55,6 +56,7 @@ class GridComposition:
             drift,
             roundoff,
             wrapped,
+            wrapped + true_wrapped,
             self._ends[0] < self.first,
         )
 
@@ -79,28 +81,28 @@ class GridComposition:
         low, high = (sum(n * end[side] for n, end in zip(counts, ends, strict=True)) for side in (0, 1))
         return low, high
 
-    def _folded_mass(self, height: float) -> float:
+    def _folded_mass(self, logs: list[Floats], height: float) -> float:
         """Chernoff's bound on the share of the tilted mass outside of the window."""
         low, high = self._ends
         folded = 0.0
         if low < self.first:
-            folded += self._beyond(height, self.first * self.spacing)
+            folded += self._beyond(logs, height, self.first * self.spacing)
         if high >= self.first + self.size:
-            folded += self._beyond(height, (self.first + self.size) * self.spacing)
+            folded += self._beyond(logs, height, (self.first + self.size) * self.spacing)
         return folded
 
-    def _beyond(self, height: float, end: float) -> float:
+    def _beyond(self, logs: list[Floats], height: float, end: float) -> float:
         """The least e^{K(c') - K(c) - (c' - c) end} of a few c' on that side, on the scale of the window."""
         middle = (self.first + self.size / 2) * self.spacing
-        logs = []
+        bounds = []
         for share in (1.0, 1.5, 2.0, 3.0, 5.0):
             other = self.c + share * TINY / (end - middle)
             moment = sum(
-                n * _log_sum(cells.tilt_masses(cells.log_masses, self.spacing, other))
-                for cells, (_, n) in zip(self.cells, self.composition.parts, strict=True)
+                n * _log_sum(cells.tilt_masses(masses, self.spacing, other))
+                for cells, masses, (_, n) in zip(self.cells, logs, self.composition.parts, strict=True)
             )
-            logs.append(moment - height - (other - self.c) * end)
-        return exp(min(*logs, 0.0))
+            bounds.append(moment - height - (other - self.c) * end)
+        return exp(min(*bounds, 0.0))
 
 
 def _log_sum(logs: Floats) -> float:

@@ -9,16 +9,26 @@ from deniable.loss.arrays import Floats, Numbers
 __all__ = ["expm1", "log1p", "log_mixture"]
 
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
+_OFTEN = 0.9  # rates below leave so much of 1 that its digits suffice
 
 
 def log_mixture(rate: float | Floats, exponent: Numbers) -> Numbers:
-    """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large."""
+    """ln(1 - rate + rate e^exponent), accurate where it is small and where the exponent is large of either sign."""
     big = exponent.real > 30 - np.log(rate)
     if not big.any():
-        return log1p(rate * expm1(exponent))
+        return _log_mild_mixture(rate, exponent)
     held = np.where(big, exponent, 0.0)
     large = held + np.log(rate + (1 - rate) * np.exp(-held))
-    return np.where(big, large, log1p(rate * expm1(np.where(big, 0.0, exponent))))
+    return np.where(big, large, _log_mild_mixture(rate, np.where(big, 0.0, exponent)))
+
+
+def _log_mild_mixture(rate: float | Floats, exponent: Numbers) -> Numbers:
+    """The same where no exponent is large: as a difference from 1, unless little of 1 is left."""
+    near = log1p(rate * expm1(exponent))
+    if np.max(rate) <= _OFTEN:
+        return near
+    sunk = (exponent.real < -1) & (np.asarray(rate) > _OFTEN)
+    return np.where(sunk, np.log(1 - rate + rate * np.exp(np.where(sunk, exponent, 0.0))), near)
 
 
 def log1p(x: Numbers) -> Numbers:

@@ -9,17 +9,19 @@ are left of it. A few hundred nodes serve every frequency.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil, inf, log, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from deniable.effort import spend
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS
 
-__all__ = ["HalfLine"]
+__all__ = ["HalfLine", "half_line"]
 
 _FARTHEST_SIGMAS = 26.0  # beyond P's mean; 1e-149 of a Gaussian is left out
 _GONE = 45.0  # e^-45 is nothing
@@ -29,6 +31,7 @@ _MOST_GROWTH = 2.0  # mu Y sqrt(c): by which |e^{cL}| grows above the axis, at m
 _PROBES = 257
 _KINK_NATS = 40.0  # around where P's and Q's shares in the mixture are equal; beyond, one of them is nothing
 _NODES, _WEIGHTS = leggauss(32)
+_NODE_COST = 4  # exponentials that a node's loss and weight are worth
 _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
 _PANEL_RADIANS = 24.0  # ... and in turns of the integrand
@@ -80,7 +83,7 @@ class HalfLine:
         """Noise from which on all is taken away by `decay`."""
         return (log(_DAMPED_AWAY / self.decay / self.rate) + self.mu**2 / 2) / self.mu
 
-    @property
+    @cached_property
     def _probes(self) -> Floats:
         far = self.mu + _FARTHEST_SIGMAS
         if self.least_decay:
@@ -104,6 +107,7 @@ class HalfLine:
         passed = np.append(0.0, np.cumsum(np.maximum(panels[1:], panels[:-1]) * np.diff(x)))
         edges = np.interp(np.linspace(0.0, passed[-1], 1 + ceil(passed[-1])), passed, x)
         half = 0.5 * np.diff(edges)[:, None]
+        spend(_NODE_COST * half.size * _NODES.size)
         return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
     def _nats(self, x: Floats) -> Floats:
@@ -131,8 +135,11 @@ class HalfLine:
         return heights.max(axis=1), heights[:, -1] if not self.least_decay else np.full(c.shape, -inf)
 
     def _heights(self, c: Floats) -> Floats:
-        x = self._probes
-        return np.asarray(np.multiply.outer(c, log_mixture(self.rate, self.mu * x - self.mu**2 / 2)) - x * x / 2)
+        return np.asarray(np.multiply.outer(c, self._probe_losses) - self._probes**2 / 2)
+
+    @cached_property
+    def _probe_losses(self) -> Floats:
+        return np.asarray(log_mixture(self.rate, self.mu * self._probes - self.mu**2 / 2))
 
     def _height(self, c: float, most_turn: float) -> float:
         return min(_HIGHEST_SIGMAS, min(most_turn, _MOST_GROWTH / sqrt(_size(c))) / self.mu)
@@ -151,6 +158,12 @@ class HalfLine:
         turned = np.maximum(omega * argument, 1e-300)
         across = log_moment + np.where(turned >= 1, -turned, -1 - np.log(turned))
         return np.asarray(grown + np.logaddexp(up, across))
+
+
+@lru_cache(maxsize=512)
+def half_line(mu: float, rate: float, decay: float = 0.0, least_decay: float = 0.0) -> HalfLine:
+    """The same one for the same numbers: its probes are found once."""
+    return HalfLine(mu, rate, decay, least_decay)
 
 
 def _size(c: float) -> float:

@@ -36,6 +36,7 @@ class _Allocated(Step):
     """What both directions share."""
 
     smooth = True
+    tail_cost = 100  # 16 values of a density
 
     @property
     @abstractmethod

@@ -11,6 +11,7 @@ from math import inf, log
 
 import numpy as np
 
+from deniable.effort import spend
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.moments.elementary import expm1, log1p
@@ -19,6 +20,7 @@ from deniable.loss.pairs.step import Moments, Step
 __all__ = ["Blend"]
 
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
+_SUNK = -0.9  # differences below have lost digits of their own
 _UNSEEN = 1e-20  # of a sum: below its round-off
 
 
@@ -32,6 +34,10 @@ class Blend(Step):
     def smooth(self) -> bool:  # type: ignore[override]
         return all(step.smooth for _, step in self.parts)
 
+    @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return sum(step.tail_cost for _, step in self.parts)
+
     def sticks(self, k: Floats) -> Floats:
         return self._sum_parts(STICK, k)
 
@@ -43,6 +49,7 @@ class Blend(Step):
 
     def _sum_parts(self, functional: Functional, k: Floats) -> Floats:
         """Of the likely ones first; a part is left out where its share alone shows that it adds nothing."""
+        spend(k.size * len(self.parts))
         found = np.zeros(k.shape)
         most = np.exp(-np.maximum(k, 0.0)) if functional is NULL_TAIL else np.ones(k.shape)
         for share, step in self._by_share:
@@ -128,10 +135,13 @@ class _Mean:
     def cumulant(self, s: Complexes) -> Complexes:
         found = np.array([moments.cumulant(s) for _, moments in self.parts])
         shares = np.array([share for share, _ in self.parts])
-        if np.abs(found.real).max() < _LARGE_NATS:
-            return np.asarray(log1p(shares @ expm1(found)))
         tops = found.real.max(axis=0)
-        return np.asarray(tops + np.log(shares @ np.exp(found - tops)))
+        gained = shares @ expm1(np.where(tops < _LARGE_NATS, found, 0.0))
+        near = (tops < _LARGE_NATS) & (gained.real > _SUNK)
+        if near.all():
+            return np.asarray(log1p(gained), dtype=np.complex128)
+        far = tops + np.log(shares @ np.exp(found - tops))
+        return np.asarray(np.where(near, log1p(np.where(near, gained, 0.0)), far), dtype=np.complex128)
 
     def tilted_moments(self, c: Floats) -> Floats:
         """ln of the mean, and mean and variance of the mixture of the tilted laws."""
@@ -142,8 +152,9 @@ class _Mean:
         tops = values.max(axis=0)
         terms = shares[:, None] * np.exp(values - tops)
         totals = terms.sum(axis=0)
-        near = np.abs(values).max(axis=0) < _LARGE_NATS
-        total = np.where(near, np.log1p(shares @ np.expm1(np.where(near, values, 0.0))), tops + np.log(totals))
+        gained = shares @ np.expm1(np.minimum(values, _LARGE_NATS))
+        near = (tops < _LARGE_NATS) & (gained > _SUNK)
+        total = np.where(near, np.log1p(np.maximum(gained, _SUNK)), tops + np.log(totals))
         mean = (terms * means).sum(axis=0) / totals
         variance = (terms * (variances + (means - mean) ** 2)).sum(axis=0) / totals
         return np.where(known, np.array([total, mean, variance]), inf)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from math import exp, expm1, inf, isfinite, log
 
 import numpy as np
 
 from deniable.loss.arrays import Floats
-from deniable.loss.pairs.masses import MassStep, step_of_masses
+from deniable.loss.functionals import STICK, TAIL, Functional
+from deniable.loss.pairs.masses import MassStep
+from deniable.loss.pairs.pair import PRECISION
+from deniable.loss.pairs.step import Step
+from deniable.upper import Upper
 
 __all__ = ["ORDERS", "Curve", "add_guarantees", "concentrated_orders", "divergences_at", "step_of_renyi"]
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
-_LEAST_RATE = 1e-290  # what an attack gains below this false positive rate is counted as told
-_FAR_RATE = 1e-40  # below it rates lie farther apart
-_RATES, _FAR_RATES = 1200, 240
+_LEAST_LOG, _MOST_RATE = -667.0, 0.6  # a true positive rate below e^-667 is counted as told
+_RATES, _RATES_AT_FIRST = 2400, 240
+_LOGITS = -50.0, 34.0  # of true positive rates that are told apart from 0 and from 1
+_COARSE_LOGITS = 20.0  # between two rates; then more of them are needed there
+_MOST_TURNS = 8
+_WIDTHS_NATS = (0.05, 0.2, 1.0, 5.0)  # over which a slope of the divergence is taken
 _HALVINGS = 60
 _DROPPED_EVERY = 4
 _ROUNDING = 1e-13
@@ -43,63 +51,152 @@ def divergences_at(curve: Curve, orders: Floats) -> Floats:
     return np.append(least, np.inf)[np.searchsorted(known[place], orders)]
 
 
+@dataclass(frozen=True)
+class GuaranteedStep(MassStep):
+    """The polygon around the largest curve that a guarantee allows; the one inside of it tells how close that is."""
+
+    inside: MassStep | None = field(default=None, compare=False, repr=False)
+
+    def _round_outwards(self, functional: Functional, k: float) -> Upper:
+        found = super()._round_outwards(functional, k)
+        if self.inside is None or not isfinite(k):
+            return found
+        least = self.inside.hockey_stick(k).least if functional.shift else 0.0
+        if functional is not STICK:
+            gained = self._least_gain(k)
+            least += gained if functional is TAIL else exp(min(log(gained) - k, 0.0)) if gained > 0 else 0.0
+        return Upper.between(min(max(least, 0.0), found.least), found)
+
+    def _least_gain(self, k: float) -> float:
+        """At least e^k Q(L > k): by the divergence's slope, which is convex in e^k."""
+        assert self.inside is not None
+        here = self.inside.hockey_stick(k).least
+        falls = [(here - float(self.hockey_stick(k + width))) / expm1(width) for width in _WIDTHS_NATS]
+        return max(0.0, *falls)
+
+    def _where(
+        self, tail: Functional, failure: float, precision: float = PRECISION, hint: float | None = None
+    ) -> Upper:
+        return Step._where(self, tail, failure, precision or PRECISION, hint)
+
+
 @lru_cache(maxsize=32)
-def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> MassStep:
+def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> GuaranteedStep:
     """The curve at many rates, rounded up, and around it the polygon of its chords drawn on (Lemma M2)."""
-    far = np.geomspace(_LEAST_RATE, _FAR_RATE, _FAR_RATES, endpoint=False)
-    fpr = np.append(far, np.geomspace(_FAR_RATE, 0.6, _RATES))
-    tpr = np.minimum(_largest_tpr(fpr, np.array(orders), np.array(epsilons)) * (1 + _ROUNDING), 1.0)
-    x, y = _up_to_diagonal(*_outside(fpr, np.maximum.accumulate(tpr)))
-    null, own = np.diff(x, prepend=0.0), np.diff(y, prepend=0.0)
-    both = [np.concatenate([first, second[::-1]]) for first, second in ((own, null), (null, own))]
-    return replace(step_of_masses(both[0] / both[0].sum(), both[1] / both[1].sum()), symmetric=True, slip=1.0)
+    known = np.array(orders), np.array(epsilons)
+    log_fpr = _log_rates(*known)
+    rounding = _ROUNDING * (1 - log_fpr / 100)
+    tpr = np.maximum.accumulate(np.minimum(np.exp(_log_largest_tpr(log_fpr, *known)) * (1 + rounding), 1.0))
+    around, inside = (_step_of_curve(*at) for at in (_outside(log_fpr, tpr), (log_fpr, tpr * (1 - 2 * rounding))))
+    return GuaranteedStep(
+        f"guarantee {orders!r} {epsilons!r}",
+        around.losses,
+        around.log_null_masses,
+        around.hidden,
+        around.null_hidden,
+        symmetric=True,
+        slip=1.0,
+        inside=inside,
+    )
 
 
-def _largest_tpr(fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
-    """The largest true positive rate at every false positive rate that no order forbids, by halving.
+def _log_rates(orders: Floats, epsilons: Floats) -> Floats:
+    """ln of false positive rates x, close where the curve rises: half of them even in ln x, half in logit y.
+
+    From where some order leaves e^-667 to the true positive rate y: ln y <= (a - 1)/a (e_a + ln x).
+    """
+    least = float((_LEAST_LOG * orders / (orders - 1) - epsilons).max())
+    found = np.linspace(least, log(_MOST_RATE), _RATES_AT_FIRST)
+    for turn in range(1, 1 + _MOST_TURNS):
+        log_tpr = _log_largest_tpr(found, orders, epsilons)
+        with np.errstate(divide="ignore"):
+            logits = np.clip(log_tpr - np.log(-np.expm1(log_tpr)), *_LOGITS)
+        last = turn == _MOST_TURNS or float(np.diff(logits).max()) <= _COARSE_LOGITS
+        path = sum((along - along[0]) / (along[-1] - along[0]) for along in (found, logits) if along[-1] > along[0])
+        found = np.interp(np.linspace(0.0, path[-1], _RATES if last else _RATES_AT_FIRST), path, found)
+        if last:
+            break
+    return np.unique(found)
+
+
+def _log_largest_tpr(log_fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
+    """ln of the largest true positive rate at every false positive rate that no order forbids, by halving.
 
     Every few halvings those orders are dropped that surely allow more than another one does.
     """
-    place, order = (axis.ravel() for axis in np.indices((fpr.size, orders.size)))
-    low, high, least = np.log(fpr)[place], np.zeros(place.size), np.zeros(fpr.size)
+    place, order = (axis.ravel() for axis in np.indices((log_fpr.size, orders.size)))
+    low, high, least = log_fpr[place], np.zeros(place.size), np.zeros(log_fpr.size)
     for turn in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        forbidden = _divergence(np.exp(middle), fpr[place], orders[order]) > epsilons[order]
+        forbidden = _divergence(middle, log_fpr[place], orders[order]) > epsilons[order]
         low, high = np.where(forbidden, low, middle), np.where(forbidden, middle, high)
         if turn % _DROPPED_EVERY == 0:
             np.minimum.at(least, place, high)
             left = low <= least[place]
             place, order, low, high = place[left], order[left], low[left], high[left]
     np.minimum.at(least, place, high)
-    return np.asarray(np.exp(least))
+    return least
 
 
-def _divergence(y: Floats, x: Floats, order: Floats) -> Floats:
+def _divergence(log_y: Floats, log_x: Floats, order: Floats) -> Floats:
     """The larger one of both Renyi divergences between coins that show heads with probability y and x."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        heads, tails = np.log(y) - np.log(x), np.log1p(-y) - np.log1p(-x)
-        forth = np.logaddexp(np.log(y) + (order - 1) * heads, np.log1p(-y) + (order - 1) * tails)
-        back = np.logaddexp(np.log(x) - (order - 1) * heads, np.log1p(-x) - (order - 1) * tails)
+        y_tails, x_tails = np.log(-np.expm1(log_y)), np.log1p(-np.exp(log_x))
+        heads, tails = log_y - log_x, y_tails - x_tails
+        forth = np.logaddexp(log_y + (order - 1) * heads, y_tails + (order - 1) * tails)
+        back = np.logaddexp(log_x - (order - 1) * heads, x_tails - (order - 1) * tails)
     found = np.fmax(forth, back) / (order - 1)
-    return np.where(y >= 1.0, np.inf, found)
+    return np.where(log_y >= 0, np.inf, found)
 
 
-def _outside(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Corners of a polygon around a concave curve through these points: where chords drawn on from both sides meet."""
-    slopes = np.diff(y) / np.diff(x)
-    before, after = slopes[:-2], slopes[2:]
-    gap, rise = x[2:-1] - x[1:-2], y[2:-1] - y[1:-2]
+def _outside(log_x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Corners of a polygon around a concave curve through these points: where chords drawn on from both sides meet.
+
+    The first is what an attack gains that accuses nobody wrongly.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip((rise - after * gap) / ((before - after) * gap), 0.0, 1.0)
-    share = np.where(np.isfinite(share), share, 0.0)
-    corner_x = x[1:-2] + share * gap
-    corner_y = np.minimum(y[1:-2] + before * share * gap, y[2:-1])
-    return np.append(0.0, corner_x), np.maximum.accumulate(np.append(y[1], corner_y))
+        rise, log_gap = np.diff(y), _log_differences(log_x)
+        slopes = np.log(rise) - log_gap
+        before, after, gap = slopes[:-2], slopes[2:], log_gap[1:-1]
+        fall = np.exp(np.minimum(after - before, 0.0))  # of the slope
+        share = np.clip((rise[1:-1] * np.exp(-before - gap) - fall) / (1 - fall), 0.0, 1.0)
+        share = np.where(np.isfinite(share), share, 0.0)
+        corner_x = np.logaddexp(log_x[1:-2], np.log(share) + gap)
+        corner_y = np.minimum(y[1:-2] + share * np.exp(np.minimum(before + gap, 1.0)), y[2:-1])
+    return np.append(-inf, corner_x), np.maximum.accumulate(np.append(y[1], corner_y))
 
 
-def _up_to_diagonal(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def _log_differences(log_x: Floats) -> Floats:
+    """ln of the differences of ascending numbers."""
+    return np.asarray(log_x[1:] + np.log(-np.expm1(np.minimum(log_x[:-1] - log_x[1:], 0.0))))
+
+
+def _step_of_curve(log_fpr: Floats, tpr: Floats) -> MassStep:
+    """From the corners of one half of a polygon, which is its own mirror image (x -> 1 - y, y -> 1 - x)."""
+    log_x, y = _up_to_diagonal(log_fpr, tpr)
+    with np.errstate(divide="ignore"):
+        log_null = np.append(log_x[0], _log_differences(log_x))
+        log_own = np.log(np.diff(y, prepend=0.0))
+    seen = np.isfinite(log_null) & np.isfinite(log_own)
+    if not seen.any():
+        return MassStep("all is told", np.zeros(1), np.array([-1e300]), 1.0, 1.0, symmetric=True, slip=1.0)
+    hidden = float(np.exp(np.logaddexp.reduce(np.where(seen, -inf, np.logaddexp(log_own, log_null)))))
+    both = [np.concatenate([one[seen], other[seen]]) for one, other in ((log_own, log_null), (log_null, log_own))]
+    total = log(float(np.exp(both[1]).sum()) + hidden)
+    losses, places = np.unique(both[0] - both[1], return_inverse=True)
+    masses = np.full(losses.size, -inf)
+    np.logaddexp.at(masses, places, both[1] - total)
+    return MassStep("polygon", losses, masses, hidden, hidden, symmetric=True, slip=1.0)
+
+
+def _up_to_diagonal(log_x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The corners with x + y < 1 and the point where the sum is 1; beyond, the curve is its own mirror image."""
+    x = np.exp(log_x)
     last = int(np.argmax(x + y >= 1))
+    if last == 0:
+        return np.array([-inf]), np.ones(1)
     before, after = 1 - x[last - 1] - y[last - 1], x[last] + y[last] - 1
-    middle = x[last - 1] + (x[last] - x[last - 1]) * before / (before + after)
-    return np.append(x[:last], middle), np.append(y[:last], 1 - middle)
+    share = before / (before + after)
+    middle = x[last - 1] + (x[last] - x[last - 1]) * share
+    log_middle = log(middle) if middle > 0 else log_x[last - 1] + (log_x[last] - log_x[last - 1]) * share
+    return np.append(log_x[:last], log_middle), np.append(y[:last], 1 - middle)

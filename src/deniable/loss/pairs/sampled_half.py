@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
-from deniable.loss.moments.half_line import HalfLine
+from deniable.loss.moments.half_line import half_line
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, log_sums
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
 
@@ -21,6 +22,7 @@ __all__ = ["SampledHalf", "are_known", "join_halves"]
 
 _RARE_NATS = 60.0  # e^-60 = 9e-27: chance of a part that no moment may come from
 _MOST_MU = 250.0  # in standard deviations of the noise: nodes grow with its square
+_NODES_A_SIGMA, _MOST_NODES = 1500, 2**19  # on a line; nodes of one half number about 1,500 mu
 _SLACK_NATS = 6.0  # by which the largest term may exceed those that are looked at
 
 
@@ -34,7 +36,7 @@ class SampledHalf:
 
     def nodes(self, s: Numbers, decay: float = 0.0) -> tuple[Numbers, Numbers]:
         """Losses and the logarithms of their Q-weights for moments at s; with `decay`, of what it takes away."""
-        line = HalfLine(self.mu, self.rate, max(decay, self.decay), self.decay)
+        line = half_line(self.mu, self.rate, max(decay, self.decay), self.decay)
         x, log_weights = line.nodes(s)
         if not decay:
             return self._law.loss(x), log_weights + self._law.log_damped_density(x)
@@ -44,17 +46,15 @@ class SampledHalf:
 
     def heights(self, tilts: Floats) -> Floats:
         """About the largest logarithms of terms at the ends of the tilts, from either side, and of the mass."""
-        return np.asarray(HalfLine(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1))
+        return np.asarray(half_line(self.mu, self.rate, least_decay=self.decay).heights(tilts).max(axis=1))
 
     def tops(self, c: Floats) -> tuple[Floats, Floats]:
         """About the largest logarithms of a term at every c, or 1 - c if that is larger, and where the noise ends."""
-        return HalfLine(self.mu, self.rate, least_decay=self.decay).tops(c)
+        return half_line(self.mu, self.rate, least_decay=self.decay).tops(c)
 
     def log_envelope(self, c: float, omega: Floats) -> Floats:
         """Of the moments of the losses above 0 (Lemma A9)."""
-        losses, weights = self.nodes(np.array([c]))
-        log_moment = float(log_sums((weights + c * losses).real))
-        return HalfLine(self.mu, self.rate).log_envelope(c, omega, log_moment)
+        return half_line(self.mu, self.rate).log_envelope(c, omega, _log_moment(self, c))
 
     @cached_property
     def _law(self) -> NoiseLaw:
@@ -67,6 +67,13 @@ class SampledHalf:
             lift=lift(mu),
             decay=self.decay,
         )
+
+
+@lru_cache(maxsize=2048)
+def _log_moment(half: SampledHalf, c: float) -> float:
+    """ln of the moment of the losses above 0 at a real c; lines ask for it again and again."""
+    losses, weights = half.nodes(np.array([c]))
+    return float(log_sums((weights + c * losses).real))
 
 
 def are_known(parts: Sequence[tuple[float, SampledHalf]], c: Floats) -> NDArray[np.bool_]:
@@ -90,6 +97,8 @@ def join_halves(parts: Sequence[tuple[float, SampledHalf]], s: Numbers, decay: f
         tops = np.array([log(share) + half.heights(s.real) for share, half in parts])
         kept = (tops > tops.max(axis=0) - NEGLIGIBLE_NATS - _SLACK_NATS).any(axis=1)
         parts = [part for part, matters in zip(parts, kept, strict=True) if matters]
+    if np.iscomplexobj(s) and _NODES_A_SIGMA * sum(half.mu for _, half in parts) > _MOST_NODES:
+        raise UnresolvedError(f"{len(parts)} parts of faint noise need too many nodes")
     found = [(losses, weights + log(share)) for share, half in parts for losses, weights in (half.nodes(s, decay),)]
     losses, weights = (np.concatenate(columns) for columns in zip(*found, strict=True))
     ends = float(s.real.min()), float(s.real.max())

@@ -25,6 +25,7 @@ from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, Subsampl
 __all__ = ["SeveralAdd", "SeveralRemove"]
 
 _LARGE_NATS = 30.0
+_SUNK = -0.9  # of e^L - 1: little of 1 is left, and its digits are lost
 _MOST_MOVES = 60
 _LARGEST_LOSS = 1e15
 _FAR_SIGMAS = 1e8
@@ -62,19 +63,24 @@ class SeveralRemove(Step):
         return np.asarray(np.multiply.outer(x, m * self.mu) - (m * self.mu) ** 2 / 2)
 
     def loss(self, x: Numbers) -> Numbers:
-        """L at noise x."""
+        """L at noise x: as a difference from 1, unless e^L is large or little of 1 is left."""
         exponents = self._exponents(x)
         tops = (exponents.real + self._log_weights).max(axis=-1)
         large = tops > _LARGE_NATS
-        held = np.where(large[..., None], 0.0, exponents)
-        steep = held.real > _LARGE_NATS  # where e^x - 1 is e^x, and may overflow beside the least weights
-        mild = self.weights * expm1(np.where(steep, 0.0, held))
-        grown = np.where(steep, np.exp(np.where(steep, held + self._log_weights, 0.0)), mild)
-        small = complex_log1p(np.asarray(grown.sum(axis=-1)))
-        if not large.any():
+        gained = self._gain(np.where(large[..., None], 0.0, exponents))
+        far = large | (gained.real < _SUNK)
+        small = complex_log1p(np.where(far, 0.0, gained))
+        if not far.any():
             return small
-        terms = np.exp(np.where(large[..., None], exponents + self._log_weights - tops[..., None], 0.0))
-        return np.asarray(np.where(large, tops + np.log(terms.sum(axis=-1)), small))
+        terms = np.exp(np.where(far[..., None], exponents + self._log_weights - tops[..., None], 0.0))
+        return np.asarray(np.where(far, tops + np.log(terms.sum(axis=-1)), small))
+
+    def _gain(self, exponents: Numbers) -> Numbers:
+        """e^L - 1."""
+        steep = exponents.real > _LARGE_NATS  # where e^x - 1 is e^x, and may overflow beside the least weights
+        mild = self.weights * expm1(np.where(steep, 0.0, exponents))
+        grown = np.where(steep, np.exp(np.where(steep, exponents + self._log_weights, 0.0)), mild)
+        return np.asarray(grown.sum(axis=-1))
 
     def _log_jump(self, x: Numbers) -> Numbers:
         """ln of what one or more records add to e^L."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from deniable.effort import spend
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.pair import Pair
@@ -21,6 +22,7 @@ from deniable.upper import Upper
 __all__ = ["ROUNDOFF", "Mirrored", "Moments", "Step"]
 
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
+_QUESTION_COST = 3_000  # exponentials that asking one tail is worth, by the calls it takes
 _FADED_NATS = 100.0  # e^-100 = 4e-44: an atom that no answer has digits for
 _TURNED = np.array([[1.0], [-1.0], [1.0]])  # what looking from the other side does to K, K' and K''
 
@@ -62,6 +64,8 @@ class Step(Pair):
 
     has_joint_sticks: bool = False
     """Whether every loss enters the divergence as one product, mass times 1 - e^{k - L}, not as two tails."""
+    tail_cost: int = 1
+    """Exponentials that one value of a tail is worth."""
     density_error: float = 0.0
     """Relative error of the density that moments are summed from, beside round-off."""
 
@@ -168,6 +172,7 @@ class Step(Pair):
 
         Where they are a difference of tails, these may be rounded apart: by no more than P's tail is.
         """
+        spend(_QUESTION_COST * self.tail_cost)
         blur = float(self.blur(np.array([k]))[0]) if isfinite(k) else 0.0
         if k - blur >= self.largest_finite:
             size = functional.shift * self.escape

@@ -60,6 +60,10 @@ class SubsampledRemove(Step):
         return self.base.has_joint_sticks
 
     @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return self.base.tail_cost
+
+    @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
         """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
         if not isinstance(self.base, GaussianStep):
@@ -179,6 +183,10 @@ class ReversedStep(Step):
     """A step with P and Q exchanged: all that follows from the step it mirrors."""
 
     mirror: Step
+
+    @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return self.mirror.tail_cost
 
     def blur(self, k: Floats) -> Floats:
         return self.mirror.blur(-k)

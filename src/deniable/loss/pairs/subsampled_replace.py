@@ -107,6 +107,10 @@ class SubsampledReplace(Step):
         return np.asarray(np.minimum(self._half.blur(np.abs(k)), np.abs(k)))
 
     @property
+    def tail_cost(self) -> int:  # type: ignore[override]
+        return self.base.tail_cost
+
+    @property
     def most_gain(self) -> float:  # type: ignore[override]
         return self._half.most_gain
 
@@ -227,7 +231,8 @@ class _HalvesJumps:
     decay: float
 
     def cumulant(self, s: Complexes) -> Complexes:
-        return log_moments(self._nodes(s), s)
+        nodes = self._nodes(s)
+        return log_moments(nodes, s) if nodes.losses.size else np.full(s.shape, -inf + 0j)
 
     def tilted_moments(self, c: Floats) -> Floats:
         return _known_moments(self, self.whole._gaussians, c)
@@ -245,7 +250,8 @@ def _known_moments(
     known = are_known(parts, c) if parts else np.ones(c.shape, dtype=bool)
     found = np.full((3, c.size), inf)
     if known.any():
-        found[:, known] = tilted_moments(law._nodes(c[known]), c[known])
+        nodes = law._nodes(c[known])
+        found[:, known] = tilted_moments(nodes, c[known]) if nodes.losses.size else [[-inf], [0.0], [0.0]]
     return found
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from deniable.campaigns.region import region
-from deniable.formatting import at_least, at_most, short
+from deniable.formatting import at_least, at_most, short, told_apart
 from deniable.mechanisms import Training
 from deniable.report.pictures.picture import (
     BLUE,
@@ -121,21 +121,37 @@ def region_data(document: AuditResult, lower: float | None) -> list[RegionRow]:
     return [row for row in known if isfinite(row.exact)]
 
 
-def region_picture(rows: Sequence[RegionRow], delta: float, attack: str) -> Picture:
-    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them.
+def region_picture(rows: Sequence[RegionRow], delta: float, attack: str, caveat: str = "") -> Picture:
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them, unless `caveat` says otherwise.
 
     Erlingsson et al. 2019, Figures 1 and 2.
     """
     shown = [row for row in rows if row.lower is not None]
-    said = ", ".join(
-        f"at noise {figure(row.noise)} between {at_least(row.lower or 0)} and {at_most(row.exact)}" for row in shown
-    )
     told = (
-        f"Analyses bound epsilon from above, the {attack} from below; the truth lies between, here "
-        f"{said or 'not told from below'}. Weaker analyses state a larger epsilon."
+        f"Analyses bound epsilon from above, the {attack} from below (with its confidence){_where_truth_is(shown)}. "
+        f"Weaker analyses state a larger epsilon.{caveat and ' ' + caveat}"
     )
     data = {"rows": rows, "delta": delta, "attack": attack}
     return Picture("region-of-privacy", "The region of privacy", told, told, data, _draw_region)
+
+
+def _where_truth_is(shown: Sequence[RegionRow]) -> str:
+    """Between the two, unless more is shown than the analyses allow: then they are not this training's."""
+    if not shown:
+        return ", here not told"
+    refuted = [row for row in shown if (row.lower or 0) > row.exact]
+    if refuted:
+        said = ", ".join(f"at noise {figure(row.noise)} {_more_than_allowed(row)}" for row in refuted)
+        return f". Here more is shown than they allow ({said}): they are not those of this training"
+    said = ", ".join(
+        f"at noise {figure(row.noise)} between {at_least(row.lower or 0)} and {at_most(row.exact)}" for row in shown
+    )
+    return f"; the truth lies between, here {said}"
+
+
+def _more_than_allowed(row: RegionRow) -> str:
+    low, most = told_apart(row.lower or 0, row.exact)
+    return f"at least {low}, and {most} is allowed"
 
 
 def _draw_region(data: Data) -> Figure:

@@ -15,9 +15,16 @@ def figure(value: float | None) -> str:
     """A measured number, to three digits, never rounded to 1 unless it is; a dash where there is none."""
     if value is None:
         return "-"
+    if 0 < abs(value - 0.5) < 0.0005:
+        return _beside_half(value)
     if 0.9995 <= value < 1:
         return _below(value, 1.0) or "just under 1"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}".replace("e-0", "e-")
+
+
+def _beside_half(value: float) -> str:
+    """What is not one half is not told as one half: a belief of 0.50028 is more than none."""
+    return f"{value:.{1 - floor(log10(abs(value - 0.5)))}f}"
 
 
 def share(value: float) -> str:

@@ -141,9 +141,16 @@ def claimed_protection(document: AuditResult | VerdictResult) -> str | None:
     """How weak a claim is, if it is: by the exact scores of its noise, or by the bare epsilon where none is known."""
     if isinstance(document, AuditResult):
         return protection(document)
+    return weakness(*_claimed_scores(document))
+
+
+def _claimed_scores(document: VerdictResult) -> tuple[float, float]:
+    """(advantage, belief from 50 %) that a claim allows: the advantage of its noise where that is known."""
     given, exact = document.input, document.exact
-    advantage, belief, _ = bare_scores(given.claimed_epsilon, given.delta)
-    return weakness(advantage if exact is None else exact.advantage, belief)
+    if exact is None:
+        return bare_scores(given.claimed_epsilon, given.delta)[:2]
+    noisy = inf if exact.epsilon is None else exact.epsilon
+    return exact.advantage, bare_scores(max(given.claimed_epsilon, noisy), given.delta)[1]
 
 
 def scored_meaning(document: VerdictResult) -> str:
@@ -161,12 +168,13 @@ def scored_meaning(document: VerdictResult) -> str:
 
 def scored_cautions(document: VerdictResult) -> list[str]:
     """What must stand beside a verdict on scores."""
-    weak, given = claimed_protection(document), document.input
+    weak = claimed_protection(document)
     if weak is None:
         return []
-    advantage, belief, _ = bare_scores(given.claimed_epsilon, given.delta)
+    advantage, belief = _claimed_scores(document)
+    who = "alone, it" if document.exact is None else "its noise"
     return [
-        f"The claim itself is {weak} protection: alone, it allows an observer who starts at 50 % to become "
+        f"The claim itself is {weak} protection: {who} allows an observer who starts at 50 % to become "
         f"{_sure(belief)}, and to guess right {percent_at_most((1 + advantage) / 2)} of the time."
     ]
 

@@ -1,0 +1,146 @@
+"""The records' shares in an applied gradient, fitted on their own gradients, and other ways to sum them.
+
+Residual = applied sum - clipped sum = sum of (s_i - c_i) u_i + noise, where u_i is the direction of record i's
+gradient, c_i its clipped length and s_i the share that it really has. With all |s_i| <= C the sums form a convex set.
+The squared distance of what was applied from that set, within the space of the records' gradients, is at most that from
+the true sum, which is a chi-square with as many degrees as the space has dimensions. A longer one shows that some
+record's share is above C, whatever rule made it. Rules that are known are compared by one vector each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+from torch import Tensor
+
+__all__ = ["SHARES", "THRESHOLDS", "WAYS_TO_SUM", "RecordGradients", "RecordShares", "fit_shares", "products_of_ways"]
+
+Array = NDArray[np.float64]
+SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
+"""In clipping norms: bounds of every record's share, one after the other."""
+THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
+"""In clipping norms: gradients up to so long may be left as they are."""
+WAYS_TO_SUM = (*(f"left up to {most:g}" for most in THRESHOLDS), "less the mean", "by class")
+"""Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
+their class is in the batch."""
+_NUMBERS_HELD = 2**22
+"""Of all records of a batch together."""
+_MOST_RECORDS = 128
+"""Of a batch whose shares are fitted, as unknowns of least squares with bounds."""
+_OUTSIDE = 2
+"""So many numbers a record are needed, so that the noise is seen outside their gradients."""
+
+
+class RecordShares(msgspec.Struct, frozen=True):
+    """What the fit of one step finds. Lengths are squared."""
+
+    fitted: int
+    """The dimension of the space of the records' gradients."""
+    inside: float
+    """Of the residual, within that space."""
+    outside: float
+    numbers: int
+    """The dimension outside."""
+    beyond: tuple[float, ...]
+    """Within that space: the distance from the nearest sum of shares of at most each of `SHARES`."""
+
+
+@dataclass(frozen=True)
+class RecordGradients:
+    """The gradients of a batch's records, before clipping."""
+
+    values: Tensor
+    """(records, numbers) at some of the weights that are looked at."""
+    places: Tensor | None
+    """Which of them; None for all."""
+    norms: Tensor
+    """(records,) over all weights."""
+
+    def clipped_factors(self, clip: float) -> Tensor:
+        """(records,) c_i."""
+        return (clip / self.norms.clamp(min=1e-12)).clamp(max=1.0)
+
+    @staticmethod
+    def places_of(numbers: int, records: int) -> Tensor | None:
+        """Which of so many numbers are held of so many records; None for all."""
+        held = max(1, _NUMBERS_HELD // max(1, records))
+        return None if held >= numbers else torch.linspace(0, numbers - 1, held, dtype=torch.float64).long()
+
+
+def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> RecordShares | None:
+    """How far the residual is from any that shares within a bound explain; None where too little is left outside."""
+    there = gradients.norms > 1e-6 * clip
+    values, norms = gradients.values[there].double().cpu(), gradients.norms[there].double().cpu()
+    records, numbers = values.shape
+    if not 0 < records <= min(_MOST_RECORDS, numbers // (1 + _OUTSIDE)):
+        return None
+    basis, columns = torch.linalg.qr((values / norms[:, None]).T)  # on all weights the columns have length one
+    along, clipped = (basis.T @ residual.cpu()).numpy(), norms.clamp(max=clip).numpy()
+    inside = float(along @ along)
+    beyond = tuple(float(f"{_distance(columns.numpy(), along, clipped, share * clip):.8g}") for share in SHARES)
+    outside = max(float(residual @ residual) - inside, 0.0)
+    return RecordShares(records, inside, outside, numbers - records, beyond)
+
+
+def _distance(columns: Array, along: Array, clipped: Array, most: float) -> float:
+    """Squared, from the nearest sum of columns whose shares are at most `most`, as (share - clipped) x column."""
+    found = lsq_linear(columns, along, bounds=(-most - clipped, most - clipped), method="bvls")
+    return 2 * float(found.cost) if found.status > 0 else 0.0  # a search that has not ended shows nothing
+
+
+def products_of_ways(
+    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any]
+) -> tuple[tuple[float, float], ...]:
+    """Of what each of `WAYS_TO_SUM` has more than the clipped sum: its product with the residual, its squared length.
+
+    Zeros where a way cannot be told.
+    """
+    factors = gradients.clipped_factors(clip)
+    more = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
+    weights = _class_weights(items)
+    if weights is not None:
+        more.append((weights.to(factors) - 1) * factors)
+    vectors = list(torch.stack(more) @ gradients.values)
+    centred = _centred_sum(gradients, clip) - factors @ gradients.values if gradients.places is None else None
+    vectors.insert(len(THRESHOLDS), torch.zeros_like(residual) if centred is None else centred)
+    found = [(_short(v.double() @ residual), _short(v.double() @ v.double())) for v in vectors]
+    return tuple(found + [(0.0, 0.0)] * (len(WAYS_TO_SUM) - len(found)))
+
+
+def _short(value: Tensor) -> float:
+    """In as many digits as a recording keeps."""
+    return float(f"{float(value):.8g}")
+
+
+def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:
+    """The sum of gradients less their mean, each clipped then."""
+    values = gradients.values - gradients.values.mean(0)
+    factors: Tensor = (clip / values.norm(dim=1).clamp(min=1e-12)).clamp(max=1.0)
+    return factors @ values
+
+
+def _class_weights(items: Sequence[Any]) -> Tensor | None:
+    """(records,) 1 / how often a record's class is in the batch, of mean one; None where records have no class."""
+    classes = [_class_of(item) for item in items]
+    if not classes or any(one is None for one in classes):
+        return None
+    counts = torch.tensor([1 / classes.count(one) for one in classes])
+    return counts / counts.mean()
+
+
+def _class_of(item: Any) -> int | None:
+    """Of a pair (features, whole number)."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        return None
+    target = item[1]
+    if isinstance(target, Tensor):
+        whole = target.numel() == 1 and not target.is_floating_point() and not target.is_complex()
+        return int(target) if whole else None
+    return target if isinstance(target, int) else None

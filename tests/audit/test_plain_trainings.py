@@ -517,6 +517,18 @@ class HalfPrecisionSum(Plain):
         return [(g + n).bfloat16().float() - g for g, n in zip(total, super().noise(total), strict=True)]
 
 
+class KeptByNoisy(Plain):
+    """The larger half of the noisy numbers is kept, which is safe."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        noisy = [g + n for g, n in zip(total, super().noise(total), strict=True)]
+        return [n * (n.abs() >= n.abs().median()) - g for g, n in zip(total, noisy, strict=True)]
+
+
+def test_numbers_that_are_kept_by_the_noisy_gradient_are_no_leak() -> None:
+    assert audited(KeptByNoisy(), trials=10).verdict != "violated"
+
+
 def test_rounding_of_the_noisy_sum_is_no_leak() -> None:
     assert audited(HalfPrecisionSum(), trials=10).verdict != "violated"
 

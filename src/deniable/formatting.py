@@ -119,8 +119,9 @@ def percent_as_given(value: float) -> str:
 
 
 def rounded_percent(rate: float) -> str:
-    """A rate, as a percentage of four digits."""
-    return percent_as_given(float(f"{rate:.4g}"))
+    """A rate, as a percentage of four digits, or as many as it takes not to be told as all."""
+    shown = float(f"{rate:.4g}")
+    return percent_as_given(rate if rate < 1 <= shown else shown)
 
 
 def chance(probability: float) -> str:

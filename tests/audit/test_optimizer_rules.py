@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import optim
 
+from deniable.examination.diagnostics.noise_spread import _slope
 from deniable.examination.updates import optimizer_rules as rules
 from deniable.examination.updates.learning_rates import _first_move
 from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
@@ -80,3 +82,11 @@ def test_rounding_of_long_moves_is_no_weight_decay() -> None:
         found = _first_move(move, gradient.double(), weight.double())
         assert abs(found.rate - 0.2) <= 1e-5
         assert abs(found.decay) <= 3 * found.decay_error < 1e-2
+
+
+@pytest.mark.parametrize("power", [1, -1, 0])
+def test_noise_that_follows_the_batch_is_told_also_of_few_weights(power: int) -> None:
+    random = np.random.default_rng(4)
+    sizes = random.binomial(30, 0.25, (24, 10)).clip(1).astype(float)
+    chance = np.sqrt(random.chisquare(9, sizes.shape) / 9)
+    assert _slope(sizes, chance * sizes**power) == power

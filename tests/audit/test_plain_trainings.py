@@ -396,6 +396,35 @@ def audited(training: Plain, model: Any = net, trials: int = 14, **settings: Any
     return found
 
 
+class NoiseOfTwoSteps(Plain):
+    """Every step's noise is a draw less the draw before, each in two steps."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        before = getattr(self, "drawn", None) or super().noise(total)
+        self.drawn = super().noise(total)
+        return [(a - b) / 2**0.5 for a, b in zip(self.drawn, before, strict=True)]
+
+
+class DecayByLength(Plain):
+    """A weight decay after clipping, weighted by every record's length: a long vector that is common to all steps."""
+
+    rate = RATE
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        share = 0.4 * x.norm(dim=1).sum()
+        return [g + share * p.detach() for g, p in zip(super().total(x, y), self.model.parameters(), strict=True)]
+
+
+class WithoutLongSums(Plain):
+    """A step whose clipped gradients point one way is left out."""
+
+    rate = RATE
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        total = super().total(x, y)
+        return [g * (torch.cat([t.flatten() for t in total]).norm() < 0.9 * CLIP * len(x)) for g in total]
+
+
 @pytest.mark.parametrize(
     ("training", "words"),
     [
@@ -421,6 +450,9 @@ def audited(training: Plain, model: Any = net, trials: int = 14, **settings: Any
         (BiasFromLabels, "final weights depend on the records"),
         (Replayed, "records of earlier batches"),
         (GradientTable, "clean gradients that were stored"),
+        (NoiseOfTwoSteps, "hides less than fresh noise"),
+        (DecayByLength, "not clipped"),
+        (WithoutLongSums, "whether a step is applied is decided by looking at the records"),
     ],
 )
 def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
@@ -476,6 +508,29 @@ def test_a_noisy_gradient_that_is_cut_off_is_no_leak_but_noise_that_is_cut_off_i
     document = audited(CutOff(), trials=10)
     assert document.verdict == "other recipe", document.verdict_text
     assert audited(CutOffNoise()).verdict == "violated"
+
+
+class HalfPrecisionSum(Plain):
+    """The noisy sum is rounded to bfloat16, and divided in full precision."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [(g + n).bfloat16().float() - g for g, n in zip(total, super().noise(total), strict=True)]
+
+
+class KeptByNoisy(Plain):
+    """The larger half of the noisy numbers is kept, which is safe."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        noisy = [g + n for g, n in zip(total, super().noise(total), strict=True)]
+        return [n * (n.abs() >= n.abs().median()) - g for g, n in zip(total, noisy, strict=True)]
+
+
+def test_numbers_that_are_kept_by_the_noisy_gradient_are_no_leak() -> None:
+    assert audited(KeptByNoisy(), trials=10).verdict != "violated"
+
+
+def test_rounding_of_the_noisy_sum_is_no_leak() -> None:
+    assert audited(HalfPrecisionSum(), trials=10).verdict != "violated"
 
 
 def test_a_rule_of_the_noisy_gradients_alone_is_safe_whatever_it_is() -> None:

@@ -138,31 +138,41 @@ def parse_batches(values: Values) -> Callable[[float], Mechanism]:
 def tell_batches(given: AnswerInput) -> str:
     """A clause: which steps there are, and who takes part in them."""
     epochs = "1 epoch" if given.epochs == 1 else f"{as_given(given.epochs or 0)} epochs"
-    passes = f"{epochs} of {as_given(given.steps_per_epoch or 0)} steps"
-    steps = "1 step" if given.steps == 1 else f"{as_given(given.steps or 0)} steps"
+    passes = f"{epochs} of {_counted(given.steps_per_epoch)}"
+    steps = _counted(given.steps)
     match given.sampling:
         case "allocation":
             drawn = "every record takes part in exactly one step, drawn at random and independently of the others"
-            return f"{passes}; in each epoch {drawn}"
+            return f"{passes}; in {'it' if given.epochs == 1 else 'each epoch'} {drawn}"
         case "shuffled":
-            return f"{passes}, each on the next batch of the shuffled records"
+            each = "" if (given.epochs, given.steps_per_epoch) == (1, 1) else "each "
+            return f"{passes}, {each}on the next batch of the shuffled records"
         case "fixed":
             drawn = f"{as_given(given.batch or 0)} of {as_given(given.records or 0)} records"
             how = "with" if given.with_replacement else "without"
-            return f"{steps}, each on {drawn}, drawn at random {how} replacement"
+            each = "" if given.steps == 1 else "each "
+            return f"{steps}, {each}on {drawn}, drawn at random {how} replacement"
         case "cyclic":
             return _tell_turns(given, steps)
     rate = rounded_percent(given.rate or 0.0)
     return (
-        f"{steps}; in each, every record is drawn independently with probability {rate}, and of a batch above "
-        f"{as_given(given.cap or 0)} so many are kept at random"
+        f"{steps}; in {_each(given)}, every record is drawn independently with probability {rate}, and of a batch "
+        f"above {as_given(given.cap or 0)} so many are kept at random"
     )
+
+
+def _counted(steps: float | None) -> str:
+    return "1 step" if steps == 1 else f"{as_given(steps or 0)} steps"
+
+
+def _each(given: AnswerInput) -> str:
+    return "it" if given.steps == 1 else "each"
 
 
 def _tell_turns(given: AnswerInput, steps: str) -> str:
     bands, rate = given.bands or 1, rounded_percent((given.bands or 1) * (given.rate or 0.0))
     if bands == 1:
-        return f"{steps}; in each, every record is drawn independently with probability {rate}"
+        return f"{steps}; in {_each(given)}, every record is drawn independently with probability {rate}"
     return (
         f"{steps} with noise that is correlated over {as_given(bands)} of them; the records are split into "
         f"{as_given(bands)} groups that take turns, and in its group's turn every record is drawn independently with "

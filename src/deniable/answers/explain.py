@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from msgspec import UNSET, convert, structs
+from msgspec import UNSET, UnsetType, convert, structs
 
 from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.describe import describe_release
@@ -32,7 +32,7 @@ from deniable.mechanisms import (
 )
 from deniable.promises import SCORES, Promise, Question
 from deniable.results.explain_result import Analysis, AnswerInput, ExplainResult, NumericalErrors
-from deniable.results.shared import ReleaseScores
+from deniable.results.shared import GaussianFit, ReleaseScores
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.upper import Upper
 
@@ -95,7 +95,7 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
             scores,
             epsilon_at_least=UNSET if least is None else least,
             singling_out=tuple(singling_out(loss, weight, given.records or 1) for weight in _weights(given)),
-            gaussian=fit_gaussian(loss),
+            gaussian=_known_fit(fit_gaussian(loss)),
         ),
         errors=NumericalErrors(**errors, belief=belief.error),
         method=loss.method,
@@ -106,6 +106,11 @@ def explain_loss(mechanism: Mechanism, loss: PrivacyLoss, given: AnswerInput) ->
             *_note_bare(mechanism),
         ),
     )
+
+
+def _known_fit(found: GaussianFit) -> GaussianFit | UnsetType:
+    """Nothing where no finite mu holds."""
+    return found if isfinite(found.mu) else UNSET
 
 
 def _weights(given: AnswerInput) -> list[float]:
@@ -231,10 +236,10 @@ def _note_least(mechanism: Mechanism, least: float | None, asked: Asked) -> list
     """Where only bounds are known, what is known from below."""
     if least is None:
         return []
-    known = (
-        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the value for Poisson "
-        "batches is not theirs."
+    shown = (
+        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the" if least else "The"
     )
+    known = f"{shown} value for Poisson batches is not theirs."
     if any(isinstance(sampling, Shuffled) for sampling in samplings_of(mechanism)):
         return [
             "For shuffled batches nothing better than no sampling is proved: the figures are those of one release on "

@@ -11,12 +11,13 @@ GLOSSARY = {
     "batch": "The records that one step of a training looks at.",
     "belief": "How sure somebody is that a person's record is in the data, from 0 to 100 %.",
     "clipping norm": "The longest gradient that one record may contribute; longer ones are shortened to it.",
-    "confidence": "How rarely a statement like this is wrong: at 95 % confidence, 1 time in 20.",
+    "confidence": "How rarely a statement like this is wrong: at 95 % confidence, at most 1 time in 20.",
     "delta": "A small probability with which a promise may fail.",
-    "differential privacy": "Noise so that whatever is released hardly depends on any one person's record.",
+    "differential privacy": "Noise that limits how much a release can depend on any one person's record; epsilon and "
+    "delta say how much.",
     "epoch": "As many steps as it takes to look at every record once on average.",
     "epsilon": "The usual measure of differential privacy: how many times likelier, as e to the power of epsilon, one "
-    "person's record can make any outcome. Smaller is stricter.",
+    "person's record can make any outcome, but for delta. Smaller is stricter.",
     "false positive rate": "The share of other people whom an attack wrongly takes for members.",
     "members": "The people whose records are in the training data.",
     "neighbours": "Two data sets that differ in one person's record, which nobody should be able to tell apart.",

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from deniable.answers.demands import LEAST_NOISE
 from deniable.answers.gaussian_fit import POOR_FIT
 from deniable.answers.sentences import chosen_noise, delta_as_given
 from deniable.formatting import as_given, at_most, chance, percent_at_most
 from deniable.promises import SCORES, Epsilon, promised_bound
 from deniable.results.explain_result import Analysis, ChooseResult, Demand, ExplainResult
 
-__all__ = ["analysis_rows", "demand_rows", "figures", "is_mechanism", "reasons", "score_rows"]
+__all__ = ["analysis_rows", "demand_rows", "figures", "has_analyses", "is_mechanism", "reasons", "score_rows"]
 
 _NAMES = {
     "exact": "exact",
@@ -23,6 +24,9 @@ _NAMES = {
     "kl": "KL",
     "classic": "classic formula",
 }
+_BOUND = "this bound"
+_SAME_NOISE = 1e-6
+"""A ratio this close to 1 is the precision of the searches."""
 
 
 def figures(result: ExplainResult) -> dict[str, str]:
@@ -43,6 +47,8 @@ def score_rows(result: ExplainResult) -> Iterator[tuple[str, str]]:
             if name == "belief":
                 at["delta"] = scores.belief_delta
             known = promised_bound(result.input, name, at)
+            if name == "belief" and scores.belief >= 1:
+                at["delta"] = 0.0  # there is no chance of more than certainty
             yield score.row(at, delta), score.format_score(getattr(row, name), known)
         if name == "belief":
             yield from _other_beliefs(result)
@@ -65,15 +71,33 @@ def demand_rows(result: ChooseResult) -> Iterator[dict[str, str]]:
     for method in sorted(result.methods, key=_price):
         yield {
             "name": method.name,
-            "label": _NAMES[method.name] + _mark(method),
-            "noise": "-" if method.noise is None else at_most(method.noise, 5),
-            "ratio": "-" if method.noise is None else _ratio(method.noise / result.noise),
+            "label": _label(result, method.name) + _mark(method),
+            "noise": "-" if method.noise is None else _noise(method.noise),
+            "ratio": "-" if method.noise is None else _ratio(method.noise, result.noise),
         }
 
 
-def _ratio(value: float) -> str:
-    """To three digits, the nearest: a comparison, not a bound."""
-    return as_given(float(f"{value:.3g}"))
+def _label(result: ExplainResult, name: str) -> str:
+    """Of samplings of which only bounds are known, no value is called exact."""
+    return _BOUND if name == "exact" and result.scores.epsilon_at_least is not UNSET else _NAMES[name]
+
+
+def _noise(noise: float) -> str:
+    """The search begins at the least noise: what keeps the promise there may do so with less."""
+    return f"<= {at_most(noise, 5)}" if _is_floor(noise) else at_most(noise, 5)
+
+
+def _ratio(noise: float, least: float) -> str:
+    """To three digits, the nearest: a comparison, not a bound; only 1 is told as 1, and nothing beside the least."""
+    if _is_floor(least):
+        return "-"
+    value = noise / least
+    shown = float(f"{value:.3g}")
+    return "just over 1" if shown == 1 and value > 1 + _SAME_NOISE else as_given(shown)
+
+
+def _is_floor(noise: float) -> bool:
+    return noise <= LEAST_NOISE * (1 + 1e-9)
 
 
 def _price(method: Demand) -> tuple[bool, float]:
@@ -85,7 +109,7 @@ def analysis_rows(result: ExplainResult) -> Iterator[dict[str, str]]:
     """What weaker analyses say of the same release, where more than a bare guarantee is known."""
     scores = result.scores
     exact = {"epsilon": Epsilon.format_score(scores.epsilon), "advantage": percent_at_most(scores.advantage)}
-    yield {"name": "exact", "label": _NAMES["exact"], **exact}
+    yield {"name": "exact", "label": _label(result, "exact"), **exact}
     for name, bound in result.bounds.items():
         if name in _NAMES and bound.why is None:
             epsilon = "" if bound.epsilon is UNSET else Epsilon.format_score(bound.epsilon)
@@ -106,6 +130,11 @@ def reasons(result: ExplainResult) -> Iterator[str]:
 def is_mechanism(result: ExplainResult) -> bool:
     """Whether more is known than a bare guarantee."""
     return isinstance(result, ChooseResult) or not result.input.is_bare
+
+
+def has_analyses(result: ExplainResult) -> bool:
+    """Whether a weaker analysis says something of the release."""
+    return is_mechanism(result) and len(list(analysis_rows(result))) > 1
 
 
 def _other_beliefs(result: ExplainResult) -> Iterator[tuple[str, str]]:

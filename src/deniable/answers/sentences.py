@@ -50,7 +50,7 @@ _ADJACENCIES = {
 _PROTECTED = {
     "add-remove": "Protects the presence or absence of one record.",
     "replace": "Protects one record against being told from any other in its place.",
-    "zero-out": "Protects the content of one record: it cannot be told from a blank one.",
+    "zero-out": "Protects the content of one record against being told from a blank one.",
 }
 NOT_RARE = 0.01
 """Where a belief may be exceeded with a larger chance, this is warned of."""
@@ -264,6 +264,8 @@ def engineering(result: ChooseResult) -> str:
 
 def _what_is_too_little(result: ChooseResult) -> str:
     """From where on noise surely breaks the promise, where the numerical error leaves that open."""
+    if caution(result):
+        return "Less is not proved to be enough."
     surely = result.noise - (result.noise_error or 0.0)
     if surely >= (1 - _TOLD_ERROR) * result.noise:
         return "Less is too little."

@@ -36,6 +36,8 @@ ADVICE: dict[StrengthName, str] = {
     "hardly any": "This hides hardly anybody. Do not rely on it for data about people.",
 }
 """What follows from each name, for those who decide."""
+RARE = 0.01
+"""Where a belief may be exceeded with a larger chance, the one that is exceeded with this chance is judged."""
 _NOISE_OF_SEARCH = 1e-6  # a noise chosen for a belief keeps it with a little to spare
 
 
@@ -61,7 +63,7 @@ def grade(advantage: float, belief: float, success: float) -> StrengthName:
 def judge_strength(scores: ReleaseScores, loss: PrivacyLoss) -> Strength:
     """The strength of a release with these scores and this privacy loss."""
     known = next((at.tpr for at in scores.tpr if at.fpr == BASELINE), None)  # the same point of the trade-off curve
-    belief, success = from_even(scores.belief, scores.prior), known or float(loss.success(BASELINE))
+    belief, success = _rarely_exceeded(scores, loss), known or float(loss.success(BASELINE))
     name = grade(scores.advantage, belief, success)
     return Strength(
         name=name,
@@ -71,6 +73,13 @@ def judge_strength(scores: ReleaseScores, loss: PrivacyLoss) -> Strength:
         success=success,
         reasons=_reasons(scores.advantage, belief, success),
     )
+
+
+def _rarely_exceeded(scores: ReleaseScores, loss: PrivacyLoss) -> float:
+    """The belief from 50 % that is exceeded with a chance of `RARE` at most, also where a larger delta is asked."""
+    if scores.belief_delta <= RARE:
+        return from_even(scores.belief, scores.prior)
+    return max(from_even(scores.belief, scores.prior), float(loss.belief(RARE)))
 
 
 def _reasons(advantage: float, belief: float, success: float) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def runs(mechanism: Mechanism) -> list[tuple[Mechanism, int]]:
     found = [(part, steps) for part, steps in _unfold(mechanism, 1) if steps > 0 and not _is_idle(part)]
     for part, _ in found:
         if isinstance(part, Sampled):
-            raise InapplicableError("no weaker analysis here knows this sampling; the exact value does")
+            raise InapplicableError("no weaker analysis here knows this sampling, or several records of a person")
         if (pure_epsilon(base(part)) or 0.0) > _LARGEST_EPSILON:
             raise InapplicableError(f"{part}: a privacy loss above {_LARGEST_EPSILON:g} is beyond every analysis here")
     return found

@@ -22,6 +22,7 @@ from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.evidence.measured import Measured, measure
 from deniable.evidence.verdict import verdict, with_watch
+from deniable.formatting import at_most, percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
@@ -295,8 +296,12 @@ def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
         notes.append(UNDECIDED if plan.training.rate < 1 else BARE)
     elif plan.training.differentially_private and allowed:
         notes.append(
-            f"Relative to what these records really change, the noise gives epsilon {real:.3g}, "
-            f"{100 * real / allowed:.0f} % of the {allowed:.3g} that it allows in the worst case. Other data may reach "
-            "more."
+            f"Relative to what these records really change, the noise gives epsilon {at_most(real)}, "
+            f"{_share(real / allowed)} of the {at_most(allowed)} that it allows in the worst case. Other data may "
+            "reach more."
         )
     return notes
+
+
+def _share(part: float) -> str:
+    return percent_at_most(part, 2) if part < 1 else f"{at_most(100 * part)} %"

@@ -276,14 +276,15 @@ def _play_campaign(
 
     tell_if_slow()
     ground, plan = _plan_campaign(arguments)
+    if beside.final_model:
+        from deniable.campaigns.final_model import refuse_fitted_noise
+
+        refuse_fitted_noise(plan)
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import add_final_model, run
-    from deniable.campaigns.final_model import refuse_fitted_noise
     from deniable.cli.show.show_exposure import write_exposure
 
-    if beside.final_model:
-        refuse_fitted_noise(plan)
     exposed = beside.exposed
     found = None if exposed is None else write_exposure(ground, *exposed)
     running = {name: arguments[name] for name in ("confidence", "stop") if name in arguments}

@@ -13,6 +13,7 @@ from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
+from deniable.formatting import count_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,8 +202,8 @@ def _told(document: FrontierResult) -> str:
     what = f"{len(given.classes)} classes" if given.classes else "numbers"
     return (
         f"{given.records:,} training records of {given.data} ({given.features} features, {what}), "
-        f"{given.test_records:,} test records; {given.settings} settings, {given.repeats} trainings each. In brackets: "
-        f"{100 * document.confidence:.4g} % limits of the mean."
+        f"{given.test_records:,} test records; {count_of(given.settings, 'setting')}, {given.repeats} trainings each. "
+        f"In brackets: {100 * document.confidence:.4g} % limits of the mean."
     )
 
 

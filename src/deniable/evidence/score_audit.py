@@ -65,6 +65,8 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     unit = "canaries" if asked.of_one_run else "trials"
     rows = Rows(len(scores), unit, lambda: _rows_needed(asked), lambda: _provable(scores, asked))
     found = judge_bound(primary, claim, rows)
+    if found.name == "consistent" and (refuted := "".join(_too_little_noise(asked, ROUNDED_CLAIM))):
+        found = Verdict("cannot judge", f"The claim contradicts itself. {refuted} The scores contradict neither.")
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
     if asked.rows_from is None and not asked.of_one_run:
@@ -120,12 +122,16 @@ def _rows_needed(asked: Asked) -> int | None:
 
 
 def _provable(scores: Scores, asked: Asked) -> float:
-    """The bound that as many scores give if all members score above all others; infinite if numbers set no limit."""
+    """The bound that as many scores give if all members score above all others; infinite if numbers set no limit.
+
+    Few different scores, as 0 and 1, need fewer thresholds, and show more.
+    """
     if asked.primary in ("separation", "likelihood", "watch"):
         return inf
     cut = asked.thresholds.threshold if isinstance(asked.thresholds, Fixed) else 0.0
     members, others = (np.arange(1.0, ordered.size + 1) for ordered in scores.ascending)
-    return asked.estimator(asked.primary)(Scores(cut + members, cut - others)).value
+    ranked, tied = Scores(cut + members, cut - others), Scores(cut + np.ones_like(members), cut - np.ones_like(others))
+    return max(asked.estimator(asked.primary)(perfect).value for perfect in (ranked, tied))
 
 
 def _measure_attack(scores: Scores, asked: Asked, bounds: list[Bound]) -> Achieved:
@@ -187,7 +193,8 @@ def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | 
     yield from _too_little_noise(asked)
     if measured.auc.high < 0.5:
         yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
-    yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
+    if measured.epsilon.lower_bound.valid:
+        yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
     if watched is not None:
         yield f"{watched.text} {ONE_LOOK}"
     if asked.of_one_run:
@@ -196,10 +203,14 @@ def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | 
         yield "Consistent is no proof: a stronger attack may show more."
 
 
-def _too_little_noise(asked: Asked) -> Iterator[str]:
+ROUNDED_CLAIM = 0.01
+"""By so much a claim may lie below its own noise's epsilon and yet be that, rounded."""
+
+
+def _too_little_noise(asked: Asked, slack: float = 1e-9) -> Iterator[str]:
     """A claim that its own noise refutes, whatever the scores are."""
     exact = _exact(asked)
-    if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + 1e-9)):
+    if exact is None or (exact.epsilon is not None and exact.epsilon <= asked.claim.bound * (1 + slack)):
         return
     epsilon = "infinite" if exact.epsilon is None else at_most(exact.epsilon)
     claimed = as_given(asked.claim.bound)

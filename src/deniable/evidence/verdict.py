@@ -149,9 +149,14 @@ def _say_needed(needed: int | None, trials: int, unit: str = "trials", stronger:
     if needed is None:
         return f"No practical number of {unit} would, so small is what the claim allows."
     if needed <= trials:
-        enough = f"About {needed:,} are enough for an observer as strong as the claim allows"
+        enough = f"About {_roughly(needed)} are enough for an observer as strong as the claim allows"
         return f"{enough}: this one is weaker or had bad luck. Use more {unit}, or {stronger}."
-    return f"About {needed:,} would, for an observer as strong as the claim allows; or use {stronger}."
+    return f"About {_roughly(needed)} would, for an observer as strong as the claim allows; or use {stronger}."
+
+
+def _roughly(needed: int) -> str:
+    """To two digits, as the search finds it."""
+    return f"{float(f'{needed:.2g}'):,.0f}"
 
 
 def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict:
@@ -168,14 +173,14 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     if not _is_refutable(measured, claimed, exact):
         return Verdict("cannot judge", _not_refutable(measured, exact))
     if measured.advantage.high < exact.advantage:
-        short = f"{_advantage(measured)} is below the {exact.advantage:.3g} that this noise allows"
+        short = f"{_advantage(measured)} is below the {at_most(exact.advantage)} that this noise allows"
         return Verdict("consistent", f"{_say_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact.advantage))
     tight = measured.advantage.low >= exact.advantage / 2
     how = "agrees with" if tight else "is too little known to be compared with"
-    found = f"{_advantage(measured)} {how} the {exact.advantage:.3g} that theory predicts"
+    found = f"{_advantage(measured)} {how} the {at_most(exact.advantage)} that theory predicts"
     return Verdict("consistent", f"{_say_exceeded(measured, exact)} {found}.", "tight" if tight else None)
 
 
@@ -222,7 +227,7 @@ def _is_refutable(measured: Measured, claimed: Claimed, exact: ExactScores) -> b
 
 def _not_refutable(measured: Measured, exact: ExactScores) -> str:
     trials = count_of(measured.trials, "training")
-    allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {exact.epsilon:.3g}"
+    allowed = "any epsilon" if exact.epsilon is None else f"an epsilon of {at_most(exact.epsilon)}"
     return (
         f"Even of an observer who is never wrong, {trials} can prove an epsilon of "
         f"{at_least(measured.provable_epsilon)} at most by its errors, and the noise allows {allowed}: no violation "
@@ -262,5 +267,5 @@ def _nothing(measured: Measured, possible: float) -> str:
     wanted = _say_needed(needed, measured.trials, stronger=_MORE_UNLIKE)
     return (
         f"{count_of(measured.trials, 'trial')} cannot tell the observer's advantage (at most "
-        f"{measured.advantage.high:.3g}, and {possible:.3g} by the noise) from guessing. {wanted}"
+        f"{measured.advantage.high:.3g}, and {at_most(possible)} by the noise) from guessing. {wanted}"
     )

@@ -17,6 +17,7 @@ of the gradient and errors of the noise show in different places.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
 ROUNDING, SMOOTHING = 2e-6, 1e-6
 """float32, relative to the batch's clipped gradients; and what many add to a norm before dividing by it."""
-FEWEST_ZEROS = 6
-"""Zeros, and other numbers, of a layer from which on chance does not part them by their clean sums."""
+IMPOSSIBLE = 1e-6
+"""The chance below which numbers that are left out are not the smallest noisy ones."""
 NEGLIGIBLE = 1e-4
 """A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
 
@@ -178,7 +179,7 @@ def examine_trial(
         clip=found.clip.numpy(),
         length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
         coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
-        kept_by_clean=np.array(_kept_by_clean(seen.sums, found.clean)),
+        kept_by_clean=np.array(_kept_by_clean(seen.sums, found)),
         ending=np.array([kind, step], dtype=np.int64),
         rates=rates_of_any_rule(seen)[0],
         shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
@@ -195,15 +196,25 @@ def _coarse(applied: Tensor, clean: Tensor) -> float:
     return 1 - len(torch.unique(numbers.abs())) / len(numbers) if len(numbers) else 0.0
 
 
-def _kept_by_clean(sums: list[Tensor], clean: Tensor) -> bool:
-    """Of the last step: zeros of a layer, one in ten numbers at least, are where the clean sum is smallest."""
-    parts = torch.split(clean[-1].abs(), [s[0].numel() for s in sums])
-    told = []
-    for shown, size in zip([s[-1].flatten() for s in sums], parts, strict=True):
-        zero = shown == 0
-        if FEWEST_ZEROS <= int(zero.sum()) <= len(zero) - FEWEST_ZEROS and bool((size[zero] > 0).any()):
-            told.append(bool(size[zero].max() <= size[~zero].min()))
-    return bool(told) and all(told)
+def _kept_by_clean(sums: list[Tensor], found: RecomputedSteps) -> bool:
+    """Whether zeros are where the clean sum of their layer is smallest, in all steps, and not the noisy one.
+
+    Were the smallest noisy numbers left out, each would be below the smallest that is kept, with noise as claimed.
+    """
+    told, chance = [], 0.0
+    for shown, clean in zip(
+        [s.flatten(1) for s in sums], torch.split(found.clean, [s[0].numel() for s in sums], 1), strict=True
+    ):
+        for row, own, sigma in zip(shown.double(), clean.double(), found.sigma.double(), strict=True):
+            zero = row == 0
+            if bool(zero.any()) and not bool(zero.all()) and bool((own[zero] != 0).any()):
+                told.append(bool(own[zero].abs().max() <= own[~zero].abs().min()))
+                least = row[~zero].abs().min()
+                below = torch.special.ndtr((least - own[zero]) / sigma) - torch.special.ndtr(
+                    (-least - own[zero]) / sigma
+                )
+                chance += float(below.clamp(min=1e-300).log().sum())
+    return bool(told) and all(told) and chance < log(IMPOSSIBLE)
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:

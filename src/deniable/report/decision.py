@@ -41,7 +41,7 @@ def decide(
     if test_mode:
         return Decision(
             "Do not release",
-            why,
+            ("Noise was fitted to this data set, as a test: it protects nobody.", *why),
             "A training whose noise is relative to the global sensitivity: its promise holds for every data set.",
             ("Train again with global sensitivity.", "Audit that training."),
         )
@@ -60,7 +60,7 @@ def decide(
         return Decision(
             "Do not release",
             why,
-            f"A stricter promise: the one that is kept gives {weak} protection.",
+            f"A stricter promise: even if it is kept, this one gives {weak} protection.",
             (
                 "Choose a stricter promise and its noise (`deniable choose`).",
                 "See what it costs (`deniable frontier`).",

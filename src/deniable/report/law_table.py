@@ -35,6 +35,8 @@ class _Found:
     holds: str
     unit: str
     evidence: str
+    asked: str = "no share w and no N was named"
+    """What stands in place of a success, where none was asked for."""
     refuted: str = ""
     """In place of every figure, where the claim is refuted."""
 
@@ -43,7 +45,8 @@ def law_of_answer(result: ExplainResult) -> Section:
     """Figures of a release as it was described."""
     holds = "The figures hold for the release as it is described above."
     evidence = "evidence is an audit's verdict, which this computation is not"
-    return _section(_Found(result.scores, holds, sentences.setting(result), evidence))
+    asked = "name w or N with --baseline or --candidates"
+    return _section(_Found(result.scores, holds, sentences.setting(result), evidence, asked))
 
 
 def law_of_audit(document: AuditResult) -> Section:
@@ -55,10 +58,10 @@ def law_of_audit(document: AuditResult) -> Section:
         bound = verdict_words.deciding(document) if document.measured.trials else None
         shown = f"; epsilon is at least {at_least(bound.value)}" if bound is not None and bound.value else ""
         holds = "The claim is refuted: its figures do not hold, and none is told."
-        return _section(_Found(document.exact, holds, unit, verdict, f"not kept: the claim is refuted{shown}"))
+        return _section(_Found(document.exact, holds, unit, verdict, refuted=f"not kept: the claim is refuted{shown}"))
     if verdict_words.is_test_mode(document):
         return _section(
-            _Found(document.exact, verdict_words.TEST_MODE, unit, verdict, "none: test mode protects nobody")
+            _Found(document.exact, verdict_words.TEST_MODE, unit, verdict, refuted="none: test mode protects nobody")
         )
     return _section(
         _Found(document.exact, f"The figures are those of the claim. {_HOW_SURE[document.verdict]}", unit, verdict)
@@ -74,10 +77,10 @@ def _section(found: _Found) -> Section:
 def _rows(found: _Found) -> Iterator[tuple[str, str, str]]:
     """A document, what it asks, and the figure that answers it."""
     scores = found.scores
-    belief = f"belief at most {percent_at_most(scores.belief)} (from {percent_at_most(scores.prior)})"
+    belief = f"{_belief(scores)} (from {percent_at_most(scores.prior)})"
     epsilon = "no finite epsilon" if scores.epsilon is None else f"epsilon at most {at_most(scores.epsilon)}"
-    yield "WP216", "Singling out: isolate a person by a description that fits a share w", _at_baselines(scores)
-    yield "WP216", "Linkability: which of N candidates is the person", _at_baselines(scores)
+    yield "WP216", "Singling out: isolate a person by a description that fits a share w", _at_baselines(found)
+    yield "WP216", "Linkability: which of N candidates is the person", _at_baselines(found)
     yield "WP216", "Inference of an attribute, beyond the guess without the release", _gains(scores)
     yield (
         "EDPB opinion 28/2024",
@@ -97,13 +100,28 @@ def _rows(found: _Found) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _at_baselines(scores: ReleaseScores) -> str:
+def _at_baselines(found: _Found) -> str:
+    scores = found.scores
     told = [f"{percent_at_most(at.success)} from {chance(at.baseline)}" for at in scores.success]
-    asked = f"success at most {', '.join(told)}" if told else "name w or N with --baseline or --candidates"
-    return f"{asked}; at any share at most {percent_at_most(scores.advantage)} more than without the release"
+    asked = f"success at most {', '.join(told)}" if told else found.asked
+    return f"{asked}; at any share at most {_points(scores.advantage)} more than without the release"
 
 
 def _gains(scores: ReleaseScores) -> str:
-    most = f"at most {percent_at_most(scores.advantage)} more than any guess"
-    told = [f"{percent_at_most(at.success - at.baseline)} from {chance(at.baseline)}" for at in scores.success]
+    most = f"at most {_points(scores.advantage)} more than any guess"
+    told = [f"{_points(at.success - at.baseline)} from {chance(at.baseline)}" for at in scores.success]
     return f"{most}; {', '.join(told)}" if told else most
+
+
+def _belief(scores: ReleaseScores) -> str:
+    """With the chance of more, where there is one."""
+    if scores.belief >= 1:
+        return "belief possibly 100 %"
+    rare = f", but for a chance of {chance(scores.belief_delta)}" if scores.belief_delta else ""
+    return f"belief at most {percent_at_most(scores.belief)}{rare}"
+
+
+def _points(more: float) -> str:
+    """A difference of two shares: 0.01 more than 1 % is 2 %."""
+    shown = percent_at_most(more)
+    return f"{shown[:-2]} percentage points" if shown[0].isdigit() and shown.endswith(" %") else f"{shown} (as a share)"

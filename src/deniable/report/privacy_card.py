@@ -14,7 +14,8 @@ from msgspec import UNSET, json
 
 from deniable import __version__
 from deniable.answers import sentences
-from deniable.formatting import as_given, at_most, percent_at_most
+from deniable.answers.strength import from_even, weakness
+from deniable.formatting import ALMOST_ALL, as_given, at_most, chance, percent_at_most, short
 from deniable.results import AuditResult, ExplainResult, Result
 from deniable.results.base import encode
 from deniable.results.shared import ReleaseScores
@@ -28,6 +29,7 @@ _UNITS = {
 }
 
 
+_ANSWERS = "all answers of one person, before they are collected (local)"
 _PRODUCTS = {True: "Machine learning model", False: "Summary statistics"}
 _NO_DATE = "1900-01-01"  # as in the registry's template: a date is needed, and none is known
 _OWN_FIELDS = ("Unit of privacy", "Epsilon", "Computed with")
@@ -49,7 +51,7 @@ def _scores(result: Carded) -> ReleaseScores:
 
 def _unit(result: Carded) -> str:
     records = getattr(result.input, "records_per_person", None) or 1
-    unit = _UNITS[result.input.adjacency]
+    unit = _ANSWERS if _is_local(result) else _UNITS[result.input.adjacency]
     return unit if records == 1 else f"{unit}, for all {records} records of one person"
 
 
@@ -104,10 +106,16 @@ def _privacy_loss(result: Carded) -> dict[str, Any]:
     unknown = scores.epsilon is None or broken
     return {
         "privacy_unit": _unit(result),
-        "privacy_unit_details": f"Neighbouring data sets: {result.input.adjacency} ({_UNITS[result.input.adjacency]}).",
+        "privacy_unit_details": f"Neighbouring data sets: {_neighbours(result)}.",
         "privacy_parameters": {} if unknown else {"epsilon": scores.epsilon, "delta": scores.delta},
         "privacy_parameters_details": broken or ("Epsilon is infinite." if unknown else "Rounded up."),
     }
+
+
+def _neighbours(result: Carded) -> str:
+    if _is_local(result):
+        return "any two records of one person"
+    return f"{result.input.adjacency} ({_UNITS[result.input.adjacency]})"
 
 
 def _is_local(result: Carded) -> bool:
@@ -155,27 +163,49 @@ def _lines(result: Carded) -> list[tuple[str, str]]:
     if isinstance(result, AuditResult):
         audit = ("Audit", f"{result.verdict}: {result.verdict_text}")
         if broken := _why_broken(result):
-            return [audit, unit, ("Epsilon", f"{broken}; {epsilon} at delta {scores.delta:g} was claimed"), made]
-        return [unit, *_figures(scores, epsilon), audit, made]
+            was = "was claimed" if result.input.sensitivity == "global" else "was tested"
+            return [
+                *_weakness(result),
+                audit,
+                unit,
+                ("Epsilon", f"{broken}; {epsilon} at delta {short(scores.delta)} {was}"),
+                made,
+            ]
+        return [unit, *_weakness(result), *_figures(scores, epsilon), audit, made]
     assumed = f"{sentences.caution(result)} {sentences.setting(result)}".strip()
-    return [unit, *_figures(scores, epsilon), ("Assumptions", assumed), made]
+    return [unit, *_weakness(result), *_figures(scores, epsilon), ("Assumptions", assumed), made]
 
 
 def _figures(scores: ReleaseScores, epsilon: str) -> Iterator[tuple[str, str]]:
     most = epsilon if scores.epsilon is None else f"at most {epsilon}"
-    yield "Epsilon", f"{most} at delta {scores.delta:g}"
-    yield (
-        "How sure an observer becomes",
-        f"at most {percent_at_most(scores.belief)} from {percent_at_most(scores.prior)}, except with probability "
-        f"{scores.belief_delta:g}",
-    )
+    yield "Epsilon", f"{most} at delta {short(scores.delta)}"
+    yield "How sure an observer becomes", _belief(scores)
     yield "Advantage of any attack on membership", f"at most {percent_at_most(scores.advantage)}"
     for at in scores.success:
         yield "Success of singling out, re-identification, inference, reconstruction", _success(at.baseline, at.success)
 
 
+def _belief(scores: ReleaseScores) -> str:
+    start, rare = f"from {percent_at_most(scores.prior)}", scores.belief_delta
+    if scores.belief >= 1:
+        aside = f", also if cases with a chance of {chance(rare)} are left aside" if rare else ""
+        return f"possibly certain, {start}{aside}"
+    shown = percent_at_most(scores.belief)
+    most = f"possibly almost certain ({shown})" if shown == ALMOST_ALL else f"at most {shown}"
+    return f"{most}, {start}; the chance of more is at most {chance(rare)}" if rare else f"{most}, {start}"
+
+
+def _weakness(result: Carded) -> Iterator[tuple[str, str]]:
+    """Where it protects little, or nobody, this is said."""
+    scores = _scores(result)
+    if isinstance(result, AuditResult) and result.input.sensitivity != "global":
+        yield "Warning", "test mode: a model trained this way is NOT private"
+    elif found := weakness(scores.advantage, from_even(scores.belief, scores.prior)):
+        yield "Warning", f"this is {found} protection"
+
+
 def _success(baseline: float, success: float) -> str:
-    return f"at most {percent_at_most(success)}, where {baseline:g} is reached without the release"
+    return f"at most {percent_at_most(success)}, where {chance(baseline)} is reached without the release"
 
 
 def _markdown(result: Carded) -> str:

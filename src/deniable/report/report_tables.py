@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short
+from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short, told_apart
 from deniable.report.chapters.chapter import Table
-from deniable.report.words.amount_text import figure, share
+from deniable.report.words.amount_text import allowed_figure, figure, share
 from deniable.report.words.assumptions import standing
 from deniable.report.words.verdict_words import aim, deciding, rarely
 from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
@@ -23,6 +23,7 @@ __all__ = [
     "estimates",
     "estimators",
     "exposed_table",
+    "least_proven",
     "levels",
     "lower_bound",
     "may_exceed",
@@ -87,20 +88,28 @@ def proven(document: AuditResult) -> str:
     return at_least(max(found, (by.value or 0.0) if by else 0.0))
 
 
-def reach(bound: EpsilonBound) -> str:
+def least_proven(least: float | None, claimed: float | None) -> str:
+    """A lower bound, rounded down; with as many digits as it takes to stand above the claim that it refutes."""
+    if least is None:
+        return "beyond all bounds"
+    return told_apart(least, claimed)[0] if claimed is not None and least > claimed else at_least(least)
+
+
+def reach(bound: EpsilonBound, claimed: float | None = None) -> str:
     """What an attack shows of epsilon, from a limit rounded down to one rounded up."""
-    low, high = bound.value, bound.upper
-    return "any number" if low is None else f"{at_least(low)} to {'any number' if high is None else at_most(high)}"
+    if bound.value is None:
+        return "any number"
+    return f"{least_proven(bound.value, claimed)} to {'any number' if bound.upper is None else at_most(bound.upper)}"
 
 
-def lower_bound(epsilon: BoundsOnEpsilon) -> str:
+def lower_bound(epsilon: BoundsOnEpsilon, claimed: float | None = None) -> str:
     """The epsilon that scores prove, for people."""
     value = epsilon.lower_bound.value
-    return "any number" if value is None else at_least(value)
+    return "any number" if value is None else least_proven(value, claimed)
 
 
 def _row(name: str, promised: Any, exact: Any, found: Any, limits: str = "-") -> tuple[str, ...]:
-    return name, figure(promised), figure(exact), figure(found), limits
+    return name, figure(promised), allowed_figure(exact), figure(found), limits
 
 
 def _limits(found: MeasuredLimits | Ends | TprLimits) -> str:

@@ -178,7 +178,7 @@ def _plan(values: Values, result: ExplainResult, drawn: CurvesResult) -> Planner
         figures=rows.figures(result),
         scores=tuple(rows.score_rows(result)),
         demands=tuple(rows.demand_rows(choice)) if choice else (),
-        analyses=tuple(rows.analysis_rows(result)) if not choice and rows.is_mechanism(result) else (),
+        analyses=tuple(rows.analysis_rows(result)) if not choice and rows.has_analyses(result) else (),
         notes=(*(note for note in result.notes if note != sentences.caution(result)), *rows.reasons(result)),
         command=exports.command(result.kind, values),
         python=exports.python(result, values),

@@ -37,7 +37,7 @@ def _parts(result: ExplainResult) -> Iterator[RenderableType]:
             yield Text(result.expected.text + "\n", style="bold")
         yield _indent(_demands(result))
     yield _indent(_scores(result))
-    if not isinstance(result, ChooseResult) and rows.is_mechanism(result):
+    if not isinstance(result, ChooseResult) and rows.has_analyses(result):
         yield _indent(_analyses(result))
     for note in _footnotes(result):
         yield Text(note, style="dim")
@@ -51,8 +51,9 @@ def _scores(result: ExplainResult) -> Table:
 
 
 def _demands(result: ChooseResult) -> Table:
-    table = _table("Noise that each analysis demands for this promise", "noise", "x exact")
-    for row in rows.demand_rows(result):
+    found = list(rows.demand_rows(result))
+    table = _table("Noise that each analysis demands for this promise", "noise", f"x {found[0]['label']}")
+    for row in found:
         table.add_row(row["label"], row["noise"], row["ratio"], style="bold" if row["name"] == "exact" else None)
     return table
 

@@ -15,7 +15,7 @@ from deniable.cli.show.show_verdict import estimators
 from deniable.formatting import at_least, count_of, short
 from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
 from deniable.report.words import verdict_words
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, FinalModel
 from deniable.results.shared import MeasuredLimits
@@ -73,7 +73,7 @@ def _table(document: AuditResult) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:
-        table.add_row(name, *map(_figure, (promised, real, found)), limits)
+        table.add_row(name, _figure(promised), "" if real is None else allowed_figure(real), _figure(found), limits)
 
     row("Membership advantage", claimed.advantage, exact.advantage, *_limit_value(measured.advantage))
     row(belief_limit(document), claimed.belief, exact.belief, belief.max)

@@ -13,6 +13,7 @@ from rich.text import Text
 from deniable.cli.common import print_parts
 from deniable.evidence.bound import INDEPENDENT
 from deniable.formatting import as_given, at_least, at_most, count_of
+from deniable.report.report_tables import least_proven
 from deniable.report.words import verdict_words
 from deniable.report.words.amount_text import figure
 from deniable.report.words.assumptions import standing
@@ -57,12 +58,16 @@ def _epsilon_line(document: VerdictResult) -> str:
     given, bound = document.input, document.measured.epsilon.lower_bound
     exact = document.exact.epsilon if document.exact else None
     parts = [f"claimed {as_given(given.claimed_epsilon)}"]
-    parts += [f"exact {exact:.3g} (of the claimed noise)"] if exact is not None else []
-    parts += [f"proven lower bound {_least(bound.value)}" if bound.valid else "no proven lower bound"]
+    parts += [f"exact {at_most(exact)} (of the claimed noise)"] if exact is not None else []
+    parts += [
+        f"proven lower bound {least_proven(bound.value, given.claimed_epsilon)}"
+        if bound.valid
+        else "no proven lower bound"
+    ]
     sure = f"{100 * given.confidence:.4g} % confidence"
     trusted = [one.text for one in bound.assumptions if one.holds is None]
     rests = f"{sure}, if {'; and if '.join(trusted)}" if trusted else sure
-    return f"Epsilon at delta {as_given(given.delta)}: {', '.join(parts)} ({rests})."
+    return f"Epsilon at delta {as_given(given.delta)}: {', '.join(parts)}" + (f" ({rests})." if bound.valid else ".")
 
 
 HEADINGS = (

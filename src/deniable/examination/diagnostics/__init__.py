@@ -24,7 +24,13 @@ from deniable.examination.diagnostics.explanations import Explanation, explanati
 from deniable.examination.diagnostics.own_rules import settle_own_rule
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.diagnostics.unknown_sums import odd_multiples, provoked_shares, shown_by_twins, unknown_sum
+from deniable.examination.diagnostics.unknown_sums import (
+    is_unclipped_by_twins,
+    odd_multiples,
+    provoked_shares,
+    shown_by_twins,
+    unknown_sum,
+)
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.handed_twins import keeps_earlier_records
 
@@ -121,6 +127,8 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     if found is not None and found.weakens and found.rough and not shown_by_twins(evidence):
         found = None  # it is like a leak that is known, and another one
     again = _again(evidence, angles, ratio, found)
+    if found is None and again and odd and is_unclipped_by_twins(evidence):
+        again = []  # a gradient that is common to steps looks like noise that comes again
     if again := [name for name in again if name in names]:
         follows = {*GRADIENT, *NOISE} - set(again) - ({"noise scale"} if abs(ratio - 1) > 0.1 else set())
         left = [test for test in failed if test.name not in follows]
@@ -219,7 +227,7 @@ def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explana
     if found.stretch != 1:
         kept = replace(kept, weakens=found.noise_ratio < ENOUGH * need, sentence=_with_noise(found))
         return [kept, *rest]
-    if little:
+    if little and found.sentence != dependence.DEPENDS:  # of that, what is new in a step is less by itself
         return [*rest, _too_little(evidence, by_name.get("noise scale"), found.noise_ratio), kept]
     shapes = [by_name[name] for name in ("normality",) if name in by_name and evidence.gradient_fits]
     return [kept, *shapes, *rest]

@@ -38,6 +38,8 @@ SOME = 5
 """So many numbers without any noise are no accident."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
+CLEAR = 6.0
+"""Standard errors of a slope from which on it is no chance."""
 
 
 def _lengths(evidence: Evidence) -> tuple[Array, Array]:
@@ -220,11 +222,24 @@ def _sized_sentence(evidence: Evidence, found: _Scales) -> str:
     if found.single.std() < 0.02 or sizes.min() == 0:
         return ""
     falls, grows = ((found.single * (sizes / sizes.mean()) ** power).std() for power in (1, -1))
-    if min(falls, grows) > 0.3 * found.single.std():
+    slope = _slope(sizes, found.single)
+    if min(falls, grows) > 0.3 * found.single.std() and not slope:
         return ""
-    if grows < falls:
+    if slope > 0 or (not slope and grows < falls):
         return "the noise grows with the batch's size: use the same in every step, whatever the batch"
     return "the noise falls with the batch's size: divide by the expected size, or yield the divisor that is used"
+
+
+def _slope(sizes: Array, single: Array) -> float:
+    """1 or -1 if the noise is proportional to the batch's size, or to its inverse, and not by chance; else 0."""
+    x, y = (np.log(np.maximum(values, 1e-12)).ravel() for values in (sizes, single))
+    x, y = x - x.mean(), y - y.mean()
+    if not np.square(x).sum() > 0:
+        return 0.0
+    slope = float(x @ y / np.square(x).sum())
+    error = float(np.std(y - slope * x) / np.sqrt(np.square(x).sum()))
+    nearest = float(np.sign(slope))
+    return nearest if abs(slope) > CLEAR * error and abs(slope - nearest) < 0.1 + 3 * error else 0.0
 
 
 def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:

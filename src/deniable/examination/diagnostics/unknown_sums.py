@@ -15,7 +15,7 @@ from deniable.examination.alternatives import VECTORS
 from deniable.examination.diagnostics import gradient, noise_spread
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.twins.idle_records import other_contents
+from deniable.examination.twins.idle_records import hardest_contents, other_contents
 from deniable.examination.twins.probes import (
     Probe,
     noise_of_long_records,
@@ -27,7 +27,15 @@ from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import FAILS, Run, are_same, half_precision_error
 from deniable.examination.twins.twins import Twins
 
-__all__ = ["PROVOKED", "free_ratio", "odd_multiples", "provoked_shares", "shown_by_twins", "unknown_sum"]
+__all__ = [
+    "PROVOKED",
+    "free_ratio",
+    "is_unclipped_by_twins",
+    "odd_multiples",
+    "provoked_shares",
+    "shown_by_twins",
+    "unknown_sum",
+]
 
 PROVOKED = "other records' shares"
 
@@ -35,6 +43,8 @@ DEPENDS = 0.01
 """In clipping norms: what a record outside the batch, or another record, may change by rounding."""
 LONGER = 1.02
 """A share of the sum that is longer than this many clipping norms is not clipped."""
+MORE_THAN_NOISE = 1.2
+"""So many times the claimed noise are partly a gradient, where another one than the claimed is summed."""
 UNUSED, OTHER_NOISE, ROUNDED = 1e-6, 0.1, 1e-4
 """The share of claimed differences below which records do not count; of the noise's length by which it is another one;
 and of a sum's length that rounding may be."""
@@ -131,7 +141,7 @@ def _other_noise(usual: Twins, provoked: Twins) -> Iterator[_OtherNoise]:
     """On some other records, where they draw the same random numbers."""
     seed = provoked.seeds[0]
     one, others = usual.original(seed), [provoked.original(seed)]
-    for contents in other_contents(usual, one):
+    for contents in (*other_contents(usual, one), hardest_contents(one)):
         with suppress(*FAILS):
             others.append(usual.train(seed, True, contents, 1))
     own, rounding = _first_noise(one)
@@ -157,6 +167,13 @@ def shown_by_twins(evidence: Evidence) -> bool:
     probe = probe_share(evidence.twins) if evidence.twins is not None else None
     ratio = free_ratio(evidence)[0]
     return probe is None or bool(_less_private(probe, ratio) or _later(evidence, ratio))
+
+
+def is_unclipped_by_twins(evidence: Evidence) -> bool:
+    """Whether twins are certain of that, where what is taken for noise is partly another gradient."""
+    if evidence.gradient_fits or noise_spread.noise_ratio(evidence) < MORE_THAN_NOISE or evidence.twins is None:
+        return False
+    return probe_share(evidence.twins) is not None and shown_by_twins(evidence)
 
 
 def _later(evidence: Evidence, ratio: float) -> str:

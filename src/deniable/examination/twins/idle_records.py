@@ -17,7 +17,7 @@ from deniable.examination.twins.twin_differences import different_afterwards, di
 from deniable.examination.twins.twin_run import LARGE_TIMES, Run, StandIn, stand_in, undrawn_places
 from deniable.examination.twins.twins import FAILS, Twins
 
-__all__ = ["later_difference", "other_contents", "undrawn_difference"]
+__all__ = ["hardest_contents", "later_difference", "other_contents", "undrawn_difference"]
 
 TRIED_STEPS = 4
 """Steps before the last after which records are exchanged."""
@@ -75,16 +75,22 @@ def other_contents(twins: Twins, run: Run, step: int = 0) -> Iterator[Mapping[in
     places = range(len(run.members))
     for times in (LARGE_TIMES, 1.0):
         yield {place: stand_in(run, twins.other_columns(run, place)[0], times) for place in places}
-    yield dict.fromkeys(places, _easiest(run, step))
+    yield dict.fromkeys(places, _extreme_record(run, step, most=False))
 
 
-def _easiest(run: Run, step: int) -> StandIn:
-    """Of the records, as they are and large, the one with the least loss at a step's weights."""
+def hardest_contents(run: Run) -> Mapping[int, StandIn]:
+    """For all places the record with the largest loss at first: then the sum of clipped gradients is longest."""
+    return dict.fromkeys(range(len(run.members)), _extreme_record(run, 0, most=True))
+
+
+def _extreme_record(run: Run, step: int, *, most: bool) -> StandIn:
+    """Of the records, as they are and large, the one with the least or the largest loss at a step's weights."""
     records, labels, _ = run.recomputer.columns
     tried = torch.cat([records, LARGE_TIMES * records]) if run.most_times >= LARGE_TIMES else records
     given = labels.repeat(len(tried) // len(labels))
     values = dict(zip(run.recomputer.parameters, (w[step] for w in run.seen.weights), strict=True))
     with torch.no_grad():
         losses = run.recomputer.loss(functional_call(run.recomputer.model, values, (tried,)), given)
+    losses = -losses if most else losses
     best = int(torch.nan_to_num(losses, nan=torch.inf).argmin())
     return tried[best], given[best]

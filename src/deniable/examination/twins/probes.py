@@ -151,7 +151,7 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     kept = _below_bound(twins, torch.stack(yielded))
     points, apart = points * kept, [rest * kept for rest in apart]
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
-    rounding = half_precision_error(one) * float(one.sums[step].norm())
+    rounding = half_precision_error(one) * max(float(row.norm()) for row in yielded)
     clip = _norm(twins, one, step)
     found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip)
     return found if together else None

@@ -146,10 +146,10 @@ def newly_drawn(run: Run, step: int = 0) -> list[int]:
 
 def half_precision_error(run: Run) -> float:
     """The relative rounding of sums that are kept in half precision; 0 for full precision."""
-    first = (run.sums[0] / run.seen.divisors[0]).float()
     for kind in (torch.float16, torch.bfloat16):
-        if torch.allclose(first.to(kind).float(), first, rtol=1e-6, atol=0):
-            return float(torch.finfo(kind).eps)
+        for values in ((run.sums[0] / run.seen.divisors[0]).float(), run.sums[0].float()):  # rounded last, or before
+            if torch.allclose(values.to(kind).float(), values, rtol=1e-6, atol=0):
+                return float(torch.finfo(kind).eps)
     return 0.0
 
 

@@ -75,9 +75,10 @@ def _parts(result: ExplainResult) -> Iterator[Section]:
     yield Section("What an attacker can reach", pictures=tuple(_pictures(result)), tables=(scores,))
     if isinstance(result, ChooseResult):
         cells = tuple((row["label"], row["noise"], row["ratio"]) for row in rows.demand_rows(result))
-        demands = Table("Noise that each analysis demands for this promise", ("", "noise", "x exact"), cells)
+        head = "", "noise", f"x {cells[0][0]}"
+        demands = Table("Noise that each analysis demands for this promise", head, cells)
         yield Section("What weaker analyses demand", (sentences.engineering(result),), tables=(demands,))
-    elif rows.is_mechanism(result):
+    elif rows.has_analyses(result):
         cells = tuple((row["label"], row["epsilon"], row["advantage"]) for row in rows.analysis_rows(result))
         yield Section(
             "What weaker analyses say",

@@ -115,7 +115,7 @@ def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> ScaleChart
     delta = short(document.exact.delta)
     axis = epsilon_axis(f"Epsilon at delta {delta}: 0 gives nothing away", shown)
     found = bound and Row(
-        "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound)
+        "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound, claimed)
     )
     aim = Aim(verdict_words.aim(document), claimed)
     return promise_scale(axis, aim, exact, found or None, f"Measured: what this attack shows, with {sure}.")
@@ -146,9 +146,15 @@ def _epsilon_part(document: AuditResult) -> Section:
     pictures = [picture]
     rows = region_data(document, lower)
     if rows:
-        pictures.append(region_picture(rows, exact.delta, "audit"))
+        pictures.append(region_picture(rows, exact.delta, "audit", _caveat(document)))
     tables = (scores(document), estimators(measured.estimators), estimates(measured))
     return Section(f"{verdict_words.aim(document)}, exact, measured", pictures=tuple(pictures), tables=tables)
+
+
+def _caveat(document: AuditResult) -> str:
+    """What a test mode's analyses are not."""
+    fitted = "Test mode: the analyses are those of noise fitted to this data set, and no bound for any other."
+    return fitted if verdict_words.is_test_mode(document) else ""
 
 
 def _final_part(document: AuditResult, found: FinalModel) -> Section:

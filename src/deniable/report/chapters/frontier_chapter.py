@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import as_given, count_of, times
+from deniable.formatting import as_given, at_most, count_of, times
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.frontier_picture import frontier_pictures
 from deniable.report.rerun import rerun
@@ -73,13 +73,13 @@ def _of_parts(document: FrontierResult, field: str, name: str) -> Table:
 def _settings(document: FrontierResult) -> Table:
     head = ("Promise", "noise", "clipping norm", "learning rate", "expected batch", "epochs", "steps")
     rows = (_setting(document, level) for level in (*document.levels, document.none))
-    note = f"{document.input.settings} settings, each trained {times(document.input.repeats)}."
+    note = f"{count_of(document.input.settings, 'setting')}, each trained {times(document.input.repeats)}."
     return Table("The settings of every promise", head, tuple(rows), note)
 
 
 def _setting(document: FrontierResult, level: FrontierLevel) -> tuple[str, ...]:
     name, chosen = name_bound(document.input.promise, level.bound), level.setting
-    noise = "-" if level.noise is None else f"{level.noise:.4g}"
+    noise = "-" if level.noise is None else at_most(level.noise, 4)
     if chosen is None:
         return name, noise, *["drawn for every run"] * 2, "-", "-", "-"
     norm = "none" if chosen.clip is None else as_given(chosen.clip)

@@ -34,7 +34,14 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
     bound, exact = measured.epsilon.lower_bound, document.exact.epsilon if document.exact else None
     shown = [given.claimed_epsilon, exact, bound.value, bound.upper]
     axis = epsilon_axis(f"Epsilon at delta {short(given.delta)}: 0 gives nothing away", shown)
-    row = Row("Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound))
+    row = Row(
+        "Shown by this attack",
+        "measured",
+        bound.value,
+        bound.upper,
+        interval=True,
+        told=reach(bound, given.claimed_epsilon),
+    )
     weak = verdict_words.claimed_protection(document)
     return Chapter(
         name=run.name,
@@ -44,7 +51,7 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
         sure=sure if name == "violated" else "",
         promise=f"The release has epsilon {as_given(given.claimed_epsilon)} at delta {short(given.delta)}.",
         measured=f"Scores of {count_of(measured.members, 'member')} and {count_of(measured.others, 'other')}, from "
-        f"an attack. They prove {_proven(measured.epsilon)}.",
+        f"an attack. They prove {_proven(measured.epsilon, given.claimed_epsilon)}.",
         meaning=verdict_words.scored_meaning(document),
         text=document.verdict_text,
         cautions=tuple(verdict_words.scored_cautions(document)),
@@ -71,12 +78,12 @@ def _parts(document: VerdictResult) -> Iterator[Section]:
     yield rerun(document)
 
 
-def _proven(epsilon: BoundsOnEpsilon) -> str:
+def _proven(epsilon: BoundsOnEpsilon, claimed: float) -> str:
     bound = epsilon.lower_bound
     if not bound.valid or bound.value == 0:
         return "no epsilon above 0"
     trusted = [one.text for one in bound.assumptions if one.holds is None and one.text != INDEPENDENT.text]
-    return f"an epsilon of at least {lower_bound(epsilon)}" + "".join(f", if {text}" for text in trusted)
+    return f"an epsilon of at least {lower_bound(epsilon, claimed)}" + "".join(f", if {text}" for text in trusted)
 
 
 def _assumptions(document: VerdictResult) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from msgspec import structs
 
 from deniable.campaigns.region import region
-from deniable.formatting import at_least, at_most, short
+from deniable.formatting import at_least, at_most, short, told_apart
 from deniable.mechanisms import Training
 from deniable.report.pictures.picture import (
     BLUE,
@@ -30,7 +30,7 @@ from deniable.report.pictures.picture import (
     legend_above,
     plain,
 )
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results.audit_result import AuditResult, EpsilonMeasured
 from deniable.results.compare_result import RegionRow
 from deniable.results.shared import EpsilonBound
@@ -62,7 +62,7 @@ def epsilon_picture(
     points = {name: value for name, value in named.items() if value is not None}
     estimators = measured.estimators[:MOST_ESTIMATORS]
     data = {"claimed": claimed, "exact": exact, "delta": delta, "estimators": estimators, "points": points}
-    marks = [f"{word} {figure(at)}" for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
+    marks = [_mark(word, at) for word, at in (("claimed", claimed), ("exact", exact)) if at is not None]
     told = (
         f"What each estimator shows of epsilon at delta {short(delta)}: a bar is its interval, a diamond a figure "
         f"without confidence. Beside them: {', '.join(marks) or 'nothing is claimed'}. A bar wholly to the right of "
@@ -82,7 +82,7 @@ def _draw_epsilons(data: Data) -> Figure:
         found.plot([value], [place], marker="D", markersize=5, color=GREY, linestyle="none")
     for name, at, colour, style in (("claimed", data["claimed"], RED, "-."), ("exact", data["exact"], INK, "--")):
         if at is not None:
-            found.axvline(at, color=colour, linestyle=style, linewidth=1.4, label=f"{name} {figure(at)}")
+            found.axvline(at, color=colour, linestyle=style, linewidth=1.4, label=_mark(name, at))
     found.set_yticks(range(len(rows)), rows)
     found.tick_params(axis="y", length=0)
     found.grid(axis="y", visible=False)
@@ -90,6 +90,10 @@ def _draw_epsilons(data: Data) -> Figure:
     if data["claimed"] is not None or data["exact"] is not None:
         legend_above(found)
     return drawing
+
+
+def _mark(word: str, at: float) -> str:
+    return f"{word} {figure(at) if word == 'claimed' else allowed_figure(at)}"
 
 
 def _furthest(data: Data) -> float:
@@ -121,21 +125,37 @@ def region_data(document: AuditResult, lower: float | None) -> list[RegionRow]:
     return [row for row in known if isfinite(row.exact)]
 
 
-def region_picture(rows: Sequence[RegionRow], delta: float, attack: str) -> Picture:
-    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them.
+def region_picture(rows: Sequence[RegionRow], delta: float, attack: str, caveat: str = "") -> Picture:
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them, unless `caveat` says otherwise.
 
     Erlingsson et al. 2019, Figures 1 and 2.
     """
     shown = [row for row in rows if row.lower is not None]
-    said = ", ".join(
-        f"at noise {figure(row.noise)} between {at_least(row.lower or 0)} and {at_most(row.exact)}" for row in shown
-    )
     told = (
-        f"Analyses bound epsilon from above, the {attack} from below; the truth lies between, here "
-        f"{said or 'not told from below'}. Weaker analyses state a larger epsilon."
+        f"Analyses bound epsilon from above, the {attack} from below (with its confidence){_where_truth_is(shown)}. "
+        f"Weaker analyses state a larger epsilon.{caveat and ' ' + caveat}"
     )
     data = {"rows": rows, "delta": delta, "attack": attack}
     return Picture("region-of-privacy", "The region of privacy", told, told, data, _draw_region)
+
+
+def _where_truth_is(shown: Sequence[RegionRow]) -> str:
+    """Between the two, unless more is shown than the analyses allow: then they are not this training's."""
+    if not shown:
+        return ", here not told"
+    refuted = [row for row in shown if (row.lower or 0) > row.exact]
+    if refuted:
+        said = ", ".join(f"at noise {figure(row.noise)} {_more_than_allowed(row)}" for row in refuted)
+        return f". Here more is shown than they allow ({said}): they are not those of this training"
+    said = ", ".join(
+        f"at noise {figure(row.noise)} between {at_least(row.lower or 0)} and {at_most(row.exact)}" for row in shown
+    )
+    return f"; the truth lies between, here {said}"
+
+
+def _more_than_allowed(row: RegionRow) -> str:
+    low, most = told_apart(row.lower or 0, row.exact)
+    return f"at least {low}, and {most} is allowed"
 
 
 def _draw_region(data: Data) -> Figure:

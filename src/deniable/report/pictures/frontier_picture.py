@@ -75,7 +75,7 @@ def _draw(data: Data) -> Figure:
     found.set_xticks(places, data["names"])
     found.grid(visible=False, axis="x")
     if data["metric"] in SHARES:
-        found.yaxis.set_major_formatter(PercentFormatter(1.0))
+        found.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     legend_above(found, 2)
     return figure
 

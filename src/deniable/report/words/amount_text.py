@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import floor, log10
 
-from deniable.formatting import ALMOST_ALL
+from deniable.formatting import ALMOST_ALL, at_most
 
-__all__ = ["figure", "share"]
+__all__ = ["allowed_figure", "figure", "share"]
 
 _MOST_DECIMALS = 6
 
@@ -15,9 +15,21 @@ def figure(value: float | None) -> str:
     """A measured number, to three digits, never rounded to 1 unless it is; a dash where there is none."""
     if value is None:
         return "-"
+    if 0 < abs(value - 0.5) < 0.0005:
+        return _beside_half(value)
     if 0.9995 <= value < 1:
         return _below(value, 1.0) or "just under 1"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}".replace("e-0", "e-")
+
+
+def allowed_figure(value: float | None) -> str:
+    """What a noise allows at most, to three digits, rounded up as everywhere; 1 only where it is."""
+    return figure(value) if value is None or 0.9995 <= value < 1 else at_most(value)
+
+
+def _beside_half(value: float) -> str:
+    """What is not one half is not told as one half: a belief of 0.50028 is more than none."""
+    return f"{value:.{1 - floor(log10(abs(value - 0.5)))}f}"
 
 
 def share(value: float) -> str:

@@ -56,19 +56,20 @@ def final_sentences(document: AuditResult, found: FinalModel) -> str:
 
 def _conclusion(document: AuditResult, found: FinalModel, strongest: FinalObserver) -> str:
     low, high = _share_reached(document, found, strongest)
+    of = "of it" if strongest.mu is None or found.mu is None else "of that mu"
     if _exceeds(document, found):
         return "more than the bound. The training does not have the noise that it claims."
     if low == 0:
         return f"these {strongest.trials:,} trainings cannot tell it from guessing. More may."
     if low >= 1 - SLIGHT:
-        return f"at least {share(min(low, 1.0))} of it. In the worst case, hiding the steps buys nearly nothing."
+        return f"at least {share(min(low, 1.0))} {of}. In the worst case, hiding the steps buys nearly nothing."
     if high < 1:
         return (
-            f"between {share(low)} and {share(high)} of it. This observer gains less from the final model than all "
+            f"between {share(low)} and {share(high)} {of}. This observer gains less from the final model than all "
             "steps would allow; a stronger one may gain more."
         )
     return (
-        f"at least {share(low)} of it, and perhaps all. What hiding the steps buys cannot be told closer from "
+        f"at least {share(low)} {of}, and perhaps all. What hiding the steps buys cannot be told closer from "
         f"{strongest.trials:,} trainings; count on nothing."
     )
 

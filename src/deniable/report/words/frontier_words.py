@@ -22,6 +22,7 @@ MEASURES = {
 """The measures of a classification, then of a regression, as people read them."""
 
 
+_LESS_IS_BETTER = ("error", "absolute_error")
 _PROMISES = {
     "belief": "Nobody surer than",
     "advantage": "Advantage at most",
@@ -36,6 +37,8 @@ _PROMISES = {
 def outcome(document: FrontierResult) -> str:
     """The knee in a few words."""
     knee, promise = document.knee, document.input.promise
+    if _has_nothing_to_trade(document):
+        return "nothing to trade"
     if knee.cheap_from is not None:
         return f"cheap from {name_bound(promise, knee.cheap_from)} on"
     if knee.useless_up_to == document.levels[-1].bound:
@@ -45,9 +48,18 @@ def outcome(document: FrontierResult) -> str:
 
 def tone(document: FrontierResult) -> str:
     """How the outcome is coloured: what is cheap somewhere is good, what is nowhere useful is bad."""
+    if _has_nothing_to_trade(document):
+        return "open"
     if document.knee.cheap_from is not None:
         return "good"
     return "bad" if document.knee.useless_up_to == document.levels[-1].bound else "odd"
+
+
+def _has_nothing_to_trade(document: FrontierResult) -> bool:
+    """Whether even without noise the model is not shown to be better than the answer without a model."""
+    metric = document.input.metric
+    found, base = getattr(document.none.quality, metric), getattr(document.without_model, metric).mean
+    return bool(found.high >= base if metric in _LESS_IS_BETTER else found.low <= base)
 
 
 def meaning(document: FrontierResult) -> str:
@@ -59,7 +71,13 @@ def headings(document: FrontierResult) -> tuple[str, ...]:
     """Of `rows`."""
     names = [MEASURES[name] for name in _measures(document)]
     told = _PROMISES[document.input.promise]
-    return (told, "noise", f"epsilon at {short(document.input.delta)}", *names, "one more training", "lost")
+    return (told, "noise", f"epsilon at {short(document.input.delta)}", *names, "one more training", _lost(document))
+
+
+def _lost(document: FrontierResult) -> str:
+    """Of two shares the difference is told in points."""
+    metric = document.input.metric
+    return "lost, in points" if tell_value(metric, 0.5).endswith("%") else "lost"
 
 
 def _measures(document: FrontierResult) -> list[str]:
@@ -90,7 +108,9 @@ def _row(document: FrontierResult, level: FrontierLevel) -> tuple[str, ...]:
         first,
         *others,
         tell_range(document.input.metric, measured[0].next_low, measured[0].next_high),
-        "-" if level.lost is None else tell_range(document.input.metric, level.lost.low, level.lost.high),
+        "-"
+        if level.lost is None
+        else tell_range(document.input.metric, level.lost.low, level.lost.high).removesuffix(" %"),
     )
 
 

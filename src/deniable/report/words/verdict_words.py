@@ -18,7 +18,7 @@ from deniable.formatting import (
     percent_at_most,
     short,
 )
-from deniable.report.words.amount_text import figure, share
+from deniable.report.words.amount_text import allowed_figure, figure, share
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 from deniable.results.shared import MeasuredLimits as Measured
@@ -141,9 +141,16 @@ def claimed_protection(document: AuditResult | VerdictResult) -> str | None:
     """How weak a claim is, if it is: by the exact scores of its noise, or by the bare epsilon where none is known."""
     if isinstance(document, AuditResult):
         return protection(document)
+    return weakness(*_claimed_scores(document))
+
+
+def _claimed_scores(document: VerdictResult) -> tuple[float, float]:
+    """(advantage, belief from 50 %) that a claim allows: the advantage of its noise where that is known."""
     given, exact = document.input, document.exact
-    advantage, belief, _ = bare_scores(given.claimed_epsilon, given.delta)
-    return weakness(advantage if exact is None else exact.advantage, belief)
+    if exact is None:
+        return bare_scores(given.claimed_epsilon, given.delta)[:2]
+    noisy = inf if exact.epsilon is None else exact.epsilon
+    return exact.advantage, bare_scores(max(given.claimed_epsilon, noisy), given.delta)[1]
 
 
 def scored_meaning(document: VerdictResult) -> str:
@@ -161,12 +168,13 @@ def scored_meaning(document: VerdictResult) -> str:
 
 def scored_cautions(document: VerdictResult) -> list[str]:
     """What must stand beside a verdict on scores."""
-    weak, given = claimed_protection(document), document.input
+    weak = claimed_protection(document)
     if weak is None:
         return []
-    advantage, belief, _ = bare_scores(given.claimed_epsilon, given.delta)
+    advantage, belief = _claimed_scores(document)
+    who = "alone, it" if document.exact is None else "its noise"
     return [
-        f"The claim itself is {weak} protection: alone, it allows an observer who starts at 50 % to become "
+        f"The claim itself is {weak} protection: {who} allows an observer who starts at 50 % to become "
         f"{_sure(belief)}, and to guess right {percent_at_most((1 + advantage) / 2)} of the time."
     ]
 
@@ -242,15 +250,16 @@ def agreement(document: AuditResult) -> str:
     sure = _confidence(document)
     limits = f"{figure(found.value)}, {sure} interval {figure(found.low)} to {figure(found.high)}"
     if found.high < allowed:
-        held = f"is below the {figure(allowed)} that the noise allows"
+        held = f"is below the {allowed_figure(allowed)} that the noise allows"
     elif found.low > allowed:
-        held = f"is above the {figure(allowed)} that the noise allows"
+        held = f"is above the {allowed_figure(allowed)} that the noise allows"
     elif not _tells(document):
-        held = f"cannot be told from guessing (0), nor from the {figure(allowed)} that the noise allows"
+        held = f"cannot be told from guessing (0), nor from the {allowed_figure(allowed)} that the noise allows"
     elif found.low <= 0:
-        held = f"fits the {figure(allowed)} that the noise allows, and guessing (0); epsilon shows more than guessing"
+        fits = f"fits the {allowed_figure(allowed)} that the noise allows, and guessing (0)"
+        held = f"{fits}; epsilon shows more than guessing"
     else:
-        held = f"agrees with the {figure(allowed)} that theory allows at worst"
+        held = f"agrees with the {allowed_figure(allowed)} that theory allows at worst"
     return f"Its advantage ({limits}) {held}."
 
 

@@ -121,7 +121,7 @@ export class Plan {
     const promised = this.state.mode === "choose" && input.belief !== undefined;
     this.beliefs.line = { at: promised ? input.belief : scores.belief, text: promised ? "promised" : "limit" };
     this.roc.show(rocData(curves.roc), `Trade-off curve of the strongest attack; its advantage over blind guessing is at most ${figures.advantage}.`);
-    this.beliefs.show(beliefData(curves.beliefs), `Distribution of the observer's final belief; exceeded only as often as delta allows: ${figures.belief}.`);
+    this.beliefs.show(beliefData(curves.beliefs), `Distribution of the observer's final belief; the limit on it is ${figures.belief}.`);
   }
 
   /** The answer as a file, with what is expected of the model where that is told. */
@@ -234,7 +234,7 @@ function methods(section, { demands, analyses, document: { input, methods: found
   section.querySelector("h3").textContent = choosing ? "Noise that each analysis demands for this promise" : "The same release by weaker analyses";
   const columns = choosing ? ["noise", "ratio"] : ["epsilon", "advantage"];
   const unit = input.mechanism === "randomized-response" ? "1 / epsilon" : "noise";
-  const titles = choosing ? ["Analysis", unit, "× exact"] : ["Analysis", "epsilon", "advantage"];
+  const titles = choosing ? ["Analysis", unit, `× ${shown[0].label}`] : ["Analysis", "epsilon", "advantage"];
   const head = document.createElement("tr");
   head.append(...titles.map((title) => Object.assign(cell("th", title), { scope: "col" })));
   section.querySelector("thead").replaceChildren(head);

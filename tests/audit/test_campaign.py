@@ -20,6 +20,7 @@ from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import play
 from deniable.engines import Local
 from deniable.evidence.played_trials import Trials
+from deniable.formatting import percent_at_most
 from deniable.promises import Belief, Epsilon, audited_promise, claimed_scores
 from deniable.results.base import plain
 from deniable.results.reading import schema_name
@@ -216,4 +217,4 @@ def test_a_private_training_says_how_loose_its_bound_is(sensitivity: str) -> Non
     assert bool(said) == (sensitivity == "global")
     share = document.measured.epsilon.sensitivity / document.exact.epsilon
     assert 0 < share <= 1 + 1e-9
-    assert all(f"{100 * share:.0f} %" in note for note in said)
+    assert all(f"{percent_at_most(share, 2)} of the" in note for note in said)

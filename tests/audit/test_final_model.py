@@ -206,7 +206,7 @@ def test_words_follow_the_figures(audited: AuditResult) -> None:
     assert "buys nearly nothing" in final_sentences(right, structs.replace(right.final_model, observers=(sharp,)))
     below = structs.replace(crafted, mu=structs.replace(crafted.mu, low=0.3, high=1.2))
     told = final_sentences(right, structs.replace(right.final_model, observers=(below,)))
-    assert "between 10 % and 40 % of it" in told
+    assert "between 10 % and 40 % of that mu" in told
     assert len(list(final_rows(right, right.final_model))) == 5
     assert right.provenance is not None
     assert str(right.provenance.command).endswith("--final-model")

@@ -38,6 +38,8 @@ SOME = 5
 """So many numbers without any noise are no accident."""
 BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
+_ALIKE = 0.05
+"""Deviation of batch sizes, relative to them, below which no noise is said to follow them."""
 CLEAR = 6.0
 """Standard errors of a slope from which on it is no chance."""
 
@@ -234,7 +236,7 @@ def _slope(sizes: Array, single: Array) -> float:
     """1 or -1 if the noise is proportional to the batch's size, or to its inverse, and not by chance; else 0."""
     x, y = (np.log(np.maximum(values, 1e-12)).ravel() for values in (sizes, single))
     x, y = x - x.mean(), y - y.mean()
-    if not np.square(x).sum() > 0:
+    if x.std() < _ALIKE:
         return 0.0
     slope = float(x @ y / np.square(x).sum())
     error = float(np.std(y - slope * x) / np.sqrt(np.square(x).sum()))

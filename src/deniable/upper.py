@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isnan
+from math import inf, isnan, nextafter
 
 __all__ = ["NotANumberError", "Upper", "upper"]
 
@@ -33,7 +33,10 @@ class Upper(float):
     @classmethod
     def between(cls, least: float, value: float) -> Upper:
         """The truth lies in [least, value]; an infinite value that is certain has no error."""
-        return cls(value, 0.0 if least == value else value - min(least, value))
+        if least >= value:
+            return cls(value, 0.0)
+        error = value - least
+        return cls(value, error if value - error <= least else nextafter(error, inf))
 
     def meet(self, other: Upper) -> Upper:
         """What both brackets leave of each other; all of both where they leave nothing, as one of them is wrong."""

@@ -262,3 +262,13 @@ def test_guarantees_of_many_runs(runs):
     found = PL(dn.RenyiDP(1.5, 2.7).composed(runs)).epsilon(1e-6)
     assert found.least < 2.7 * runs + 26 < found + 1
     assert found < 2.7 * runs + 26 or runs > 10**6  # there no two rates are told apart any more
+
+
+def test_the_lower_end_survives_the_rounding_of_the_error():
+    """5.2e-9 - 5.2e-9 was 8e-25, above the truth of 5e-25."""
+    found = PL(dn.TotalVariation(6e-49).subsampled(0.1).composed(10), "add-remove").pair.reverse().hockey_stick(-5e-25)
+    assert found - found.error <= 5.000000001e-25
+    bracket = Upper.between(5e-25, 5.199916503657185e-09)
+    assert bracket - bracket.error <= 5e-25
+    with pytest.raises(ArithmeticError, match="no number on the safe side"):
+        Upper.between(float("nan"), 0.5)

@@ -71,7 +71,8 @@ class Inversion:
 
     def mass_bound(self, functional: Functional) -> Known:
         """Any functional lies between 0 and the mass."""
-        mass = exp(min(self.composition.saddle(functional.shift).value + _AXIS_ROUNDOFF_NATS, 0.0))
+        slack = _AXIS_ROUNDOFF_NATS + self.composition.mass_noise
+        mass = exp(min(self.composition.saddle(functional.shift).value + slack, 0.0))
         return mass / 2, mass / 2
 
     def known(self, functional: Functional, k: float) -> tuple[float, float]:

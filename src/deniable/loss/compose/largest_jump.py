@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import exp
+from math import exp, isfinite
 
 import numpy as np
 
@@ -84,9 +84,11 @@ class _Damped(Composition):
     def mass(self, pole: float) -> float:
         return exp(min(self.saddle(pole).value, 0.0))
 
-    @property
+    @cached_property
     def mass_noise(self) -> float:
-        return 4 * EPS * self.steps
+        """A moment's own round-off enters the mass as often as there are steps (Lemma C7)."""
+        known = [saddle for saddle in self.saddles([0.0, 1.0]) if isfinite(saddle.value) and isfinite(saddle.slope)]
+        return max([4 * EPS * self.steps, *(float(self.roundoff(saddle)) for saddle in known)])
 
     def log_height(self, c: float, omega: Floats) -> Floats:
         """Validated, not proved: a proved bound would cost several times as many points here (Lemma C4)."""

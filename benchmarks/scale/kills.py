@@ -15,6 +15,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,6 +84,18 @@ def _finished(place: str) -> int:
     return len(numbers_in(Path(place) / "trials.blocks"))
 
 
+def _kill_one(
+    workers: list[subprocess.Popen[bytes]], begin: Callable[[], subprocess.Popen[bytes]], draw: random.Random
+) -> bool:
+    """End a random one of the workers and begin another; whether it was still at work."""
+    victim = workers.pop(draw.randrange(len(workers)))
+    at_work = victim.poll() is None
+    victim.kill()
+    victim.wait()
+    workers.append(begin())
+    return at_work
+
+
 def kill_workers(times: int, draw: random.Random) -> int:
     """Eight workers on one directory, on machines whose dates jump; a random one is killed, another one begins."""
     campaign = sleeping(20 * times, SECONDS)
@@ -92,12 +105,8 @@ def kill_workers(times: int, draw: random.Random) -> int:
         shared, killed = SharedBlocks(place, b""), 0
         while killed < times and len(shared.finished_blocks()) < campaign.blocks:
             time.sleep(draw.uniform(0.2, 2.0))
-            victim = workers.pop(draw.randrange(len(workers)))
-            killed += victim.poll() is None
+            killed += _kill_one(workers, begin, draw)
             print(f"workers: killed {killed} times", flush=True)
-            victim.kill()
-            victim.wait()
-            workers.append(begin())
         assert not any(worker.wait() for worker in workers)
         with Store(place, campaign.settings, resume=True) as store:
             assert store.finished_blocks() == list(range(campaign.blocks))
@@ -126,12 +135,8 @@ def kill_commands(times: int, draw: random.Random) -> int:
             wanted = before.finished + draw.randrange(1, 12)
             while read_status(place).finished < min(wanted, before.blocks or 0):
                 time.sleep(0.05)
-            victim = workers.pop(draw.randrange(len(workers)))
-            killed += victim.poll() is None
+            killed += _kill_one(workers, begin, draw)
             print(f"commands: killed {killed} times after {read_status(place).finished} blocks", flush=True)
-            victim.kill()
-            victim.wait()
-            workers.append(begin())
         assert not any(worker.wait() for worker in workers)
         assert read_status(place).finished == before.blocks
         both = [_run_command(*audit, *more, "--json") for more in ([f"--out={place}", "--resume"], ["--processes=1"])]

@@ -49,16 +49,23 @@ _PURSE: ContextVar[_Purse | None] = ContextVar("purse", default=None)
 
 
 @contextmanager
+def _open_purse(purse: _Purse) -> Iterator[None]:
+    """All that is spent inside is taken from this one."""
+    token = _PURSE.set(purse)
+    try:
+        yield
+    finally:
+        _PURSE.reset(token)
+
+
+@contextmanager
 def limit_effort(exponentials: int) -> Iterator[None]:
     """At most so many inside, and half as many from the reserve; a limit that is open already stays the limit."""
     if _PURSE.get() is not None:
         yield
         return
-    token = _PURSE.set(_Purse(exponentials, exponentials // 2))
-    try:
+    with _open_purse(_Purse(exponentials, exponentials // 2)):
         yield
-    finally:
-        _PURSE.reset(token)
 
 
 @contextmanager
@@ -68,11 +75,10 @@ def share_of(exponentials: int) -> Iterator[None]:
     given = exponentials if outer is None else min(exponentials, outer.left)
     kept = exponentials // 2 if outer is None else min(exponentials // 2, outer.reserve)
     inner = _Purse(given, kept)
-    token = _PURSE.set(inner)
     try:
-        yield
+        with _open_purse(inner):
+            yield
     finally:
-        _PURSE.reset(token)
         if outer is not None:
             outer.left -= given - inner.left
             outer.reserve -= kept - inner.reserve
@@ -83,11 +89,10 @@ def use_reserve() -> Iterator[None]:
     """What is spent inside is taken from the reserve of the limit that is open."""
     outer = _PURSE.get()
     inner = _Purse(QUESTION if outer is None else outer.reserve)
-    token = _PURSE.set(inner)
     try:
-        yield
+        with _open_purse(inner):
+            yield
     finally:
-        _PURSE.reset(token)
         if outer is not None:
             outer.reserve = inner.left
 

@@ -104,9 +104,8 @@ class GridLaw:
         growth = exp(min(k - origin, 0.0))
         p, true = (self._weighted_sum(name, first, origin, 1.0) for name in ("pmf", "true"))
         q = growth * self._weighted_sum("pmf", first, origin, 0.0)
-        error = sum(
-            scale * self._error(first, origin, side, self.wrapped) for scale, side in ((1.0, 1.0), (growth, 0.0))
-        )
+        own, null = (self._error(first, origin, side, self.wrapped) for side in (1.0, 0.0))
+        error = own + growth * null
         slip = (self.drift + _SUMMED + 4 * EPS * (abs(k) + self.spacing)) * p + error
         height = _bounded_exp(self.height - (self.c - 1) * origin)
         most = inf if self._misses(k, 1.0) else height * (max(p - q, 0.0) + slip)

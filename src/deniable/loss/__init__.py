@@ -111,15 +111,14 @@ def _merge_steps(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step,
         if not steps:
             continue
         if isinstance(part, ConcentratedDP | RenyiDP | RepeatAndSelect):
-            orders, epsilons = _renyi_curve(part, adjacency)
-            curves.append((orders, tuple(steps * epsilon for epsilon in epsilons)))
+            curves.append(_renyi_curve(part, adjacency).times(steps))
         elif isinstance(part, Sampled):
             step, runs = _sampled_runs(part, adjacency)
             counts[step] += steps * runs
         else:
             counts[_step(part, adjacency)] += steps
     if curves:
-        counts[step_of_renyi(*reduce(add_guarantees, curves))] += 1
+        counts[step_of_renyi(reduce(add_guarantees, curves))] += 1
     gaussian = sqrt(sum(count * step.mu**2 for step, count in counts.items() if isinstance(step, GaussianStep)))
     hidden = sum(count * log1p(-step.hidden) for step, count in counts.items() if _is_flat(step) and step.hidden < 1)
     certain = any(count and _is_flat(step) and step.hidden == 1 for step, count in counts.items())
@@ -141,7 +140,7 @@ def _renyi_curve(mechanism: Mechanism, adjacency: Adjacency) -> Curve:
         case ConcentratedDP(rho):
             return concentrated_orders(rho)
         case RenyiDP(orders, epsilons):
-            return orders, epsilons
+            return Curve(orders, epsilons)
         case RepeatAndSelect():
             return _selected_curve(mechanism, adjacency)
     raise TypeError(f"no Renyi divergences of {type(mechanism).__name__}")
@@ -158,7 +157,7 @@ def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> Curve:
     if not kept.any():
         raise RefusedError("no Renyi divergence of a single run is finite, so nothing is proved for the best of many")
     found = selected_divergences(ORDERS[kept], epsilons[kept], mechanism.mean, mechanism.shape, delta)
-    return tuple(ORDERS[kept].tolist()), tuple(found.tolist())
+    return Curve(tuple(ORDERS[kept].tolist()), tuple(found.tolist()))
 
 
 def renyi_divergences(mechanism: Mechanism, adjacency: Adjacency, orders: Floats = ORDERS) -> Floats:
@@ -198,7 +197,7 @@ def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
     if isinstance(mechanism, Subsampled):
         return _sample_step(mechanism, adjacency)
     if isinstance(mechanism, RepeatAndSelect):
-        return step_of_renyi(*_selected_curve(mechanism, adjacency))
+        return step_of_renyi(_selected_curve(mechanism, adjacency))
     step = _noise_step(mechanism) or _guarantee_step(mechanism)
     if step is None:
         raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
@@ -241,9 +240,9 @@ def _guarantee_step(mechanism: Mechanism) -> Step | None:
         case PmfPair(own, null):
             step = step_of_masses(own, null)
         case ConcentratedDP(rho):
-            step = step_of_renyi(*concentrated_orders(rho))
+            step = step_of_renyi(concentrated_orders(rho))
         case RenyiDP(orders, epsilons):
-            step = step_of_renyi(orders, epsilons)
+            step = step_of_renyi(Curve(orders, epsilons))
     return step
 
 

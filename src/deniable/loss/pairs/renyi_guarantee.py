@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from deniable.loss.arrays import Floats
 from deniable.loss.functionals import STICK, TAIL, Functional
@@ -17,12 +19,25 @@ from deniable.upper import Upper
 
 __all__ = ["ORDERS", "Curve", "add_guarantees", "concentrated_orders", "divergences_at", "step_of_renyi"]
 
-Curve = tuple[tuple[float, ...], tuple[float, ...]]
+
+class Curve(NamedTuple):
+    """Renyi divergences at some orders; beside steps that end at an order, rho times the order holds at all of them."""
+
+    orders: tuple[float, ...]
+    epsilons: tuple[float, ...]
+    rho: float = 0.0
+
+    def times(self, runs: int) -> Curve:
+        """Of so many releases: divergences of one order add up (Mironov 2017)."""
+        return Curve(self.orders, tuple(runs * epsilon for epsilon in self.epsilons), runs * self.rho)
+
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
+_CLOSE_ORDERS = 1 + np.geomspace(3e-3, 1e3, 330)  # at which the error of looking at the others is found
 _LEAST_LOG, _MOST_RATE = -667.0, 0.6  # a true positive rate below e^-667 is counted as told
 _RATES, _RATES_AT_FIRST = 2400, 240
 _LOGITS = -50.0, 34.0  # of true positive rates that are told apart from 0 and from 1
+_MOST_LOGIT = 80.0  # of a true positive rate that is counted as 1
 _COARSE_LOGITS = 20.0  # between two rates; then more of them are needed there
 _MOST_TURNS = 8
 _WIDTHS_NATS = (0.05, 0.2, 1.0, 5.0)  # over which a slope of the divergence is taken
@@ -33,19 +48,22 @@ _ROUNDING = 1e-13
 
 def concentrated_orders(rho: float) -> Curve:
     """rho-zCDP at many orders."""
-    return tuple(ORDERS.tolist()), tuple((rho * ORDERS).tolist())
+    return Curve(tuple(ORDERS.tolist()), tuple((rho * ORDERS).tolist()), rho)
 
 
 def add_guarantees(one: Curve, other: Curve) -> Curve:
     """Of both releases together: divergences of one order add up (Mironov 2017); a lower order has no larger one."""
-    orders = sorted(order for order in {*one[0], *other[0]} if order <= min(max(one[0]), max(other[0])))
+    orders = sorted(order for order in {*one.orders, *other.orders} if order <= min(max(one.orders), max(other.orders)))
     sums = divergences_at(one, np.array(orders)) + divergences_at(other, np.array(orders))
-    return tuple(orders), tuple(sums.tolist())
+    return Curve(tuple(orders), tuple(sums.tolist()), one.rho + other.rho)
 
 
 def divergences_at(curve: Curve, orders: Floats) -> Floats:
     """At other orders: that of the next larger known one; infinite beyond the last."""
-    known, epsilons = np.array(curve[0]), np.array(curve[1])
+    return _next_larger(np.array(curve.orders), np.array(curve.epsilons), orders)
+
+
+def _next_larger(known: Floats, epsilons: Floats, orders: Floats) -> Floats:
     place = known.argsort()
     least = np.minimum.accumulate(epsilons[place][::-1])[::-1]
     return np.append(least, np.inf)[np.searchsorted(known[place], orders)]
@@ -81,15 +99,17 @@ class GuaranteedStep(MassStep):
 
 
 @lru_cache(maxsize=32)
-def step_of_renyi(orders: tuple[float, ...], epsilons: tuple[float, ...]) -> GuaranteedStep:
+def step_of_renyi(curve: Curve) -> GuaranteedStep:
     """The curve at many rates, rounded up, and around it the polygon of its chords drawn on (Lemma M2)."""
-    known = np.array(orders), np.array(epsilons)
+    known = np.array(curve.orders), np.array(curve.epsilons)
     log_fpr = _log_rates(*known)
     rounding = _ROUNDING * (1 - log_fpr / 100)
-    tpr = np.maximum.accumulate(np.minimum(np.exp(_log_largest_tpr(log_fpr, *known)) * (1 + rounding), 1.0))
-    around, inside = (_step_of_curve(*at) for at in (_outside(log_fpr, tpr), (log_fpr, tpr * (1 - 2 * rounding))))
+    logits = _largest_logits(log_fpr, *known)
+    tpr = np.maximum.accumulate(np.minimum(expit(logits) * (1 + rounding), 1.0))
+    least = np.maximum.accumulate(expit(_logits_at_all_orders(log_fpr, logits, curve)) * (1 - rounding))
+    around, inside = (_step_of_curve(*at) for at in (_outside(log_fpr, tpr), (log_fpr, least)))
     return GuaranteedStep(
-        f"guarantee {orders!r} {epsilons!r}",
+        f"guarantee {curve.orders!r} {curve.epsilons!r}",
         around.losses,
         around.log_null_masses,
         around.hidden,
@@ -108,9 +128,7 @@ def _log_rates(orders: Floats, epsilons: Floats) -> Floats:
     least = float((_LEAST_LOG * orders / (orders - 1) - epsilons).max())
     found = np.linspace(least, log(_MOST_RATE), _RATES_AT_FIRST)
     for turn in range(1, 1 + _MOST_TURNS):
-        log_tpr = _log_largest_tpr(found, orders, epsilons)
-        with np.errstate(divide="ignore"):
-            logits = np.clip(log_tpr - np.log(-np.expm1(log_tpr)), *_LOGITS)
+        logits = np.clip(_largest_logits(found, orders, epsilons), *_LOGITS)
         last = turn == _MOST_TURNS or float(np.diff(logits).max()) <= _COARSE_LOGITS
         path = sum((along - along[0]) / (along[-1] - along[0]) for along in (found, logits) if along[-1] > along[0])
         found = np.interp(np.linspace(0.0, path[-1], _RATES if last else _RATES_AT_FIRST), path, found)
@@ -119,13 +137,34 @@ def _log_rates(orders: Floats, epsilons: Floats) -> Floats:
     return np.unique(found)
 
 
-def _log_largest_tpr(log_fpr: Floats, orders: Floats, epsilons: Floats) -> Floats:
-    """ln of the largest true positive rate at every false positive rate that no order forbids, by halving.
+def _logits_at_all_orders(log_fpr: Floats, logits: Floats, curve: Curve) -> Floats:
+    """Of true positive rates, at most the given ones, that no order forbids, also none between those of the curve.
 
-    Every few halvings those orders are dropped that surely allow more than another one does.
+    (a - 1) D_a of two coins is convex in the order a, so it lies below its chords; (a - 1) rho a lies below a chord of
+    length h by rho h^2/4 at most. Beyond the last order D_a <= D_inf, which may be what the last one allows.
     """
-    place, order = (axis.ravel() for axis in np.indices((log_fpr.size, orders.size)))
-    low, high, least = log_fpr[place], np.zeros(place.size), np.zeros(log_fpr.size)
+    if curve.rho == 0:
+        return logits
+    known = np.array(curve.orders)
+    orders = np.unique(np.concatenate([known, _CLOSE_ORDERS[known.max() > _CLOSE_ORDERS]]))
+    gaps = np.diff(orders, prepend=1.0)
+    chords = np.maximum(gaps, np.append(gaps[1:], 0.0))
+    ended = _next_larger(known, np.array(curve.epsilons) - curve.rho * known, orders)
+    epsilons = (curve.rho * (orders - chords**2 / (4 * (orders - 1))) + ended) * (1 - _ROUNDING)
+    if known.max() == ORDERS[-1]:
+        logits = np.minimum(logits, _logit(np.minimum(log_fpr + epsilons[-1], -1e-300)))
+    return _largest_logits(log_fpr, orders, epsilons, logits)
+
+
+def _largest_logits(log_fpr: Floats, orders: Floats, epsilons: Floats, most: Floats | None = None) -> Floats:
+    """Of the largest true positive rate, up to `most`, at every false positive rate that no order forbids.
+
+    By halving; every few times those orders are dropped that surely allow more than another one does.
+    """
+    start = _logit(log_fpr)
+    least = np.full(log_fpr.size, _MOST_LOGIT) if most is None else np.maximum(most, start)
+    place, order = np.nonzero(_divergence(least[:, None], log_fpr[:, None], orders) > epsilons)
+    low, high = start[place], least[place]
     for turn in range(_HALVINGS):
         middle = 0.5 * (low + high)
         forbidden = _divergence(middle, log_fpr[place], orders[order]) > epsilons[order]
@@ -138,15 +177,17 @@ def _log_largest_tpr(log_fpr: Floats, orders: Floats, epsilons: Floats) -> Float
     return least
 
 
-def _divergence(log_y: Floats, log_x: Floats, order: Floats) -> Floats:
+def _logit(log_rate: Floats) -> Floats:
+    return np.asarray(log_rate - np.log(-np.expm1(log_rate)))
+
+
+def _divergence(logit_y: Floats, log_x: Floats, order: Floats) -> Floats:
     """The larger one of both Renyi divergences between coins that show heads with probability y and x."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y_tails, x_tails = np.log(-np.expm1(log_y)), np.log1p(-np.exp(log_x))
-        heads, tails = log_y - log_x, y_tails - x_tails
-        forth = np.logaddexp(log_y + (order - 1) * heads, y_tails + (order - 1) * tails)
-        back = np.logaddexp(log_x - (order - 1) * heads, x_tails - (order - 1) * tails)
-    found = np.fmax(forth, back) / (order - 1)
-    return np.where(log_y >= 0, np.inf, found)
+    log_y, y_tails, x_tails = -np.logaddexp(0.0, -logit_y), -np.logaddexp(0.0, logit_y), np.log1p(-np.exp(log_x))
+    heads, tails = log_y - log_x, y_tails - x_tails
+    forth = np.logaddexp(log_y + (order - 1) * heads, y_tails + (order - 1) * tails)
+    back = np.logaddexp(log_x - (order - 1) * heads, x_tails - (order - 1) * tails)
+    return np.asarray(np.maximum(forth, back) / (order - 1))
 
 
 def _outside(log_x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -66,9 +66,11 @@ def _last_revival(parts: Sequence[tuple[Law, int]], c: float) -> float:
     return max((4 * pi / max(deviation, 1e-200) for deviation in apart), default=0.0)
 
 
-def _line(parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spacing: float) -> float | None:
+def _line(
+    parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spacing: float, quiet: float
+) -> float | None:
     """E[1; L > t] or E[1 - e^{t-L}; L > t] over finite losses; None where the line does not die out."""
-    height, soonest = _moments(parts, c)[0], _last_revival(parts, c)
+    height, soonest = _moments(parts, c)[0], max(_last_revival(parts, c), quiet)
     total, first, block = 0.0, 0, 64
     nodes = sum(law.nodes[0].size for law, _ in parts)
     while (first + block) * nodes < _MOST_WORK:
@@ -90,9 +92,12 @@ def _line(parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spac
 
 
 def line_estimate(
-    parts: Sequence[tuple[Law, int]], finer: Sequence[tuple[Law, int]], t: float, gain: bool
+    parts: Sequence[tuple[Law, int]], finer: Sequence[tuple[Law, int]], t: float, gain: bool, quiet: float = 0.0
 ) -> Estimate | None:
-    """P(L > t) or H(t), escape not included; None where no line dies out soon."""
+    """P(L > t) or H(t), escape not included; None where no line dies out soon.
+
+    From the frequency `quiet` on nothing comes back.
+    """
     c = _saddle(parts, t)
     if c is None:
         return None
@@ -105,7 +110,7 @@ def line_estimate(
         rivals = farther[0] - 2 * tilt * (t + period) + tilt * period - (value - tilt * t)
         if rivals > -36:
             period *= 1 + (rivals + 36) / (tilt * period)
-        answer = _line(steps, t, gain, tilt, 2 * pi / period)
+        answer = _line(steps, t, gain, tilt, 2 * pi / period, quiet)
         if answer is None:
             return None
         found.append(answer)

@@ -16,6 +16,8 @@ from hunt.line import line_estimate
 
 __all__ = ["Truth"]
 
+_HIDDEN_DEVIATIONS = 8.0  # frequency times the spread of a Gaussian whose transform is then e^-32
+
 
 class BothDirections:
     """The worse of both directions, of whatever brackets each of them."""
@@ -83,14 +85,16 @@ class Truth(BothDirections):
 
     @cached_property
     def _lines(self) -> tuple[list[list[tuple[Law, int]]], ...] | None:
-        """Parts for line integrals: where every loss is a Gaussian's, or one wider than all other losses hides them.
-
-        Atoms and steep densities come back at high frequencies, which the line's end does not see.
-        """
+        """Parts for line integrals: where every loss is a Gaussian's, or one wider than all other losses is beside."""
         others = [abs(step.base.values[0]) for step in self.steps if step.base.kind != "gaussian"]
         if others and not (self._smooth and self._spread >= max(others)):
             return None
         return tuple([self._parts(fineness, back) for fineness in (300, 420)] for back in (False, True))
+
+    @cached_property
+    def _quiet(self) -> float:
+        """The frequency from which on the Gaussian beside them hides atoms and steep densities, which come back."""
+        return _HIDDEN_DEVIATIONS / self._spread if any(step.base.kind != "gaussian" for step in self.steps) else 0.0
 
     @cached_property
     def _null_lines(self) -> tuple[list[list[tuple[Law, int]]], ...] | None:
@@ -212,14 +216,14 @@ class Truth(BothDirections):
     def _line(self, t: float, backward: bool, gain: bool) -> Bracket | None:
         if self._lines is None or self._no_line or not isfinite(t) or not self.releases[backward].finite:
             return None
-        found = _estimated(self._lines[backward], t, gain, self.releases[backward].escape)
+        found = _estimated(self._lines[backward], t, gain, self.releases[backward].escape, self._quiet)
         self._no_line = found is None  # it would not die out sooner elsewhere
         return found
 
     def _null_line(self, t: float, backward: bool) -> Bracket | None:
         if self._null_lines is None or self._no_line or not isfinite(t) or not self.nulls[backward].finite:
             return None
-        found = _estimated(self._null_lines[backward], t, False, 0.0)
+        found = _estimated(self._null_lines[backward], t, False, 0.0, self._quiet)
         self._no_line = found is None
         return found
 
@@ -260,10 +264,12 @@ def _mirrored(law: Law) -> Law:
     return Law(-law.loss, law.log_mass, law.width, 0.0, (-law.nodes[0], law.nodes[1]))
 
 
-def _estimated(parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape: float) -> Bracket | None:
+def _estimated(
+    parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape: float, quiet: float
+) -> Bracket | None:
     """A line integral with twenty times the difference of two computations; None where there is none to be trusted."""
     few, more = parts
-    found = line_estimate(few, more, t, gain)
+    found = line_estimate(few, more, t, gain, quiet)
     if found is None or found.spread > 1e-6 * found.value:
         return None
     runs = sum(count for _, count in few)  # a moment's round-off enters the line so many times

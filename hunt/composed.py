@@ -25,6 +25,7 @@ __all__ = ["Bracket", "Release"]
 
 _EPS = 2.3e-16
 _TINY = 1e-290
+_ROUNDED = 1e-10  # a law whose masses miss 1 by more leaves something out on purpose
 _MOST_POINTS = 2**20
 _EXTREMES = np.errstate(divide="ignore", over="ignore", invalid="ignore")
 """For bounds at several tilts, of which the least is taken: one that overflows, or is no number, never is."""
@@ -361,6 +362,12 @@ class Release:
 
     # --- answers ---
 
+    @cached_property
+    def _drift(self) -> float:
+        """Relative: each step's masses sum to 1 but for round-off, which all its runs have."""
+        missed = [(abs(float(np.exp(law.log_mass).sum()) + law.escape - 1), runs) for law, runs in self.parts]
+        return 1e-12 + sum(runs * (1e-15 + (miss if miss < _ROUNDED else 0.0)) for miss, runs in missed)
+
     def stick(self, k: float) -> Bracket:
         """E[(1 - e^{k-L})+] = H(k)."""
         return self._answer(k, gain=True)
@@ -376,6 +383,6 @@ class Release:
         found = self._moments(t, gain).meet(self._transformed(t, gain))
         if not gain and t < self.least:
             found = found.meet(Bracket(exp(self.cumulant(0.0)[0]) * (1 - 1e-12), 1.0, "support"))
-        drift = 1e-12 + 1e-15 * sum(runs for _, runs in self.parts)  # each step's masses sum to 1 but for round-off
+        drift = self._drift
         low = min(max(0.0, found.low), 1.0) * (1 - drift) + escape * (1 - 1e-12)
         return Bracket(max(0.0, low), min(1.0, found.high * (1 + drift) + escape * (1 + 1e-12)), found.by)

@@ -157,11 +157,11 @@ def _safe(found: Callable[[float], Bracket], level: float, value: float) -> str 
 
 
 def _largest(truth: Truth, value: float, error: float) -> str | None:
-    high = truth.largest
-    if value < high * (1 - _RELATIVE):
-        return f"the largest loss, {high!r}"
-    if value - error > high * (1 + 1e-9) and value < inf and not isinstance(truth, Sandwich):
-        return f"the largest loss, {high!r}"
+    found = truth.largest
+    if value < found.low * (1 - _RELATIVE):
+        return f"the largest loss, at least {found.low!r}"
+    if value - error > found.high * (1 + 1e-9) and value < inf:
+        return f"the largest loss, at most {found.high!r}"
     return None
 
 

@@ -41,6 +41,12 @@ def less_telling(draw: Random, mechanism: dn.Mechanism) -> dn.Mechanism | None: 
             return dn.Laplace(scale * draw.choice([1.001, 2.0]))
         case dn.GaussianDP(mu):
             return dn.GaussianDP(mu * draw.choice([0.999, 0.5]))
+        case dn.ConcentratedDP(rho):
+            return dn.ConcentratedDP(rho * draw.choice([0.999, 0.5]))
+        case dn.RenyiDP(orders, epsilons):
+            return dn.RenyiDP(orders, [epsilon * draw.choice([0.999, 0.5]) for epsilon in epsilons])
+        case dn.RepeatAndSelect(inner, mean, shape):  # on samples it is composed as a pair
+            return dn.RepeatAndSelect(inner, 1 + (mean - 1) * draw.choice([0.999, 0.5]), shape)
     return mechanism.subsampled(draw.choice([0.5, 0.99]))
 
 

@@ -116,5 +116,5 @@ class Sandwich(BothDirections):
         return Bracket(min(1.0, fall * low), min(1.0, fall * high), "slope of the divergence")
 
     @property
-    def largest(self) -> float:
-        return max(truth.largest for truth in self.less)
+    def largest(self) -> Bracket:
+        return Bracket(max(truth.largest.low for truth in self.less), inf, "less telling")

@@ -238,15 +238,19 @@ class Truth(BothDirections):
         )
 
     @property
-    def largest(self) -> float:
-        """The largest loss of either direction."""
+    def largest(self) -> Bracket:
+        """The largest loss of either direction: in the last panel."""
         if any(step.base.kind in ("gaussian", "several", "numbers") for step in self.steps):
-            return inf
-        ends = [
-            inf if release.escape > 0 else sum(runs * float(law.loss.max()) for law, runs in release.parts)
-            for release in self.releases
-        ]
-        return max(ends)
+            return Bracket(inf, inf, "a Gaussian")
+        ends = [_last_losses(release) for release in self.releases]
+        return Bracket(max(low for low, _ in ends), max(high for _, high in ends), "panels")
+
+
+def _last_losses(release: Release) -> tuple[float, float]:
+    if release.escape > 0:
+        return inf, inf
+    low = sum(runs * float(law.loss.max()) for law, runs in release.parts)
+    return low, sum(runs * float((law.loss + law.width).max()) for law, runs in release.parts)
 
 
 def _is_plain_base(base: Base) -> bool:

@@ -141,16 +141,18 @@ def _logits_at_all_orders(log_fpr: Floats, logits: Floats, curve: Curve) -> Floa
     """Of true positive rates, at most the given ones, that no order forbids, also none between those of the curve.
 
     (a - 1) D_a of two coins is convex in the order a, so it lies below its chords; (a - 1) rho a lies below a chord of
-    length h by rho h^2/4 at most. Beyond the last order D_a <= D_inf, which may be what the last one allows.
+    length h by rho h^2/4 at most. Below the first order D_a is no larger than there; beyond the last one it is at most
+    D_inf, which may be what the last one allows.
     """
     if curve.rho == 0:
         return logits
     known = np.array(curve.orders)
     orders = np.unique(np.concatenate([known, _CLOSE_ORDERS[known.max() > _CLOSE_ORDERS]]))
-    gaps = np.diff(orders, prepend=1.0)
-    chords = np.maximum(gaps, np.append(gaps[1:], 0.0))
+    gaps = np.diff(orders)
+    chords = np.maximum(np.append(0.0, gaps), np.append(gaps, 0.0))
     ended = _next_larger(known, np.array(curve.epsilons) - curve.rho * known, orders)
-    epsilons = (curve.rho * (orders - chords**2 / (4 * (orders - 1))) + ended) * (1 - _ROUNDING)
+    held = np.append(1.0, (orders - chords**2 / (4 * (orders - 1)))[1:])
+    epsilons = (curve.rho * held + ended) * (1 - _ROUNDING)
     if known.max() == ORDERS[-1]:
         logits = np.minimum(logits, _logit(np.minimum(log_fpr + epsilons[-1], -1e-300)))
     return _largest_logits(log_fpr, orders, epsilons, logits)
@@ -217,7 +219,7 @@ def _step_of_curve(log_fpr: Floats, tpr: Floats) -> MassStep:
     log_x, y = _up_to_diagonal(log_fpr, tpr)
     with np.errstate(divide="ignore"):
         log_null = np.append(log_x[0], _log_differences(log_x))
-        log_own = np.log(np.diff(y, prepend=0.0))
+        log_own = np.log(np.maximum(np.diff(y, prepend=0.0), 0.0))
     seen = np.isfinite(log_null) & np.isfinite(log_own)
     if not seen.any():
         return MassStep("all is told", np.zeros(1), np.array([-1e300]), 1.0, 1.0, symmetric=True, slip=1.0)

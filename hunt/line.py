@@ -67,7 +67,7 @@ def _last_revival(parts: Sequence[tuple[Law, int]], c: float) -> float:
 
 
 def _line(
-    parts: Sequence[tuple[Law, int]], t: float, gain: bool, c: float, spacing: float, quiet: float
+    parts: Sequence[tuple[Law, int]], t: float, gain: bool, *, c: float, spacing: float, quiet: float
 ) -> float | None:
     """E[1; L > t] or E[1 - e^{t-L}; L > t] over finite losses; None where the line does not die out."""
     height, soonest = _moments(parts, c)[0], max(_last_revival(parts, c), quiet)
@@ -110,7 +110,7 @@ def line_estimate(
         rivals = farther[0] - 2 * tilt * (t + period) + tilt * period - (value - tilt * t)
         if rivals > -36:
             period *= 1 + (rivals + 36) / (tilt * period)
-        answer = _line(steps, t, gain, tilt, 2 * pi / period, quiet)
+        answer = _line(steps, t, gain, c=tilt, spacing=2 * pi / period, quiet=quiet)
         if answer is None:
             return None
         found.append(answer)

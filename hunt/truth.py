@@ -268,9 +268,7 @@ def _mirrored(law: Law) -> Law:
     return Law(-law.loss, law.log_mass, law.width, 0.0, (-law.nodes[0], law.nodes[1]))
 
 
-def _estimated(
-    parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape: float, quiet: float
-) -> Bracket | None:
+def _estimated(parts: list[list[tuple[Law, int]]], t: float, gain: bool, escape: float, quiet: float) -> Bracket | None:
     """A line integral with twenty times the difference of two computations; None where there is none to be trusted."""
     few, more = parts
     found = line_estimate(few, more, t, gain, quiet)

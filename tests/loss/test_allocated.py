@@ -10,7 +10,9 @@ import pytest
 from scipy.special import gamma, log_ndtr, ndtr
 
 import deniable as dn
+from deniable.loss.moments import mean_law
 from deniable.loss.moments.mean_law import law_of_mean
+from deniable.loss.moments.panel_law import TO_COEFFICIENTS
 from deniable.loss.pairs.allocated import AllocatedRemove
 from deniable.scores import PrivacyLoss
 
@@ -243,9 +245,55 @@ def test_a_turn_in_every_step_is_no_sampling():
 
 @pytest.mark.parametrize("steps", [2, 3])
 def test_faint_noise_is_bounded_by_no_sampling_and_near_it(steps):
-    """Beyond mu = 12 against the law itself: the same advantage, and an epsilon that is larger by ln(steps) at most."""
-    law = AllocatedRemove(13.0, steps)
-    found = dn.privacy_loss(dn.Gaussian(1 / 13.0).subsampled(dn.RandomAllocation(steps)), "add-remove")
+    """Beyond mu = 18 against the law itself: the same advantage, and an epsilon that is larger by ln(steps) at most."""
+    law = AllocatedRemove(18.2, steps)
+    found = dn.privacy_loss(dn.Gaussian(1 / 18.2).subsampled(dn.RandomAllocation(steps)), "add-remove")
     assert 0 <= found.advantage() - law.hockey_stick(0.0) < 1e-8
     exact = PrivacyLoss(law).epsilon(1e-5)
     assert exact <= found.epsilon(1e-5) <= exact + np.log(steps) + 1e-6
+
+
+@pytest.mark.parametrize(("mu", "steps"), [(0.05, 3), (1.0, 100), (10.0, 1), (10.0, 1000)])
+def test_pieces_are_the_panels_polynomial(mu, steps):
+    """The naive twin: one polynomial of degree 15 on each panel."""
+    law = law_of_mean(mu, steps)
+    at = np.random.default_rng(1).uniform(law.edges[0], law.edges[-1], 2000)
+    place = np.clip(np.searchsorted(law.edges, at) - 1, 0, law.halves.size - 1)
+    inside = (at - law.edges[place]) / law.halves[place] - 1
+    coefficients = (law.values @ TO_COEFFICIENTS.T)[place].T
+    whole = np.polynomial.chebyshev.chebval(inside, coefficients, tensor=False)
+    np.testing.assert_allclose(law.log_density(at), whole, rtol=3e-14, atol=1e-13)
+
+
+def test_panels_far_below_are_one_mass(monkeypatch):
+    """The naive twin takes every panel."""
+    found = law_of_mean(8.0, 50)
+    monkeypatch.setattr(mean_law, "_FAR_NATS", 1e9)
+    every = law_of_mean(8.0, 50)
+    np.testing.assert_allclose(found.log_density(every.nodes), every.values, rtol=1e-13, atol=1e-12)
+
+
+@pytest.mark.parametrize(("noise", "steps"), [(0.06, 1000), (0.07, 10**5), (0.1, 10)])
+def test_faint_noise_lies_between_no_sampling_and_that_less_the_logarithm_of_steps(noise, steps):
+    """Of the mean of M ratios one is the own step's: L >= L_own - ln M."""
+    loss, whole = allocation(noise, steps), dn.privacy_loss(dn.Gaussian(noise), "add-remove")
+    for k in np.array([0.3, 0.5, 0.8, 1.0]) / (2 * noise**2):
+        found = loss.delta(float(k))
+        assert whole.delta(float(k) + log(steps)).least <= found <= whole.delta(float(k))
+        assert found.error < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("noise", "steps", "k"), [(1 / 8, 100, 20.0), (1 / 8, 100, 36.0), (0.1, 1000, 30.0), (1 / 17.9, 9, 90.0)]
+)
+def test_the_other_direction_far_out(noise, steps, k):
+    """E[1 - e^{k+L}; L < -k] panel by panel: it was a difference of numbers near e^k, .0033417 for .0032970."""
+    law, pair = law_of_mean(1 / noise, steps), allocation(noise, steps).pair.reverse()
+    edges = np.append(law.edges[law.edges < -k], -k)
+    places, shares = np.polynomial.legendre.leggauss(16)
+    half = np.diff(edges)[:, None] / 2
+    at = edges[:-1, None] + half * (1 + places)
+    truth = float((np.exp(law.log_density(at)) * -np.expm1(k + at) * half * shares).sum())
+    assert truth > 0
+    assert pair.hockey_stick(k) == pytest.approx(truth, rel=1e-10)
+    assert pair.hockey_stick(k).error < 1e-9 * truth + 1e-99

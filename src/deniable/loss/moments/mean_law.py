@@ -12,7 +12,7 @@ of variables.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, exp, factorial, log, pi, sqrt
+from math import ceil, exp, factorial, log, log1p, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,11 @@ from deniable.loss.moments.panel_law import SHARES, TO_COEFFICIENTS, PanelLaw, p
 
 __all__ = ["MeanLaw", "law_of_mean"]
 
+Integers = NDArray[np.int64]
+
 _DEPTH_NATS = 400.0  # below the density's top, as far as the panels reach: 28 deviations of a Gaussian
 _LEFT_OUT_NATS = 46.0  # terms below e^-46 = 1e-20 of the largest one are left out
+_FAR_NATS = 40.0  # below the point, where e^b adds nothing to a sum of 16 digits: a no longer depends on b
 _WIDEST_NATS = 3.5  # width of a panel: e^b has the period 2 pi i
 _MOST_BEND = 3.0  # second derivative of a logarithm over half a panel: 16 nodes integrate its exponential
 _CLOSE = 1e-12  # last coefficients of a panel, absolute up to 20 nats and relative beyond
@@ -107,7 +110,8 @@ def _first_edges(one: MeanLaw, other: MeanLaw) -> Floats:
     low, high = _reach(one, other)
     growth, centre = sqrt((one.count + other.count) / one.count), one.mode
     apart = _fewer_edges(one) - centre
-    apart = np.where(apart < 0, apart / growth, np.log1p(np.expm1(np.maximum(apart, 0.0)) / growth))
+    right = np.maximum(apart, 0.0)
+    apart = np.where(apart < 0, apart / growth, right - log(growth) + np.log1p((growth - 1) * np.exp(-right)))
     inner = centre + apart
     first, last = low + 0.3 * (inner[1] - inner[0]), high - 0.3 * (inner[-1] - inner[-2])
     edges = np.concatenate([[low], inner[(inner > first) & (inner < last)], [high]])
@@ -160,12 +164,15 @@ def _part_of(one: MeanLaw, other: MeanLaw, at: Floats) -> Floats:
     cut = panel_points(last - length, last)
     log_masses = other.log_density(cut) + np.log(0.5 * length[:, None] * SHARES)
     partial = _log_terms(one, ratio, at[:, None], cut, log_masses)
-    heights = _heights(one, other, at, last)
-    heights[np.arange(other.halves.size) >= place[:, None]] = -np.inf
-    tops = np.maximum(heights.max(axis=1), partial.max(axis=1))
-    rows, panels = np.nonzero(heights > (tops - _LEFT_OUT_NATS)[:, None])
+    far = np.minimum(np.searchsorted(other.edges, at - _FAR_NATS, side="right") - 1, place).clip(min=0)
+    constant = other.log_below[far] + one.log_density(at + log1p(ratio))
+    rows, panels, heights = _heights(one, other, at, last, np.array([far, place]))
+    tops = np.maximum(partial.max(axis=1), constant)
+    np.maximum.at(tops, rows, heights)
+    kept = heights > tops[rows] - _LEFT_OUT_NATS
+    rows, panels = rows[kept], panels[kept]
     whole = _log_terms(one, ratio, at[rows, None], other.nodes[panels], other.log_masses[panels])
-    sums = np.exp(partial - tops[:, None]).sum(axis=1)
+    sums = np.exp(partial - tops[:, None]).sum(axis=1) + np.exp(constant - tops)
     sums += np.bincount(rows, np.exp(whole - tops[rows, None]).sum(axis=1), at.size)
     with np.errstate(divide="ignore"):  # nothing at all is minus infinity
         return np.asarray(tops + np.log(sums))
@@ -181,10 +188,25 @@ def _log_terms(one: MeanLaw, ratio: float, at: Floats, b: Floats, log_masses: Fl
     return np.asarray(log_masses + one.log_density(a) + np.log1p(ratio * np.exp(b - a)))
 
 
-def _heights(one: MeanLaw, other: MeanLaw, at: Floats, last: Floats) -> Floats:
-    """About the largest logarithm in every panel of the other law (columns), for every point (rows)."""
+def _heights(
+    one: MeanLaw, other: MeanLaw, at: Floats, last: Floats, between: Integers
+) -> tuple[Integers, Integers, Floats]:
+    """About the largest logarithm in panels of the other law: for every point, from one panel up to another.
+
+    Returns the points' numbers, the panels' numbers and the logarithms, panel after panel and point after point.
+    """
     corners, heights = other.corners
-    a = _partner(other.count / one.count, at[:, None], np.minimum(corners, last[:, None]))
-    about = one.log_density_about(a) + heights
-    tops = np.maximum(np.maximum(about[:, :-2:2], about[:, 1::2]), about[:, 2::2])
-    return np.asarray(tops + np.log(other.halves))
+    rows, places = _ranges(2 * between[0], 2 * between[1] + 1)
+    a = _partner(other.count / one.count, at[rows], np.minimum(corners[places], last[rows]))
+    about = one.log_density_about(a) + heights[places]
+    points, panels = _ranges(*between)
+    first = 2 * np.arange(points.size) + points  # every point before has one corner more than twice its panels
+    tops = np.maximum(np.maximum(about[first], about[first + 1]), about[first + 2])
+    return points, panels, np.asarray(tops + np.log(other.halves[panels]))
+
+
+def _ranges(starts: Integers, stops: Integers) -> tuple[Integers, Integers]:
+    """All integers of every range, one after another, and the number of the range of each."""
+    sizes = stops - starts
+    rows = np.repeat(np.arange(sizes.size), sizes)
+    return rows, np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes - starts, sizes)

@@ -1,8 +1,8 @@
 """A law of losses by its density on panels: masses of both sides, moments on a vertical line.
 
-The logarithm of the density under Q is a Chebyshev polynomial on every panel, known by its values at 16 Gauss-Legendre
-nodes, which also integrate it. All integrals are sums of positive terms: they have the density's relative error
-(Lemma A3).
+The logarithm of the density under Q is a polynomial on every panel, known by its values at 16 Gauss-Legendre nodes,
+which also integrate it; elsewhere it is read off pieces of the panel. All integrals are sums of positive terms: they
+have the density's relative error (Lemma A3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import exp, inf, log, pi, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebder, chebval, chebvander
+from numpy.polynomial.chebyshev import chebder, chebpts1, chebval, chebvander
 from numpy.polynomial.legendre import leggauss
 
 from deniable.effort import UnresolvedError, spend
@@ -27,12 +27,24 @@ _PLACES, SHARES = leggauss(16)
 """Of one panel: nodes on [-1, 1] and their weights."""
 TO_COEFFICIENTS = np.linalg.inv(chebvander(_PLACES, _PLACES.size - 1))
 """From a panel's values to its Chebyshev coefficients."""
+_PIECES, _DEGREE = 32, 5  # of a panel, on which its polynomial of degree 15 is one of degree 5 to round-off
 _PANEL_RADIANS = 8.0  # |s| times the width of a panel, up to which 16 nodes serve
 _MOST_NODES = 2**19
 _CHUNK = 2**12  # points whose coefficients stay in the processor's cache
 _POINT_COST = 4  # exponentials that a value of the density is worth
 _SUMMED_NATS = 60.0  # moments up to about e^30 are summed as differences from 1
 _SLACK_NATS = 6.0  # by which a panel's inside may exceed its edges and middle
+
+
+def _to_pieces() -> Floats:
+    """From a panel's values to the powers' coefficients on its pieces, each on [-1, 1]: (coefficient, piece, value)."""
+    places = chebpts1(_DEGREE + 1)
+    at = (2 * np.arange(_PIECES)[:, None] + 1 + places) / _PIECES - 1
+    to_powers = np.linalg.inv(np.vander(places, increasing=True))
+    return np.asarray(np.einsum("cp,spk,kv->csv", to_powers, chebvander(at, _PLACES.size - 1), TO_COEFFICIENTS))
+
+
+_TO_PIECES = _to_pieces()
 
 
 def panel_points(lows: Floats, highs: Floats) -> Floats:
@@ -60,6 +72,11 @@ class PanelLaw:
         return self.values + np.log(self.halves[:, None] * SHARES)
 
     @cached_property
+    def log_below(self) -> Floats:
+        """Logarithms of the mass under Q below every edge."""
+        return np.append(-inf, np.logaddexp.accumulate(np.logaddexp.reduce(self.log_masses, axis=1)))
+
+    @cached_property
     def halves(self) -> Floats:
         return np.diff(self.edges) / 2
 
@@ -81,7 +98,7 @@ class PanelLaw:
         return exp(-float(self.values.max())) / sqrt(2 * pi)
 
     def log_density(self, x: Floats) -> Floats:
-        """By Clenshaw's recursion, chunk by chunk; beyond the panels a parabola goes on."""
+        """By Horner's rule, chunk by chunk; beyond the panels a parabola goes on."""
         flat, found = x.ravel(), np.empty(x.size)
         for start in range(0, x.size, _CHUNK):
             found[start : start + _CHUNK] = self._log_density(flat[start : start + _CHUNK])
@@ -89,17 +106,31 @@ class PanelLaw:
 
     def _log_density(self, x: Floats) -> Floats:
         place = np.clip(np.searchsorted(self.edges, x) - 1, 0, self.halves.size - 1)
-        inside = np.clip((x - self._middles[place]) / self.halves[place], -1.0, 1.0)
-        twice, rows = 2 * inside, self._coefficients[:, place]
-        now, before = rows[-1], np.zeros(x.shape)
-        for row in rows[-2:0:-1]:
-            now, before = row + twice * now - before, now
-        found = rows[0] + inside * now - before
+        inside = np.clip((x - self.edges[place]) * self._pieces_a_nat[place], 0.0, _PIECES)
+        piece = np.minimum(inside.astype(np.int64), _PIECES - 1)
+        inside = 2 * (inside - piece) - 1
+        rows = self._pieces.take(place * _PIECES + piece, axis=1)
+        found = rows[-1]
+        for row in rows[-2::-1]:
+            found *= inside
+            found += row
         for end, sign, (value, slope, bend) in self._ends:
-            outside = np.flatnonzero(sign * (x - end) > 0)
+            outside = np.flatnonzero(x > end if sign > 0 else x < end)
             beyond = x[outside] - end
             found[outside] = value + beyond * (slope + beyond * min(bend, 0.0) / 2)
         return np.asarray(found)
+
+    @cached_property
+    def _pieces_a_nat(self) -> Floats:
+        return np.asarray(_PIECES / (2 * self.halves))
+
+    @cached_property
+    def _pieces(self) -> Floats:
+        """Coefficients (rows) of all pieces of all panels; a panel's mean is left out until last, for its digits."""
+        means = self.values.mean(axis=1)
+        found = np.tensordot(_TO_PIECES, self.values - means[:, None], axes=(2, 1)).transpose(0, 2, 1)
+        found[0] += means[:, None]
+        return np.ascontiguousarray(found.reshape(_DEGREE + 1, -1))
 
     @cached_property
     def _ends(self) -> list[tuple[float, float, Floats]]:
@@ -136,33 +167,31 @@ class PanelLaw:
         return top + log(terms.sum()), float((terms * self.nodes).sum() / terms.sum())
 
     @cached_property
-    def _latest(self) -> dict[str, tuple[bytes, tuple[Floats, Floats]]]:
+    def _latest(self) -> dict[str, tuple[bytes, Floats]]:
         """Masses that were asked for last: on a grid both sides ask for the same ones, three times."""
         return {}
 
-    def _remember(self, side: str, find: Callable[[Floats], tuple[Floats, Floats]], k: Floats) -> tuple[Floats, Floats]:
+    def _remember(self, side: str, find: Callable[[Floats], Floats], k: Floats) -> Floats:
         asked = k.tobytes()
         if side not in self._latest or self._latest[side][0] != asked:
             self._latest[side] = asked, find(k)
         return self._latest[side][1]
 
-    def above(self, k: Floats) -> tuple[Floats, Floats]:
-        """Q(L > k) and E_Q[e^L - 1; L > k]: whole panels, and the part of one that k cuts."""
+    def above(self, k: Floats) -> Floats:
+        """Q(L > k), E_Q[e^L - 1; L > k] and E_Q[e^L; L > k] (rows): whole panels, and the part of one that k cuts."""
         return self._remember("above", self._find_above, k)
 
-    def below(self, k: Floats) -> tuple[Floats, Floats]:
-        """Q(L < k) and E_Q[e^L - 1; L < k]."""
+    def below(self, k: Floats) -> Floats:
+        """The same over L < k."""
         return self._remember("below", self._find_below, k)
 
-    def _find_above(self, k: Floats) -> tuple[Floats, Floats]:
+    def _find_above(self, k: Floats) -> Floats:
         at, place = self._find_panel(k)
-        null, gained = self._integrals(at, self.edges[place + 1])
-        return self._right[0][place + 1] + null, self._right[1][place + 1] + gained
+        return np.asarray(self._right[:, place + 1] + self._integrals(at, self.edges[place + 1]))
 
-    def _find_below(self, k: Floats) -> tuple[Floats, Floats]:
+    def _find_below(self, k: Floats) -> Floats:
         at, place = self._find_panel(k)
-        null, gained = self._integrals(self.edges[place], at)
-        return self._left[0][place] + null, self._left[1][place] + gained
+        return np.asarray(self._left[:, place] + self._integrals(self.edges[place], at))
 
     def _find_panel(self, k: Floats) -> tuple[Floats, Any]:
         at = np.clip(k, self.edges[0], self.edges[-1])
@@ -171,24 +200,22 @@ class PanelLaw:
     def _integrals(self, low: Floats, high: Floats) -> Floats:
         points = panel_points(low, high)
         spend(_POINT_COST * points.size)
-        masses = np.exp(self.log_density(points)) * (0.5 * (high - low)[:, None] * SHARES)
-        return np.array([masses.sum(axis=1), (masses * np.expm1(points)).sum(axis=1)])
+        return _sums_of(np.exp(self.log_density(points)) * (0.5 * (high - low)[:, None] * SHARES), points)
 
     @cached_property
     def _sums(self) -> Floats:
-        """Q-mass and E_Q[e^L - 1] of every panel."""
-        masses = np.exp(self.log_masses)
-        return np.array([masses.sum(axis=1), (masses * np.expm1(self.nodes)).sum(axis=1)])
+        """Of every panel."""
+        return _sums_of(np.exp(self.log_masses), self.nodes)
 
     @cached_property
     def _right(self) -> Floats:
-        """Both above every edge."""
-        return np.concatenate([np.cumsum(self._sums[:, ::-1], axis=1)[:, ::-1], np.zeros((2, 1))], axis=1)
+        """Above every edge."""
+        return np.concatenate([np.cumsum(self._sums[:, ::-1], axis=1)[:, ::-1], np.zeros((3, 1))], axis=1)
 
     @cached_property
     def _left(self) -> Floats:
-        """Both below every edge."""
-        return np.concatenate([np.zeros((2, 1)), np.cumsum(self._sums, axis=1)], axis=1)
+        """Below every edge."""
+        return np.concatenate([np.zeros((3, 1)), np.cumsum(self._sums, axis=1)], axis=1)
 
     def cumulant(self, s: Complexes) -> Complexes:
         """ln E_Q[e^{sL}] for s on one vertical line."""
@@ -234,3 +261,8 @@ class PanelLaw:
         """Which panels have a term that is not negligible, from heights at their edges and middles."""
         tops = np.maximum(np.maximum(heights[:-2:2], heights[1::2]), heights[2::2])
         return tops > heights.max() - NEGLIGIBLE_NATS - _SLACK_NATS
+
+
+def _sums_of(masses: Floats, losses: Floats) -> Floats:
+    """Q-mass, E_Q[e^L - 1] and E_Q[e^L] of every row: near 0 the second has more digits, far below 0 the third."""
+    return np.array([(masses * weight).sum(axis=1) for weight in (1.0, np.expm1(losses), np.exp(losses))])

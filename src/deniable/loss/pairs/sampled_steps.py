@@ -32,7 +32,7 @@ from deniable.mechanisms import (
 __all__ = ["sampled_runs"]
 
 _MOST_RECORDS = 1000
-_MOST_SHIFT = 12.0  # in units of the noise's deviation, from which on allocation hides next to nothing
+_MOST_SHIFT = 18.0  # in units of the noise's deviation, from which on allocation hides next to nothing
 
 
 def sampled_runs(mechanism: Mechanism, sampling: Sampling, adjacency: Adjacency) -> tuple[Step, int]:

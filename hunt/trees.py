@@ -82,7 +82,7 @@ def _other_sampling(draw: Random) -> dn.Mechanism:
     ]
     sampling = draw.choice(samplings)
     if isinstance(sampling, dn.RandomAllocation):
-        noise = dn.Gaussian(logarithmic(draw, 0.2, 50))
+        noise = dn.Gaussian(logarithmic(draw, 0.06, 50))
     return noise.subsampled(sampling)
 
 

@@ -88,13 +88,13 @@ class AllocatedRemove(_Allocated):
     def sticks(self, k: Floats) -> Floats:
         """The integral of e^L - e^k over L > k, as that of e^L - 1 less (e^k - 1) Q(L > k)."""
         null, gained, _ = self.law.above(k)
-        return np.clip(gained - np.expm1(np.minimum(k, 700.0)) * null, 0.0, 1.0)
+        return np.asarray(np.clip(gained - np.expm1(np.minimum(k, 700.0)) * null, 0.0, 1.0))
 
     def tails(self, t: Floats) -> Floats:
-        return np.minimum(self.law.above(t)[2], 1.0)
+        return np.asarray(np.minimum(self.law.above(t)[2], 1.0))
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.minimum(self.law.above(t)[0], 1.0)
+        return np.asarray(np.minimum(self.law.above(t)[0], 1.0))
 
     def cumulant(self, s: Complexes) -> Complexes:
         return self.law.cumulant(s)
@@ -126,13 +126,13 @@ class AllocatedAdd(_Allocated):
         null, gained, own = self.law.below(-k)
         k = np.minimum(k, 700.0)
         near = -np.expm1(k) * null - np.exp(k) * gained
-        return np.clip(np.where(k < 1, near, null - np.exp(k) * own), 0.0, 1.0)
+        return np.asarray(np.clip(np.where(k < 1, near, null - np.exp(k) * own), 0.0, 1.0))
 
     def tails(self, t: Floats) -> Floats:
-        return np.minimum(self.law.below(-t)[0], 1.0)
+        return np.asarray(np.minimum(self.law.below(-t)[0], 1.0))
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.minimum(self.law.below(-t)[2], 1.0)
+        return np.asarray(np.minimum(self.law.below(-t)[2], 1.0))
 
     @property
     def alike(self) -> tuple[Step, int]:  # type: ignore[override]

@@ -64,7 +64,7 @@ def explain(
         fpr: false positive rates at which members found (TPR) and predictive values (PPV) are told.
         baseline: successes without the release at which the success of an attack is told.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove", delta=1e-5)
         >>> round(found.scores.belief, 4)

@@ -117,7 +117,7 @@ def frontier(
         engine: Where units are played (`deniable.engines`).
         progress: Hears (units done, units in all).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> one = {"clip": [1.0], "learning_rate": [0.01], "batch": [64], "epochs": [1]}
         >>> found = dn.frontier("digits", bounds=[0.9], repeats=2, processes=1, **one)

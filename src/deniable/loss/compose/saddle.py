@@ -22,6 +22,7 @@ Strip = tuple[float, float]
 """Part of the real axis between two neighbouring poles, or beyond the outermost one."""
 NEAR_WIDTHS = 2.0  # from the integrand's own saddle within which a line serves: a few times the round-off
 _RUNG = 0.25  # of the logarithm of a point's distance from the pole, from one rung of the ladder to the next
+_RUNGS = (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # at which the saddle of a level is first sought
 _FINEST_RUNG = 1e-3  # where rungs are halved because K bends fast
 _FARTHEST_SCALES = 1e4  # from the pole, in units of 1 / (spread of the loss)
 _INSIDE = 0.95  # of the distance from the pole up to which K can be had
@@ -103,6 +104,18 @@ def find_period(law: Composition, k: float, saddle: Saddle, rivals: tuple[Floats
     return 1.2 * max(float(side.min()) if side.size else 1e3 * law.scale for side in sides)
 
 
+def _crossing_rungs(law: Composition, functional: Functional, level: float, pole: float) -> float | None:
+    """Where between two of a few rungs the approximation falls to the level, all of them looked at together."""
+    rungs = law.saddles([pole + exp(rung) * 1.4 / law.scale for rung in _RUNGS])
+    least = max(level, 1e-300)
+    heights = [log(max(rung.estimate(functional), 1e-300) / least) if rung.value < inf else -inf for rung in rungs]
+    for place in range(1, len(rungs)):
+        above, below = heights[place - 1], heights[place]
+        if above > 0 >= below > -inf:
+            return _RUNGS[place - 1] + (_RUNGS[place] - _RUNGS[place - 1]) * above / (above - below)
+    return None
+
+
 def find_level_saddle(law: Composition, functional: Functional, level: float) -> Saddle:
     """The saddle of the k at which a functional falls to about the small `level`.
 
@@ -115,6 +128,8 @@ def find_level_saddle(law: Composition, functional: Functional, level: float) ->
         return here.estimate(functional) if here.value < inf else 0.0
 
     start = log(1.4 / law.scale)
+    if (between := _crossing_rungs(law, functional, level, pole)) is not None:
+        return law.saddle(pole + exp(start + between))
     within = start - 11, log(_FARTHEST_SCALES / law.scale)
     log_distance = falls_to(approximation, level, (start, 0.5), floor=start - 10, within=within, close=0.5)
     found = law.saddle(pole + exp(min(log_distance, within[1])))

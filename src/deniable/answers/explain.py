@@ -19,7 +19,7 @@ from deniable.answers.risks import singling_out
 from deniable.answers.strength import judge_strength
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian_bounds import classic_is_proved
-from deniable.formatting import as_given, at_least
+from deniable.formatting import as_given, at_least, short
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -237,7 +237,7 @@ def _note_least(mechanism: Mechanism, least: float | None, asked: Asked) -> list
     if least is None:
         return []
     shown = (
-        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the" if least else "The"
+        f"Epsilon at delta {short(asked.delta)} is at least {at_least(least)} for some data; the" if least else "The"
     )
     known = f"{shown} value for Poisson batches is not theirs."
     if any(isinstance(sampling, Shuffled) for sampling in samplings_of(mechanism)):

@@ -81,9 +81,11 @@ class NoiseSizes:
         """The size of the noise: of all steps, or of some where these are unlike the others."""
         p_value, ratio = self.p_value(repeated), self.ratio
         all_differ = any_of(chi_square(self.squares.sum(), self.degrees.sum())) < level
-        shown = ratio if all_differ else float(self.ratios.min())
-        if p_value >= level or repeated or ratio < _MISSING:
-            return _scale_check("noise", "the noise", p_value, level, ratio if ratio < _MISSING else shown)
+        if p_value >= level or ratio < _MISSING:
+            return _scale_check("noise", "the noise", p_value, level, ratio)
+        what, shown = ("the noise", ratio) if all_differ else ("the noise of a step", float(self.ratios.min()))
+        if repeated:
+            return _scale_check("noise", what, p_value, level, shown)
         few = self.ratios < _MISSING
         if few.any() and self.ratios.max() > 2 * _MISSING:
             first = record.steps[int(np.flatnonzero(few)[0])].number + 1
@@ -95,7 +97,7 @@ class NoiseSizes:
         if any_of(chi_square(self.squares / ratio**2, self.degrees)) < level and np.ptp(self.ratios) > _UNLIKE:
             outcome, seen = self._uneven(level)
             return RunCheck(name="noise", outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
-        return _scale_check("noise", "the noise", p_value, level, shown)
+        return _scale_check("noise", what, p_value, level, shown)
 
     def _uneven(self, level: float) -> tuple[Outcome, str]:
         """Of noise that changes from step to step: less in some, or as much or more in all.
@@ -211,7 +213,7 @@ def independence_check(record: RunRecord, level: float) -> RunCheck:
     p_value = any_of(np.minimum(1.0, compared * cosine(cosines, record.watched_weights))) if len(cosines) else 1.0
     largest = float(np.abs(cosines).max()) if len(cosines) else 0.0
     outcome: Outcome = AS_CLAIMED
-    seen = f"the noise of different steps has a cosine of {largest:.2g}"
+    seen = f"the noise of different steps has cosines up to {largest:.2g}, as chance gives"
     if p_value < level and largest > _COPIED:
         seen = f"the same noise is used in different steps (a cosine of {largest:.2g}): draw fresh noise in every step"
         outcome = LESS

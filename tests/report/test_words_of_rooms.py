@@ -17,7 +17,12 @@ from deniable.answers.explain import explain_input
 from deniable.answers.parse import parse_choice, parse_release
 from deniable.answers.strength import weakness
 from deniable.cli import _with_expectation
+from deniable.evidence.attack_scores import Scores
+from deniable.evidence.examined_claim import Asked
+from deniable.evidence.score_audit import judge_scores
 from deniable.examination.recorded.noise_checks import NoiseSizes
+from deniable.examination.recorded.noise_power import tell_power
+from deniable.promises import Epsilon
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.run_chapter import _meaning
 from deniable.report.decision import decide
@@ -204,6 +209,27 @@ def test_the_noise_that_is_told_is_that_of_all_steps(scale: float) -> None:
     told = sizes.check(Some(steps=[]), 1e-4)  # type: ignore[arg-type]
     assert told.observed == f"the noise has {sizes.ratio:.3g} x the claimed standard deviation"
     assert abs(sizes.ratio / scale - 1) < 0.02
+
+
+def test_scores_that_point_the_wrong_way_are_not_called_weak_or_unlucky() -> None:
+    """More trials, or luck, do not help where members score lower."""
+    generator = np.random.default_rng(0)
+    scores = Scores(generator.normal(-2, 1, 300), generator.normal(0, 1, 300))
+    found = judge_scores(scores, Asked(Epsilon(1.0, 1e-5), rows_from="trainings"))
+    assert found.verdict == "cannot judge"
+    assert "Members score lower" in found.verdict_text
+    assert "bad luck" not in found.verdict_text
+
+
+@pytest.mark.parametrize("single", [None, 0.4])
+def test_a_step_that_was_not_recomputed_is_spoken_of_only_where_there_is_one(single: float | None) -> None:
+    assert "not recomputed" not in tell_power(0.97, single, all_recomputed=True)
+    assert "not recomputed" in tell_power(0.97, single, all_recomputed=False)
+
+
+def test_what_no_number_can_hold_is_told_as_infinite() -> None:
+    assert Epsilon.format_score(1.7976931348623157e308) == "infinite"
+    assert Epsilon.format_score(2.54e8) == "254,000,000"
 
 
 def test_no_axis_shows_the_commands_of_a_typesetter(joint: str) -> None:

@@ -76,7 +76,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         steps=len(record.batches),
         examined_steps=len(record.steps),
         least_visible_noise=visible,
-        power_text=tell_power(visible, unseen),
+        power_text=tell_power(visible, unseen, all_recomputed=len(record.steps) == len(record.batches)),
         watcher_share=record.watcher_seconds / max(record.seconds, 1e-9),
     )
 
@@ -92,7 +92,10 @@ def _verdict(record: RunRecord, checks: tuple[RunCheck, ...], not_shown: tuple[s
     if said[UNKNOWN]:
         return "cannot judge", f"Not everything was shown: {said[UNKNOWN]}"
     if said[OTHER]:
-        return "other recipe", f"As private as claimed, by another recipe: {said[OTHER]}"
+        return (
+            "other recipe",
+            f"Another recipe than claimed; nothing in it is seen to be less private: {said[OTHER]}",
+        )
     return "consistent", (
         f"Nothing speaks against the claim in {len(record.batches):,} steps, {len(record.steps):,} of them recomputed; "
         f"not examined: {'; '.join(not_shown)}"

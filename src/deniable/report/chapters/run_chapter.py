@@ -53,13 +53,14 @@ def _meaning(document: RunResult) -> str:
     """What the verdict is worth: the claim's limit where it stands, and that it does not where it is broken."""
     belief = document.claimed_belief
     sure = "certain" if belief >= 1 else f"at most {percent_at_most(belief)} sure"
-    limit = f"of one record an observer of all steps, who starts at 50 %, may become {sure}"
+    limit = f"an observer of all steps, who starts at 50 %, to become {sure} of one record, but for rare cases"
     return {
-        "violated": f"The claim is broken: that {limit} does not hold. Do not rely on it until the cause is mended.",
-        "consistent": f"Nothing speaks against the claim. It allows this: {limit}.",
+        "violated": "The claim is broken. Do not rely on it until the cause is mended: what it allows does not hold "
+        f"({limit}).",
+        "consistent": f"Nothing speaks against the claim. It allows {limit}.",
         "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private. "
-        f"The claim allows this: {limit}.",
-    }.get(document.verdict, f"This run cannot tell whether the claim holds. It would allow this: {limit}.")
+        f"The claim allows {limit}.",
+    }.get(document.verdict, f"This run cannot tell whether the claim holds. It would allow {limit}.")
 
 
 def _parts(document: RunResult) -> Iterator[Section]:

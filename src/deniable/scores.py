@@ -128,7 +128,7 @@ class PrivacyLoss:
         probability("delta", delta)
         if delta == 0:
             return Upper(max(0.0, *(pair.largest for pair in self._directions)))
-        if self.advantage() <= delta:
+        if not self.pair.surely_tells_more(delta) and self.advantage() <= delta:
             return Upper(0.0)
         value = self.pair.enough(delta)
         for pair in self._directions[1:]:

@@ -193,7 +193,7 @@ def _rule_name(asked: Asked) -> str:
 
 def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | None) -> Iterator[str]:
     yield from _too_little_noise(asked)
-    if measured.auc.high < 0.5 and found.name != "cannot judge":
+    if measured.auc.high < 0.5:
         yield WRONG_WAY
     if measured.epsilon.lower_bound.valid:
         yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
@@ -205,10 +205,7 @@ def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | 
         yield "Consistent is no proof: a stronger attack may show more."
 
 
-WRONG_WAY = (
-    "Members score lower than others, of which nothing can be shown: a score must grow with membership. Negate it if "
-    "it is a loss."
-)
+WRONG_WAY = "Members score lower than others: a score must grow with membership; negate it if it is a loss."
 ROUNDED_CLAIM = 0.01
 """By so much a claim may lie below its own noise's epsilon and yet be that, rounded."""
 

@@ -10,6 +10,7 @@ without replacement never looser than dp-accounting's RDP; allocation's scores w
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from deniable.upper import Upper
 
 Found = TypeVar("Found")
 DELTA = 1e-5
+OWN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # of another Python
 ALLOCATIONS = [(1.907073, 100, 20), (1.310146, 500, 40), (0.834432, 500, 10)]  # sigma, steps an epoch, epochs
 TRAININGS = [(1.0, 0.01, 10**3), (1.0, 0.01, 10**5), (0.8, 0.001, 10**4)]  # noise, rate, steps
 FIXED = [
@@ -111,7 +113,7 @@ def race_poisson(noise: float, rate: float, steps: int, opake: str | None) -> No
     times = {name: timed(peer)[0] for name, peer in peers.items()}
     if opake:
         code = OPAKE.format(noise=noise, rate=rate, steps=steps, delta=DELTA)
-        told = subprocess.run([opake, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        told = subprocess.run([opake, "-c", code], capture_output=True, text=True, check=True, env=OWN).stdout.split()
         times["opake"] = float(told[0])
     shown = ", ".join(f"{name} {their / our_time:.0f} times ({their:.3g} s)" for name, their in times.items())
     print(

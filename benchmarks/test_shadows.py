@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from deniable.training.networks.usual_models import dense
 from deniable.training.subset_models import train_subsets
 from ratios import Ratio
 
-RECORDS, SHADOWS, BATCH, STEPS, LOOPS = 4000, 32, 32, 30, 3
+RECORDS, SHADOWS, BATCH, EPOCHS, LOOPS = 4000, 32, 32, 3, 2
+STEPS = EPOCHS * -(-RECORDS // 2 // BATCH)
 
 
 def cnn() -> nn.Module:
@@ -70,7 +72,8 @@ def loop(model: Callable[[], nn.Module], records: Dataset) -> float:
         network = model()
         optimizer = torch.optim.Adam(network.parameters(), 0.001)
         order = torch.randperm(RECORDS)[: RECORDS // 2]
-        for batch in order[: STEPS * BATCH].split(BATCH):
+        epochs = [order[torch.randperm(len(order))].split(BATCH) for _ in range(EPOCHS)]
+        for batch in chain(*epochs):
             optimizer.zero_grad()
             nn.functional.cross_entropy(network(inputs[batch]), labels[batch]).backward()
             optimizer.step()

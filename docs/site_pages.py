@@ -25,6 +25,8 @@ BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGE
 """Files beside docs/ that are pages, too."""
 FIRST = ("README", "index", "glossary", "contour", "grid", "lattice", "samplers", "mechanisms", "evidence")
 LAST = ("errata", "references")
+AUDIT = ("watched_run", "frameworks", "privacy_tests", "canaries", "read-a-verdict", "pitfalls", "attacks", "scale")
+TRUST = ("numbers", "validation", "compared-with", "results/RESULTS")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -34,36 +36,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, content=content))
     pages = [file.src_uri for file in files.documentation_pages()]
     config.nav = [
-        {"Start": "index.md"},
-        {"A tour": "tour.md"},
-        {"Limitations": "limitations.md"},
-        {"Which promise": "which-promise.md"},
-        {"What privacy costs": "frontier.md"},
-        {"Which sampler": "samplers.md"},
-        {"For privacy officers": "privacy-officers.md"},
-        {"Read a verdict": "read-a-verdict.md"},
-        {"Pitfalls": "pitfalls.md"},
-        {"Other tools": "formats.md"},
-        {"Many machines": "scale.md"},
-        {"Watch one run": "watched_run.md"},
-        {"Lightning, Hugging Face, MLflow": "frameworks.md"},
-        {"Canaries in one run": "canaries.md"},
-        {"Attacks on a trained model": "attacks.md"},
-        {"Privacy tests in CI": "privacy_tests.md"},
-        {"Notebooks": _of("notebooks", pages)},
-        {"Command line": "command-line.md"},
-        {"Python": _of("api", pages)},
-        {"What the numbers mean": "numbers.md"},
-        {"Theory": _of("theory", pages)},
-        {"Validation": "validation.md"},
-        {"Compared with": "compared-with.md"},
-        {"Results": "results/RESULTS.md"},
-        {"Decisions": _of("decisions", pages)},
-        {"How to add": "contributing.md"},
-        {"How to cite": "cite.md"},
-        {"Changes": "changelog.md"},
+        {"Start": ["index.md", "five-minutes.md", "limitations.md", "tour.md", {"Notebooks": _of("notebooks", pages)}]},
+        {"Choose": ["which-promise.md", "samplers.md", "frontier.md", "privacy-officers.md"]},
+        {"Audit": [f"{name}.md" for name in AUDIT]},
+        {"Trust": [*(f"{name}.md" for name in TRUST), {"Theory": _of("theory", pages)}]},
+        {"Look up": ["command-line.md", "formats.md", {"Python": _of("api", pages)}]},
+        {"Take part": ["contributing.md", "cite.md", "changelog.md", {"Decisions": _of("decisions", pages)}]},
     ]
-    config.nav = [entry for entry in config.nav if all(entry.values())]
     return files
 
 
@@ -131,4 +110,8 @@ def _command_line() -> str:
     group = get_command(app)
     context = typer.Context(group, info_name="deniable")
     text = get_docs_for_click(obj=group, ctx=context, name="deniable", title="Command line")
+    for name, command in group.commands.items():  # the list of commands cuts its sentences off
+        text = re.sub(
+            rf"^\* `{name}`: .*\.\.\.$", f"* `{name}`: {command.get_short_help_str(200)}", text, flags=re.MULTILINE
+        )
     return re.sub(r"^deniable .*$", r"    \g<0>", text, flags=re.MULTILINE)  # examples stand as code

@@ -81,8 +81,8 @@ def _other_sampling(draw: Random) -> dn.Mechanism:
         *[_allocation(draw)] * 3,
     ]
     sampling = draw.choice(samplings)
-    if isinstance(sampling, dn.RandomAllocation):
-        noise = dn.Gaussian(logarithmic(draw, 0.06, 50))
+    if isinstance(sampling, dn.RandomAllocation):  # below, the brackets of hunt.releases lose mass
+        noise = dn.Gaussian(logarithmic(draw, 0.2, 50))
     return noise.subsampled(sampling)
 
 

@@ -33,14 +33,16 @@ def main() -> None:
     assert shown.returncode == 0, shown.stderr
     json.loads(shown.stdout)
     assert run("explain", "--epsilon", "-1").returncode == 2
-    assert f"deniable {dn.__version__}" in run("--version").stdout
+    shown = run("--version").stdout
+    assert f"deniable {dn.__version__}\ncompiled kernels: " in shown, shown
     doctor = json.loads(run("doctor", "--json").stdout)
     missing = {package["name"] for package in doctor["packages"] if package["version"] is None}
     refused = run("audit", "digits", "--belief", ".9", "--trials", "2")
     if "torch" in missing:
         assert "pip install 'deniable[train]'" in refused.stderr, refused.stderr
     print(
-        f"deniable {dn.__version__} works with Python {sys.version.split()[0]}; missing: {sorted(missing) or 'nothing'}"
+        f"deniable {dn.__version__} works with Python {sys.version.split()[0]}; "
+        f"compiled kernels {doctor['kernels']}; missing: {sorted(missing) or 'nothing'}"
     )
 
 

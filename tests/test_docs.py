@@ -14,7 +14,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -41,6 +43,38 @@ def fetched(site: Path) -> list[str]:
     pages = [found for page in site.rglob("*.html") for found in ASKED.findall(page.read_text())]
     styles = [one or other for sheet in site.rglob("*.css") for one, other in STYLED.findall(sheet.read_text())]
     return sorted({*pages, *styles})
+
+
+class Links(HTMLParser):
+    """What a page points at, and the places in it that can be pointed at."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.places: set[str] = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.targets += [found[name] or "" for name in ("href", "src") if name in found]
+        self.places |= {found[name] or "" for name in ("id", "name") if name in found}
+
+
+def dead_links(site: Path) -> list[str]:
+    """Links and pictures within the site that lead nowhere, those in raw HTML too, which mkdocs does not look at."""
+    pages = {page: Links(page) for page in site.rglob("*.html")}
+    dead = []
+    for page, links in pages.items():
+        for target in links.targets:
+            url = urlsplit(target)
+            if url.scheme or url.netloc or page.name == "404.html":
+                continue
+            there = (page.parent / unquote(url.path)).resolve() if url.path else page
+            place = unquote(url.fragment)
+            lost = place and there in pages and place not in pages[there].places
+            if not there.exists() or (lost and not place.startswith("__")):
+                dead.append(f"{page.relative_to(site)}: {target}")
+    return dead
 
 
 def follow(text: str, name: str) -> list[str]:
@@ -97,7 +131,8 @@ def test_the_site_is_whole_and_asks_nobody(tmp_path: Path) -> None:
         "decisions/tables": "Arrow",
     }
     for page, word in named.items():
-        assert word in (tmp_path / page / "index.html").read_text()
+        assert word in (tmp_path / f"{page}.html").read_text()
+    assert dead_links(tmp_path) == []
 
 
 def test_every_file_that_contributing_names_is_there() -> None:
@@ -110,6 +145,12 @@ def test_what_a_page_fetches_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<a href="https://a.example/"> <script async src="//b.example/x.js">')
     (tmp_path / "b.css").write_text("@import 'https://c.example/f.css'; i { background: url(https://d.example/p.png) }")
     assert fetched(tmp_path) == ["//b.example/x.js", "https://c.example/f.css", "https://d.example/p.png"]
+
+
+def test_a_dead_link_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#there"><img src="lost.png"><a href="#here" id="here">')
+    (tmp_path / "b.html").write_text('<a href="a.html#gone"><a id="there" href="https://a.example/">')
+    assert sorted(dead_links(tmp_path)) == ["a.html: lost.png", "b.html: a.html#gone"]
 
 
 def renew() -> None:

@@ -25,7 +25,7 @@ __all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 class Calibration:
     """What `calibrate` found; `loss` answers every other score of the same release.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> found = dn.calibrate(dn.Gaussian, dn.Advantage(0.1))
         >>> round(found.value, 3), round(found.achieved, 4), round(found.loss.epsilon(1e-5), 3)
@@ -73,7 +73,7 @@ def calibrate(
     all numerical error; less noise by more than `error` would break it. Where batches are sampled, `adjacency` must be
     named.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> def train(noise):
         ...     return dn.Gaussian(noise).subsampled(0.01).composed(1000)

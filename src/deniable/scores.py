@@ -37,7 +37,7 @@ _FAR_BELOW = 1e-6
 def posterior(loss: float, prior: float = 0.5) -> float:
     """Belief in membership after seeing an output of this privacy loss: sigmoid(logit(prior) + loss).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.posterior(1.0, prior=0.5), 4)
         0.7311
@@ -61,7 +61,7 @@ def beliefs(loss: ArrayLike, prior: float = 0.5) -> NDArray[np.float64]:
 class PrivacyLoss:
     """The privacy loss of a release, with the scores that follow from it.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> loss = dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove")
         >>> round(loss.belief(1e-5, prior=0.5), 4), round(loss.advantage(), 4), round(loss.tpr(0.01), 4)
@@ -311,7 +311,7 @@ def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> PrivacyLoss:
     """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove").advantage(), 4)
         0.161

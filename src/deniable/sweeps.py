@@ -33,7 +33,7 @@ _MARGIN = 4.0  # times the largest difference that was seen
 class Sweep:
     """The function at every setting, in the order given: the truth lies in [values - errors, values].
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> found = dn.sweep(lambda noise: dn.privacy_loss(dn.Gaussian(noise)).advantage(), [1.0, 2.0])
         >>> found.values.round(4).tolist()
@@ -54,7 +54,7 @@ def sweep(function: Callable[[float], float], settings: ArrayLike, precision: fl
     ``lambda noise: privacy_loss(Gaussian(noise).composed(1000)).epsilon(1e-5)``; whole settings are
     given to it as `int`. `precision` is the relative error above which values are computed rather than interpolated.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> found = dn.sweep(lambda noise: dn.privacy_loss(dn.Gaussian(noise)).epsilon(1e-5), [1.0, 2.0, 4.0])
         >>> found.values.round(3).tolist()

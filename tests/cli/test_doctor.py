@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 import pytest
 
@@ -35,10 +36,12 @@ def test_what_is_missing_is_said_with_the_way_to_get_it(run: Run, monkeypatch: p
 
 
 def test_doctor_needs_no_torch() -> None:
+    """And tells whether the compiled part came with the installation."""
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "from deniable.cli.doctor_command import examine_machine\n"
         "print(examine_machine().kernels)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "None\n"
+    built = find_spec("deniable.training._kernels") is not None
+    assert done.stdout.startswith("built" if built else "not built: install a C compiler")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from math import exp, expm1, inf, log1p, sqrt
 
+import numpy as np
 import pytest
 from scipy.special import ndtr
 
 import deniable as dn
+from deniable.effort import UnresolvedError
 from deniable.loss.compose.grid import Grid
+from deniable.loss.moments.half_line import half_line
 from deniable.upper import Upper
 
 G, PL = dn.Gaussian, dn.privacy_loss
@@ -279,3 +282,13 @@ def test_masses_of_very_many_steps_grant_their_round_off():
     draws = dn.CyclicPoisson(records_per_person=6, rate=0.009750653754484705, bands=9)
     release = dn.compose(dn.RenyiDP(2.0, 0.05), G(0.05).subsampled(draws).composed(38529321))
     assert PL(release, "add-remove").advantage() > 1 - 1e-9
+
+
+def test_losses_as_small_as_a_tiny_rate_are_not_resolved():
+    """9 s: a quarter of a million panels where e^{sL} needs an s of 10^53; now the safe bracket answers."""
+    with pytest.raises(UnresolvedError, match="panels needed"):
+        half_line(0.27, 5.8e-54).nodes(np.array([1e53 + 1e54j]))
+    loss = PL(dn.GaussianDP(0.27).subsampled(5.8e-54).composed(6000), "replace")
+    found = loss.quantile(0.99)
+    assert found.least <= 0 <= found < 1e-12
+    assert loss.advantage() < 1e-45

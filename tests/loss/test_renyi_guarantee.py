@@ -11,7 +11,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 
 import deniable as dn
-from deniable.loss.pairs.renyi_guarantee import Curve, concentrated_orders, step_of_renyi
+from deniable.loss.pairs.renyi_guarantee import RenyiCurve, concentrated_orders, step_of_renyi
 from deniable.loss.pairs.repeat_and_select import stopping_probability
 
 
@@ -168,7 +168,7 @@ def test_large_guarantees_are_as_tight_as_the_best_known_conversion(orders):
 def test_the_curve_lies_between_both_polygons():
     """The largest attack that one order allows, found by itself: above the inner polygon, below the outer one."""
     order, epsilon = 3.0, 1.2
-    step = step_of_renyi(Curve((order,), (epsilon,)))
+    step = step_of_renyi(RenyiCurve((order,), (epsilon,)))
     for x in (1e-9, 1e-4, 0.02):
         y = brentq(lambda y, x=x: _joint_divergence(y, x, order) - epsilon, x, 1 - 1e-12)
         dual = [

@@ -55,7 +55,7 @@ class Budget:
     `rule` says how the next release is chosen: "planned" (without looking), "gaussian" or "renyi" (see the module).
     `order` is that of the Renyi rule.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> budget = dn.Budget(dn.Epsilon(1.0, delta=1e-5))
         >>> round(budget.spend(dn.Gaussian(8.0)).score, 3)

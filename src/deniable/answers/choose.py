@@ -42,7 +42,7 @@ def choose(
         fpr: false positive rates, likewise. Default: the promise's, else 0.001 and 0.01.
         baseline: successes without the release, likewise. Default: the promise's, else none.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> def train(noise):
         ...     return dn.Gaussian(noise).subsampled(0.01).composed(1000)

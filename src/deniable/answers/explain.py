@@ -19,7 +19,7 @@ from deniable.answers.risks import singling_out
 from deniable.answers.strength import judge_strength
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
 from deniable.bounds.gaussian_bounds import classic_is_proved
-from deniable.formatting import as_given, at_least
+from deniable.formatting import at_least, short
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,
@@ -64,7 +64,7 @@ def explain(
         fpr: false positive rates at which members found (TPR) and predictive values (PPV) are told.
         baseline: successes without the release at which the success of an attack is told.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove", delta=1e-5)
         >>> round(found.scores.belief, 4)
@@ -214,8 +214,8 @@ def _note_infinite(epsilon: float, asked: Asked) -> list[str]:
     if isfinite(epsilon):
         return []
     if getattr(epsilon, "error", 0.0) > 0:
-        return [f"No finite epsilon was found at delta {as_given(asked.delta)}: it is too small for this method."]
-    return [f"Epsilon is infinite: no finite one holds at delta {as_given(asked.delta)}."]
+        return [f"No finite epsilon was found at delta {short(asked.delta)}: it is too small for this method."]
+    return [f"Epsilon is infinite: no finite one holds at delta {short(asked.delta)}."]
 
 
 def _note_bare(mechanism: Mechanism) -> list[str]:
@@ -237,7 +237,7 @@ def _note_least(mechanism: Mechanism, least: float | None, asked: Asked) -> list
     if least is None:
         return []
     shown = (
-        f"Epsilon at delta {as_given(asked.delta)} is at least {at_least(least)} for some data; the" if least else "The"
+        f"Epsilon at delta {short(asked.delta)} is at least {at_least(least)} for some data; the" if least else "The"
     )
     known = f"{shown} value for Poisson batches is not theirs."
     if any(isinstance(sampling, Shuffled) for sampling in samplings_of(mechanism)):

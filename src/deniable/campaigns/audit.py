@@ -124,7 +124,7 @@ def audit(
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.audit("digits", noise=3.0, records=10, steps=2, trials=8, processes=1).verdict
         'cannot judge'

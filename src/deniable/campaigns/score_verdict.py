@@ -57,7 +57,7 @@ def verdict(
         threshold: Of rule fixed. Default 0.
         confidence: Of the verdict.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import numpy as np
         >>> from deniable.evidence.attack_scores import Scores

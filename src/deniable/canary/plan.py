@@ -70,7 +70,7 @@ def canaries(
         vocabulary: How many tokens there are, for ``new-token``; or those to draw from, such as tokens that no other
             record has.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> plan = dn.canaries(10_000, 500)
         >>> len(plan), plan.kind

@@ -73,14 +73,11 @@ def deniable(
 
 
 def _version() -> str:
-    """The version, and the state of the compiled kernels where there are trainings."""
+    """The version, and the state of the compiled kernels."""
     from deniable import __version__
+    from deniable.cli.doctor_command import kernel_state
 
-    try:
-        from deniable.training.kernels import STATE
-    except ModuleNotFoundError:  # without the extra there are no trainings
-        return f"deniable {__version__}"
-    return f"deniable {__version__}\ncompiled kernels: {STATE}"
+    return f"deniable {__version__}\ncompiled kernels: {kernel_state()}"
 
 
 @app.command(epilog=_EXPLAIN_EXAMPLES)

@@ -7,7 +7,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ from deniable.cli.options import Json
 if TYPE_CHECKING:
     from deniable.results.doctor_result import DoctorResult, Package
 
-__all__ = ["EXAMPLES", "doctor", "examine_machine"]
+__all__ = ["EXAMPLES", "doctor", "examine_machine", "kernel_state"]
 
 EXAMPLES = "Examples:\n\ndeniable doctor\n\ndeniable doctor --json"
 _USES = (
@@ -61,7 +63,7 @@ def examine_machine() -> DoctorResult:
         system=f"{platform.system()} {platform.machine()}",
         cores=cores(),
         packages=tuple(_package(*use) for use in _USES),
-        kernels=_kernels(),
+        kernels=kernel_state(),
         epsilon_milliseconds=_epsilon_milliseconds(),
         gigaflops=_gigaflops(),
     )
@@ -77,11 +79,14 @@ def _package(name: str, gives: str, requirement: str) -> Package:
     return Package(name=name, version=found, gives=gives, install=f"pip install '{requirement}'")
 
 
-def _kernels() -> str | None:
+def kernel_state() -> str:
+    """The state of the compiled kernels, also where torch is missing, so that nothing is trained yet."""
     try:
         from deniable.training.kernels import STATE
     except ModuleNotFoundError:  # torch
-        return None
+        place = str(Path(__file__).parents[1] / "training")
+        found = PathFinder.find_spec("_kernels", [place])
+        return "built, for trainings with torch" if found else "not built: install a C compiler and deniable again"
     return STATE
 
 
@@ -121,8 +126,7 @@ def _parts(found: DoctorResult) -> Iterator[object]:
         gives = one.gives if one.version else escape(f"{one.gives}: {one.install}")  # brackets are no markup
         table.add_row(one.name, one.version or "missing", gives)
     yield table
-    if found.kernels is not None:
-        yield f"Compiled kernels of the training engine: {found.kernels}."
+    yield f"Compiled kernels of the training engine: {found.kernels}."
     yield (
         f"An exact epsilon of 10,000 sampled steps takes {found.epsilon_milliseconds:.1f} ms; "
         f"matrix products run at {found.gigaflops:.0f} GFLOP/s in single precision."

@@ -97,7 +97,7 @@ def compare(
         engine: Where the trainings run (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trainings done, trainings in all).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> small = {"records": 60, "repeats": 1, "epochs": 1, "attack": "threshold", "processes": 1}
         >>> dn.compare("digits", central=[2.0], local=[1.0], **small).input.records

@@ -196,7 +196,7 @@ def attack(
         engine: Where the blocks run (`deniable.engines`).
         progress: Hears (blocks done, blocks in all).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> from sklearn.linear_model import LogisticRegression
         >>> records = dn.data.load("digits")

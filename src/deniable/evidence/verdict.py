@@ -25,7 +25,7 @@ from deniable.evidence.anytime.watch import shift_of
 from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import INDEPENDENT, Bound
 from deniable.evidence.intervals import advantage_interval
-from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most, told_apart
+from deniable.formatting import as_given, at_least, at_most, count_of, percent_at_most, short, told_apart
 from deniable.promises import Epsilon
 from deniable.results.shared import Claimed, Watched
 from deniable.results.shared import ReleaseScores as ExactScores
@@ -79,7 +79,7 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
     sure = f"(confidence {bound.confidence:.4g}{_conditions(bound)})"
     if bound.value > claim.bound:
         least = f"at least {told_apart(bound.value, claim.bound)[0]}" if bound.value < inf else "beyond all bounds"
-        what = f"The release leaks more than is claimed: epsilon at delta {as_given(claim.delta)} is {least}"
+        what = f"The release leaks more than is claimed: epsilon at delta {short(claim.delta)} is {least}"
         return Verdict("violated", f"{what}, not {as_given(claim.bound)} {sure}.")
     if bound.value > 0 and (most := rows.provable()) <= claim.bound:
         return Verdict("cannot judge", _beyond_proof(bound, claim, most, rows))
@@ -87,7 +87,7 @@ def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
         proven = f"the attack proves an epsilon of at least {at_least(bound.value)} {sure}"
         text = f"No violation found: {proven}; {as_given(claim.bound)} is claimed."
         return Verdict("consistent", " ".join([text, *_reach(bound, claim)]))
-    nothing = f"By {bound.method}, {rows} prove no epsilon above 0 at delta {as_given(claim.delta)}"
+    nothing = f"By {bound.method}, {rows} prove no epsilon above 0 at delta {short(claim.delta)}"
     return Verdict("cannot judge", f"{nothing}. {_say_needed(rows.needed(), rows.number, rows.unit)}")
 
 
@@ -173,8 +173,8 @@ def verdict(measured: Measured, claimed: Claimed, exact: ExactScores) -> Verdict
     if not _is_refutable(measured, claimed, exact):
         return Verdict("cannot judge", _not_refutable(measured, exact))
     if measured.advantage.high < exact.advantage:
-        short = f"{_advantage(measured)} is below the {at_most(exact.advantage)} that this noise allows"
-        return Verdict("consistent", f"{_say_exceeded(measured, exact)} {short}. {DO_NOT_REDUCE}", "loose")
+        below = f"{_advantage(measured)} is below the {at_most(exact.advantage)} that this noise allows"
+        return Verdict("consistent", f"{_say_exceeded(measured, exact)} {below}. {DO_NOT_REDUCE}", "loose")
     curve = measured.bound("mechanism")
     if measured.advantage.low <= 0 and (curve is None or curve.value <= 0):
         return Verdict("cannot judge", _nothing(measured, exact.advantage))
@@ -192,7 +192,7 @@ def with_watch(found: Verdict, watched: Watched) -> Verdict:
     least = "beyond all bounds" if bound.value is None else f"at least {at_least(bound.value)}"
     trusted = [one.text for one in bound.assumptions if one.holds is None]
     if_so = f", if {'; and if '.join(trusted)}" if trusted else ""
-    epsilon = f"Epsilon at delta {as_given(bound.delta)} is {least}{if_so}."
+    epsilon = f"Epsilon at delta {short(bound.delta)} is {least}{if_so}."
     limits = [found.text] if found.name == "violated" else []
     return Verdict("violated", " ".join([watched.text, epsilon, *limits]))
 

@@ -106,7 +106,7 @@ def examine(
     - `progress`: called with (trials done, trials in all); without it, a bar is shown where standard error is a
       terminal. One trial is timed first, and the bar and the logger ``deniable`` tell about how long all of it takes.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset

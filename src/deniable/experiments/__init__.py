@@ -53,7 +53,7 @@ def reproduce(
         engine: Where campaigns are played. Default: on the cores of this machine.
         progress: Hears (paper and item, share of it that is done).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> from tempfile import mkdtemp
         >>> [item.passed for item in dn.reproduce("tvd", "figure-1", out=mkdtemp()).items]

@@ -49,7 +49,7 @@ def from_dp_event(event: Any, adjacency: Adjacency | str = "add-remove") -> Mech
 
     An event that is not known here is refused by its name.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> event = {"class_name": "GaussianDpEvent", "noise_multiplier": 2.0}
         >>> dn.from_dp_event(event)

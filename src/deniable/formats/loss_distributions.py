@@ -32,7 +32,7 @@ def from_pld(losses: Any, masses: Sequence[float] | None = None, infinite: float
         masses: their probabilities under P.
         infinite: the probability of an infinite loss. Default: what the masses lack to 1.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.from_pld([0.5, -1.0], [0.75, 0.15])).advantage(), 4)
         0.3951

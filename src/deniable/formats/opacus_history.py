@@ -36,7 +36,7 @@ def from_opacus(source: Any, adjacency: Adjacency | str = "add-remove", sampling
             option poisson_sampling=False and a loader that passes over all records; every pass must be completed);
             or "unknown": every step then counts as one on all records. Default: the source's own word, else poisson.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.from_opacus([(1.0, 0.01, 1000)])
         Composed(parts=((Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01), 1000),))

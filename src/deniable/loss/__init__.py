@@ -30,7 +30,7 @@ from deniable.loss.pairs.masses import MassStep, integer_gaussian, integer_lapla
 from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.renyi_guarantee import (
     ORDERS,
-    Curve,
+    RenyiCurve,
     add_guarantees,
     concentrated_orders,
     divergences_at,
@@ -106,7 +106,7 @@ def _mixture(parts: list[tuple[Step, int]]) -> Mixture | None:
 def _merge_steps(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step, int]]:
     """The release as unlike steps with their numbers of runs, in an order of its own: composition commutes."""
     counts: Counter[Step] = Counter()
-    curves: list[Curve] = []
+    curves: list[RenyiCurve] = []
     for part, steps in _parts(mechanism):
         if not steps:
             continue
@@ -134,19 +134,19 @@ def _parts(mechanism: Mechanism) -> Sequence[tuple[Mechanism, int]]:
     return mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),)
 
 
-def _renyi_curve(mechanism: Mechanism, adjacency: Adjacency) -> Curve:
+def _renyi_curve(mechanism: Mechanism, adjacency: Adjacency) -> RenyiCurve:
     """Orders and Renyi divergences: as given, or of the best of several runs."""
     match mechanism:
         case ConcentratedDP(rho):
             return concentrated_orders(rho)
         case RenyiDP(orders, epsilons):
-            return Curve(orders, epsilons)
+            return RenyiCurve(orders, epsilons)
         case RepeatAndSelect():
             return _selected_curve(mechanism, adjacency)
     raise TypeError(f"no Renyi divergences of {type(mechanism).__name__}")
 
 
-def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> Curve:
+def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> RenyiCurve:
     pair = dominating_pair(mechanism.mechanism, adjacency)
 
     def delta(epsilon: float) -> float:
@@ -157,7 +157,7 @@ def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> Curve:
     if not kept.any():
         raise RefusedError("no Renyi divergence of a single run is finite, so nothing is proved for the best of many")
     found = selected_divergences(ORDERS[kept], epsilons[kept], mechanism.mean, mechanism.shape, delta)
-    return Curve(tuple(ORDERS[kept].tolist()), tuple(found.tolist()))
+    return RenyiCurve(tuple(ORDERS[kept].tolist()), tuple(found.tolist()))
 
 
 def renyi_divergences(mechanism: Mechanism, adjacency: Adjacency, orders: Floats = ORDERS) -> Floats:
@@ -242,7 +242,7 @@ def _guarantee_step(mechanism: Mechanism) -> Step | None:
         case ConcentratedDP(rho):
             step = step_of_renyi(concentrated_orders(rho))
         case RenyiDP(orders, epsilons):
-            step = step_of_renyi(Curve(orders, epsilons))
+            step = step_of_renyi(RenyiCurve(orders, epsilons))
     return step
 
 

@@ -16,7 +16,7 @@ __all__ = ["Adjacency", "named_adjacency"]
 class Adjacency(StrEnum):
     """Which data sets count as neighbours, that is, what the observer must not be able to tell apart.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> [one.value for one in dn.Adjacency]
         ['add-remove', 'replace', 'zero-out']

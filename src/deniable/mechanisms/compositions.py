@@ -14,7 +14,7 @@ __all__ = ["Composed", "compose"]
 class Composed(Mechanism):
     """Independent releases of the same data, each a (mechanism, number of runs) pair, all observed.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Laplace(2.0).composed(3)
         Composed(parts=((Laplace(scale=2.0), 3),))
@@ -38,7 +38,7 @@ class Composed(Mechanism):
 def compose(*mechanisms: Mechanism) -> Mechanism:
     """One release made of several, unlike ones allowed, on the same data; their order does not matter.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.compose(dn.Gaussian(2.0), dn.Laplace(3.0))).advantage(), 4)
         0.2346

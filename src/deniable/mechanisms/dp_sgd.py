@@ -21,7 +21,7 @@ class Training:
     `noise` is the multiplier: standard deviation / sensitivity. `rate` is the probability of each record to be in a
     batch; at 1 every batch is all records. What is known without the clipping norm is in units of it.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> training = dn.Training(noise=1.0, rate=0.01, steps=1000, adjacency="add-remove")
         >>> round(dn.privacy_loss(training.mechanism, training.adjacency).advantage(), 4)

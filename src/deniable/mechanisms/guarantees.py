@@ -18,7 +18,7 @@ _SUM_ERROR = 1e-9  # by which given probabilities may miss 1
 class ApproximateDP(Mechanism):
     """A bare (epsilon, delta) guarantee: all that is known of the release.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.ApproximateDP(1.0, 1e-5)).advantage(), 4)
         0.4621
@@ -36,7 +36,7 @@ class ApproximateDP(Mechanism):
 class TotalVariation(Mechanism):
     """A bare alpha-TVD guarantee (Jia 2023, Definition 3).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.privacy_loss(dn.TotalVariation(0.2)).advantage()
         0.2
@@ -52,7 +52,7 @@ class TotalVariation(Mechanism):
 class GaussianDP(Mechanism):
     """A bare mu-GDP guarantee: at least as hard to attack as telling N(0, 1) from N(mu, 1), whatever the query.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.GaussianDP(0.5)).advantage(), 4)
         0.1974
@@ -68,7 +68,7 @@ class GaussianDP(Mechanism):
 class ConcentratedDP(Mechanism):
     """A bare rho-zCDP guarantee: Renyi divergences of every order a > 1 are at most rho a (Bun, Steinke 2016).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.ConcentratedDP(0.1)).epsilon(1e-6), 3)
         2.142
@@ -84,7 +84,7 @@ class ConcentratedDP(Mechanism):
 class RenyiDP(Mechanism):
     """A bare Renyi guarantee: divergences of these `orders`, all above 1, are at most `epsilons` (Mironov 2017).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.RenyiDP([2.0, 8.0], [0.1, 0.5])).epsilon(1e-5), 3)
         1.71
@@ -110,7 +110,7 @@ class PmfPair(Mechanism):
 
     `with_person[i]` and `without_person[i]` are the probabilities of output i. Both directions are looked at.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.PmfPair([0.6, 0.4], [0.4, 0.6])).epsilon(0), 4)
         0.4055

@@ -15,7 +15,7 @@ __all__ = ["Mechanism"]
 class Mechanism:
     """Anything that releases an output; combinators build larger releases from smaller ones.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Gaussian(1.0).subsampled(0.01).composed(10)
         Composed(parts=((Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01), 10),))

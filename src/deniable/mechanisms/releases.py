@@ -32,7 +32,7 @@ class Gaussian(Mechanism):
     bounded mean or any other query, where a record left out may look like the other record, this would promise too
     much: write `Gaussian(noise).for_any_query()`. Without sampling, and for the other neighbours, both are the same.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.Gaussian(2.0)).advantage(), 4)
         0.1974
@@ -54,7 +54,7 @@ class Gaussian(Mechanism):
 class Laplace(Mechanism):
     """Adds Laplace noise of scale `scale` times the sensitivity; pure (1 / scale)-DP.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.Laplace(2.0)).epsilon(0), 4)
         0.5
@@ -70,7 +70,7 @@ class Laplace(Mechanism):
 class RandomizedResponse(Mechanism):
     """Reports one of `categories` values: the true one e^epsilon times as likely as each other one.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.RandomizedResponse(1.0)).advantage(), 4)
         0.4621
@@ -98,7 +98,7 @@ class Pixelization(Mechanism):
 
     Hides any change of up to `pixels` pixels of an image (Bernau 2021b, Section 2.1, after Fan 2018; erratum 17).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.Pixelization(epsilon=1.0, pixels=4, cell=2)).advantage(), 4)
         0.3935
@@ -126,7 +126,7 @@ class DiscreteGaussian(Mechanism):
     `sigma` is in units of the query, not of its sensitivity, the largest change of the integer between neighbours:
     the lattice has a size of its own. Numbers of a vector that are noised apart are a composition.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.DiscreteGaussian(4.0)).epsilon(1e-5), 3)
         0.927
@@ -146,7 +146,7 @@ class DiscreteLaplace(Mechanism):
 
     Pure (sensitivity / scale)-DP; `scale` is in units of the query (Ghosh, Roughgarden, Sundararajan 2009).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.DiscreteLaplace(2.0)).epsilon(0), 3)
         0.5
@@ -167,7 +167,7 @@ class ExponentialMechanism(Mechanism):
     Where no neighbour raises one utility and lowers another one, e^{epsilon u(y) / D} has the same guarantee: losses
     lie within a range of width epsilon (bounded range, Dong, Durfee, Rogers 2020).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.ExponentialMechanism(1.0)).advantage(), 4)
         0.2449

@@ -29,7 +29,7 @@ class Sampling:
 
     Neighbours differ in all of a person's `records_per_person` records, which is what *a record* means elsewhere.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Poisson(0.01), dn.RandomAllocation(steps_per_epoch=100)
         (Poisson(records_per_person=1, rate=0.01), RandomAllocation(records_per_person=1, steps_per_epoch=100, times=1))
@@ -50,7 +50,7 @@ class Sampling:
 class Poisson(Sampling):
     """Every record takes part in a step with probability `rate`, independently of all else.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Gaussian(1.0).subsampled(dn.Poisson(0.01, records_per_person=3))
         Sampled(mechanism=Gaussian(noise=1.0), sampling=Poisson(records_per_person=3, rate=0.01))
@@ -71,7 +71,7 @@ class RandomAllocation(Sampling):
     floor(steps_per_epoch / times) steps with one turn each (Feldman 2025). Shuffling is something else: there the
     batches have a fixed size, and who else is in the person's batch tells something.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> release = dn.Gaussian(1.0).subsampled(dn.RandomAllocation(steps_per_epoch=100)).composed(10)
         >>> round(dn.privacy_loss(release, "zero-out").epsilon(1e-5), 3)
@@ -97,7 +97,7 @@ class RandomAllocation(Sampling):
 class FixedSize(Sampling):
     """Every step has `batch` of the `records` records, drawn anew; with `replacement` a record may be drawn again.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> release = dn.Gaussian(1.0).subsampled(dn.FixedSize(batch=50, records=5000)).composed(100)
         >>> round(dn.privacy_loss(release, "replace").advantage(), 4)
@@ -122,7 +122,7 @@ class FixedSize(Sampling):
 class TruncatedPoisson(Sampling):
     """A Poisson sample of the `records` records; of one larger than `cap`, so many at random (Ganesh 2025).
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> release = dn.Gaussian(1.0).subsampled(dn.TruncatedPoisson(0.01, cap=80, records=5000)).composed(100)
         >>> round(dn.privacy_loss(release, "zero-out").advantage(), 4)
@@ -147,7 +147,7 @@ class CyclicPoisson(Sampling):
     Records are split into as many groups in advance. Step by step the groups take turns, and every record of the group
     takes part with probability bands * rate, so that `rate` is a record's share of all steps.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> release = dn.Gaussian(2.0).subsampled(dn.CyclicPoisson(0.01, bands=4)).composed(10)
         >>> round(dn.privacy_loss(release, "zero-out").epsilon(1e-5), 3)
@@ -175,7 +175,7 @@ class Shuffled(Sampling):
 
     Nothing better than no sampling is proved for it: its loss is that of one release on all records.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> release = dn.Gaussian(1.0).subsampled(dn.Shuffled(steps_per_epoch=100)).composed(2)
         >>> round(dn.privacy_loss(release, "zero-out").epsilon(1e-5), 3)
@@ -197,7 +197,7 @@ class Shuffled(Sampling):
 class Subsampled(Mechanism):
     """`mechanism` run on a Poisson sample of the records.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Gaussian(1.0).subsampled(0.01)
         Subsampled(mechanism=Gaussian(noise=1.0), rate=0.01)
@@ -219,7 +219,7 @@ class Subsampled(Mechanism):
 class Sampled(Mechanism):
     """One run of `mechanism` in every step of `sampling`, all of them observed.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Gaussian(1.0).subsampled(dn.RandomAllocation(steps_per_epoch=10)).sampling.steps_per_epoch
         10

@@ -19,7 +19,7 @@ class RepeatAndSelect(Mechanism):
     logarithmic, infinity a Poisson law (which may be no run at all). What is best may be judged by any rule on the
     runs' outputs. A fixed number of runs has no such guarantee: all of them must be paid for.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.RepeatAndSelect(dn.Gaussian(4.0), mean=10), "add-remove").epsilon(1e-5), 3)
         2.154

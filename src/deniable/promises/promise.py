@@ -24,7 +24,7 @@ class Promise(ABC):
 
     The attributes after `bound` are the parameters at which the score is asked.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Belief(0.75, delta=1e-5)
         Belief(bound=0.75, delta=1e-05, prior=0.5)

@@ -35,7 +35,7 @@ def _logit(p: float) -> float:
 class Belief(Promise):
     """Nobody becomes more than `bound` sure of a person's membership, except with probability `delta`.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.Belief(0.75, delta=1e-5)).value, 3)
         3.996
@@ -80,7 +80,7 @@ class Belief(Promise):
 class Advantage(Promise):
     """No attack has TPR - FPR above `bound`.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.Advantage(0.1)).value, 3)
         3.979
@@ -98,7 +98,7 @@ class Advantage(Promise):
 class Accuracy(Promise):
     """No attack guesses membership right more often than `bound`, where a share `prior` are members.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.Accuracy(0.55)).value, 3)
         3.979
@@ -141,7 +141,7 @@ class _OfCurve(Promise):
 class TruePositiveRate(_OfCurve):
     """No attack with false positive rate `fpr` finds more than a share `bound` of the members.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.TruePositiveRate(0.05, fpr=0.01)).value, 3)
         1.467
@@ -164,7 +164,7 @@ class TruePositiveRate(_OfCurve):
 class PositivePredictiveValue(_OfCurve):
     """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.PositivePredictiveValue(0.6, fpr=0.01, prior=0.5)).value, 3)
         6.4
@@ -202,7 +202,7 @@ class Success(_OfCurve):
 
     Singling out, re-identification, attribute inference or reconstruction; see `PrivacyLoss.success`.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.Success(0.01, baseline=0.001)).value, 3)
         1.309
@@ -233,7 +233,7 @@ class Success(_OfCurve):
 class Epsilon(Promise):
     """The release is (bound, delta)-DP.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> round(dn.calibrate(dn.Gaussian, dn.Epsilon(1.0, delta=1e-5)).value, 3)
         3.731
@@ -259,7 +259,7 @@ class Epsilon(Promise):
 class Noise(Promise):
     """The noise multiplier itself: no score is promised but what this noise implies.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.Noise(1.5)
         Noise(bound=1.5)

@@ -24,7 +24,7 @@ def log_to_mlflow(result: Result) -> None:
     Args:
         result: What `dn.examine`, `dn.audit`, `dn.explain` or another command found.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import mlflow
         >>> from tempfile import mkdtemp

@@ -30,8 +30,8 @@ class DoctorResult(Part, frozen=True, kw_only=True, tag_field="schema", tag="den
     cores: int
     """That this process may use."""
     packages: tuple[Package, ...]
-    kernels: str | None
-    """The state of the compiled kernels; None without torch, where nothing is trained."""
+    kernels: str
+    """The state of the compiled kernels."""
     epsilon_milliseconds: float
     """An exact epsilon of 10,000 sampled steps: the median of several."""
     gigaflops: float

@@ -48,7 +48,7 @@ def check_training(
     - `loss`: of each example, by name or as a function (outputs, targets) -> losses.
     - `confidence`: of all parts together.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset

@@ -14,7 +14,7 @@ _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 def read_seconds(budget: str | float) -> float:
     """Seconds of a budget such as ``"30 s"``, ``"5 min"``, ``"1 h"``, or a number of seconds.
 
-    Example:
+    Examples:
         >>> read_seconds("1.5 min")
         90.0
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import torch
 from torch import Tensor, nn
@@ -55,28 +56,32 @@ class StackGradients(ExampleGradients):
         self._wave = max(1, (WAVE_VALUES if self._dense else IMAGE_WAVE_VALUES) // (self._activations * self._width))
 
     def _flat(self, records: Tensor) -> Tensor:
-        """(1 or trials, features, examples), once for all steps in which these records are used."""
+        """(1 or trials, features, examples); copied where all steps use the same records, or some are missing."""
         turned = records.flatten(2).transpose(1, 2)
+        if len(records) > 1 and self._width == self._examples:
+            return turned
         flat = self._buffers.get("records", *turned.shape[:2], self._width)
         flat[:, :, : self._examples] = turned
         flat[:, :, self._examples :] = 0
         return flat
 
     def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Norms are left at 0 where nothing is clipped and no record differs: nobody asks for them."""
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
         include = _pad(include, shape[1])
+        measured = bool(self.differing) or isinstance(clip, Tensor) or clip < inf
         for layer in self._weighted:
             layer.begin()
         for start in range(0, len(include), self._wave):
             trials = slice(start, start + self._wave)
-            self._run(trials, norms[trials])
+            self._run(trials, norms[trials] if measured else None)
             clip_factors(norms[trials], clip[trials] if isinstance(clip, Tensor) else clip, factors[trials])
             self._sum_wave(factors[trials] * include[trials], [total[trials] for total in out])
         return norms[:, : self._examples], factors[:, : self._examples]
 
-    def _run(self, trials: slice, norms: Tensor) -> None:
-        """Forward and backward; the examples' gradient norms go into `norms`, which must be zero."""
+    def _run(self, trials: slice, norms: Tensor | None) -> None:
+        """Forward and backward; the examples' gradient norms go into `norms`, if given, which must be zero."""
         for weighted in self._weighted:
             weighted.select(trials)
         values = self._records if len(self._records) == 1 else self._records[trials]
@@ -85,11 +90,12 @@ class StackGradients(ExampleGradients):
         delta = self._output_gradient(values, trials)
         for layer in reversed(self._layers):
             delta = layer.backward(delta, layer is self._weighted[0])
-            if isinstance(layer, Weighted):
+            if norms is not None and isinstance(layer, Weighted):
                 layer.add_square_norms(norms)
             if layer is self._weighted[0]:
                 break
-        norms.sqrt_()
+        if norms is not None:
+            norms.sqrt_()
 
     def _sum_wave(self, factors: Tensor, out: list[Tensor]) -> None:
         for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):

@@ -79,7 +79,8 @@ class _Subsets(Ensemble):
         self._flat_sums = torch.zeros_like(self._flat_weights)
         self.sums = _views(self._flat_sums, weights)
         self._inside = inside
-        self._members = inside.sum(1)[0].item()
+        self._places = inside.nonzero()[:, 1].view(len(inside), -1)
+        self._members = self._places.shape[1]
         self._count = course.rate * self._members
 
     def apply(self) -> None:
@@ -120,8 +121,8 @@ class _ShuffledSubsets(_Subsets):
         size = max(1, round(self._settings.rate * self._members))
         batches = ceil(self._members / size)
         if not self._left:
-            keys = self._source.uniform(*self._inside.shape).masked_fill_(~self._inside, 2.0)
-            order = keys.argsort(1)[:, : self._members]
+            keys = self._source.uniform(*self._places.shape).numpy()
+            order = self._places.gather(1, torch.from_numpy(keys.argsort(1)))  # twice as fast as torch's
             self._order, self._left = torch.cat([order, order], 1), batches
         start = (batches - self._left) * size
         self._left -= 1

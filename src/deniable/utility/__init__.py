@@ -18,6 +18,6 @@ promise does not cover the choice; `public` searches on other data; `accounted` 
 best (Papernot 2022) and pays for it with more noise.
 
 parts (the data) | tried_settings (grid and promises) | measures (how good) | frontier_plan | units | repeat_limits,
-knee (what follows from it) | find_frontier (`dn.frontier`) | expected_quality (a row for `choose`) | built_in (two
-frontiers that come with the package).
+knee, frontier_rows (what follows from it) | find_frontier (`dn.frontier`) | expected_quality (a row for `choose`) |
+built_in (two frontiers that come with the package).
 """

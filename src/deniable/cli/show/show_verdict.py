@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deniable.cli.common import print_parts
 from deniable.evidence.bound import INDEPENDENT
-from deniable.formatting import as_given, at_least, at_most, count_of
+from deniable.formatting import as_given, at_least, at_most, count_of, short
 from deniable.report.report_tables import least_proven
 from deniable.report.words import verdict_words
 from deniable.report.words.amount_text import figure
@@ -67,7 +67,7 @@ def _epsilon_line(document: VerdictResult) -> str:
     sure = f"{100 * given.confidence:.4g} % confidence"
     trusted = [one.text for one in bound.assumptions if one.holds is None]
     rests = f"{sure}, if {'; and if '.join(trusted)}" if trusted else sure
-    return f"Epsilon at delta {as_given(given.delta)}: {', '.join(parts)}" + (f" ({rests})." if bound.valid else ".")
+    return f"Epsilon at delta {short(given.delta)}: {', '.join(parts)}" + (f" ({rests})." if bound.valid else ".")
 
 
 HEADINGS = (

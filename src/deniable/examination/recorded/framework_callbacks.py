@@ -88,7 +88,7 @@ def watch_lightning(
         budget: As in `watch_run`.
         path: As in `watch_run`.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset
@@ -122,7 +122,7 @@ def watch_trainer(
         budget: As in `watch_run`.
         path: As in `watch_run`.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> watch = dn.watch_trainer(clip=1.0, divisor=20)  # transformers.Trainer(..., callbacks=[watch]).train()
         >>> callable(watch.on_train_begin)

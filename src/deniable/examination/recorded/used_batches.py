@@ -86,7 +86,7 @@ def index_records(records: Any) -> IndexedRecords:
     Args:
         records: A data set with `len` and ``[i]``.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> dn.index_records(["a", "b"])[1]
         (1, 'b')

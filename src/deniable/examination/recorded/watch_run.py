@@ -85,7 +85,7 @@ def watch_run(
     What is kept are statistics; gradients and records are not. ``with dn.watch_run(...) as run:`` ends the watch where
     the training ends; without it `dn.examine` does.
 
-    Example:
+    Examples:
         >>> import deniable as dn
         >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset

@@ -15,7 +15,7 @@ from math import ceil, inf, log, pi, sqrt
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from deniable.effort import spend
+from deniable.effort import UnresolvedError, spend
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
@@ -32,6 +32,7 @@ _PROBES = 257
 _KINK_NATS = 40.0  # around where P's and Q's shares in the mixture are equal; beyond, one of them is nothing
 _NODES, _WEIGHTS = leggauss(32)
 _NODE_COST = 4  # exponentials that a node's loss and weight are worth
+_MOST_PANELS = 2**14
 _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
 _PANEL_RADIANS = 24.0  # ... and in turns of the integrand
@@ -105,6 +106,8 @@ class HalfLine:
         """Nodes and weights on panels between the ends of x that are as narrow as the integrand turns."""
         panels = np.maximum(np.maximum(1 / _PANEL_SIGMAS, self.mu / self._nats(x)), turns / _PANEL_RADIANS)
         passed = np.append(0.0, np.cumsum(np.maximum(panels[1:], panels[:-1]) * np.diff(x)))
+        if passed[-1] > _MOST_PANELS:
+            raise UnresolvedError(f"{passed[-1]:.0f} panels needed where losses are as small as the rate {self.rate:g}")
         edges = np.interp(np.linspace(0.0, passed[-1], 1 + ceil(passed[-1])), passed, x)
         half = 0.5 * np.diff(edges)[:, None]
         spend(_NODE_COST * half.size * _NODES.size)

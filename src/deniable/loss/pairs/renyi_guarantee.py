@@ -17,19 +17,19 @@ from deniable.loss.pairs.pair import PRECISION
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 
-__all__ = ["ORDERS", "Curve", "add_guarantees", "concentrated_orders", "divergences_at", "step_of_renyi"]
+__all__ = ["ORDERS", "RenyiCurve", "add_guarantees", "concentrated_orders", "divergences_at", "step_of_renyi"]
 
 
-class Curve(NamedTuple):
+class RenyiCurve(NamedTuple):
     """Renyi divergences at some orders; beside steps that end at an order, rho times the order holds at all of them."""
 
     orders: tuple[float, ...]
     epsilons: tuple[float, ...]
     rho: float = 0.0
 
-    def times(self, runs: int) -> Curve:
+    def times(self, runs: int) -> RenyiCurve:
         """Of so many releases: divergences of one order add up (Mironov 2017)."""
-        return Curve(self.orders, tuple(runs * epsilon for epsilon in self.epsilons), runs * self.rho)
+        return RenyiCurve(self.orders, tuple(runs * epsilon for epsilon in self.epsilons), runs * self.rho)
 
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
@@ -46,19 +46,19 @@ _DROPPED_EVERY = 4
 _ROUNDING = 1e-13
 
 
-def concentrated_orders(rho: float) -> Curve:
+def concentrated_orders(rho: float) -> RenyiCurve:
     """rho-zCDP at many orders."""
-    return Curve(tuple(ORDERS.tolist()), tuple((rho * ORDERS).tolist()), rho)
+    return RenyiCurve(tuple(ORDERS.tolist()), tuple((rho * ORDERS).tolist()), rho)
 
 
-def add_guarantees(one: Curve, other: Curve) -> Curve:
+def add_guarantees(one: RenyiCurve, other: RenyiCurve) -> RenyiCurve:
     """Of both releases together: divergences of one order add up (Mironov 2017); a lower order has no larger one."""
     orders = sorted(order for order in {*one.orders, *other.orders} if order <= min(max(one.orders), max(other.orders)))
     sums = divergences_at(one, np.array(orders)) + divergences_at(other, np.array(orders))
-    return Curve(tuple(orders), tuple(sums.tolist()), one.rho + other.rho)
+    return RenyiCurve(tuple(orders), tuple(sums.tolist()), one.rho + other.rho)
 
 
-def divergences_at(curve: Curve, orders: Floats) -> Floats:
+def divergences_at(curve: RenyiCurve, orders: Floats) -> Floats:
     """At other orders: that of the next larger known one; infinite beyond the last."""
     return _next_larger(np.array(curve.orders), np.array(curve.epsilons), orders)
 
@@ -99,7 +99,7 @@ class GuaranteedStep(MassStep):
 
 
 @lru_cache(maxsize=32)
-def step_of_renyi(curve: Curve) -> GuaranteedStep:
+def step_of_renyi(curve: RenyiCurve) -> GuaranteedStep:
     """The curve at many rates, rounded up, and around it the polygon of its chords drawn on (Lemma M2)."""
     known = np.array(curve.orders), np.array(curve.epsilons)
     log_fpr = _log_rates(*known)
@@ -137,7 +137,7 @@ def _log_rates(orders: Floats, epsilons: Floats) -> Floats:
     return np.unique(found)
 
 
-def _logits_at_all_orders(log_fpr: Floats, logits: Floats, curve: Curve) -> Floats:
+def _logits_at_all_orders(log_fpr: Floats, logits: Floats, curve: RenyiCurve) -> Floats:
     """Of true positive rates, at most the given ones, that no order forbids, also none between those of the curve.
 
     (a - 1) D_a of two coins is convex in the order a, so it lies below its chords; (a - 1) rho a lies below a chord of

@@ -44,7 +44,6 @@ from deniable.upper import Upper
 
 __all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
 
-_MOST_PANELS = 256
 Base = LaplaceStep | GaussianStep | BoundedRangeStep | Blend
 
 

@@ -122,7 +122,7 @@ class Dense(Weighted):
         return columns.squares(values, self._buffers.get(name, len(values), values.shape[2]))
 
     def _input_squares(self) -> Tensor:
-        squares = self._squares("inputs", self._inputs)
+        squares = self._squares("inputs", self._inputs.contiguous())
         return squares.add_(1) if len(self._now) == 2 else squares
 
     def keep(self, examples: slice) -> None:

@@ -173,3 +173,13 @@ def test_bare_guarantees_compose_as_in_theorem_6():
     mixed = dn.compose(dn.TotalVariation(0.1), dn.Gaussian(1.0))
     truth = 0.1 + 0.9 * float(gaussian_stick(1.0, 0.0))
     assert dn.privacy_loss(mixed, adjacency="add-remove").advantage() == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-4, 4.6e-4, 0.02, 0.5])
+def test_a_quick_look_at_one_step_changes_no_epsilon(delta, monkeypatch):
+    """It says only that epsilon is not 0, without the whole composition's advantage."""
+    release = dn.Gaussian(0.8).subsampled(0.001).composed(10_000)
+    quick = dn.privacy_loss(release, "add-remove").epsilon(delta)
+    monkeypatch.setattr(Contour, "surely_tells_more", lambda *_: False)
+    assert quick == dn.privacy_loss(release, "add-remove").epsilon(delta)
+    assert (quick > 0) == (dn.privacy_loss(release, "add-remove").advantage() > delta)

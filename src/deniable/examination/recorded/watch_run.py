@@ -85,6 +85,9 @@ def watch_run(
     What is kept are statistics; gradients and records are not. ``with dn.watch_run(...) as run:`` ends the watch where
     the training ends; without it `dn.examine` does.
 
+    Returns:
+        The watcher, to be examined afterwards.
+
     Examples:
         >>> import deniable as dn
         >>> import torch

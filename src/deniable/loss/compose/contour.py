@@ -205,6 +205,10 @@ class Contour(ComposedPair):
     def ceiling(self, k: float) -> float:
         return self._whole.chernoff.ceiling(TAIL, k)
 
+    def surely_tells_more(self, delta: float) -> bool:
+        """By one of a few steps: who sees all of them tells no less."""
+        return any(step.hockey_stick(0.0).least > delta for step, _ in self.composition.parts[:_FEW_PARTS])
+
     def near(self, functional: Functional, level: float) -> tuple[float, float]:
         if level < _SMALL_LEVEL:
             found = self._level_points(functional, level)

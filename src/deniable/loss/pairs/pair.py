@@ -86,6 +86,10 @@ class Pair(ABC):
         """A quick upper bound on hockey_stick(k) and tail(k), to rule this direction out where the other is worse."""
         return self.escape if k >= self.largest else 1.0
 
+    def surely_tells_more(self, delta: float) -> bool:
+        """Whether a quick look shows that hockey_stick(0) is above delta."""
+        return False
+
     def enough(self, delta: float) -> Upper:
         """Smallest k >= 0 with hockey_stick(k) <= delta, where hockey_stick(0) > delta."""
         if self.escape > delta:

@@ -17,7 +17,7 @@ _COMPARED = 1000
 """So many are compared with each other: of more, some agree by chance."""
 
 
-class NumberCounts(msgspec.Struct, frozen=True):
+class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
     """Of one step's numbers that are looked at, where the clipped sum is not zero."""
 
     numbers: int

@@ -533,6 +533,22 @@ def test_rounding_of_the_noisy_sum_is_no_leak() -> None:
     assert audited(HalfPrecisionSum(), trials=10).verdict != "violated"
 
 
+class SparseHalfPrecision(Plain):
+    """Of a layer whose units are nearly all silent, float16 numbers: without a gradient there, they are the noise."""
+
+    def network(self) -> nn.Module:
+        model = net()
+        torch.nn.init.constant_(model.get_parameter("0.bias"), -4.0)
+        return model
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [(g + n).half().float() - g for g, n in zip(total, super().noise(total), strict=True)]
+
+
+def test_rounding_is_no_leak_where_there_is_no_gradient() -> None:
+    assert audited(SparseHalfPrecision()).verdict != "violated"
+
+
 def test_a_rule_of_the_noisy_gradients_alone_is_safe_whatever_it_is() -> None:
     assert audited(Bounded(), trials=10).verdict == "consistent"
 

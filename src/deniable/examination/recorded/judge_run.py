@@ -23,6 +23,7 @@ from deniable.examination.recorded.noise_checks import (
     shape_check,
 )
 from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
+from deniable.examination.recorded.number_checks import numbers_check
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.examination.recorded.sampling_checks import divisor_check, sampling_check, steps_check
@@ -139,6 +140,11 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     if independent.outcome == LESS and noise.ratio > _BARE:
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
+        return
+    if (numbers := numbers_check(record)) is not None:
+        yield numbers
+        if numbers.outcome != LESS and noise.signal is not None and noise.signal.exceeds(noise.ratio):
+            yield noise.check(record, level)
         return
     if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())

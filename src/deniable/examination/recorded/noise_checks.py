@@ -11,9 +11,9 @@ from scipy.special import fdtr
 
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.run_record import RunRecord, noise_of_step
-from deniable.examination.recorded.signal_to_noise import SignalToNoise
+from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
 from deniable.examination.recorded.step_lengths import gradient_sigmas
+from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
@@ -36,6 +36,12 @@ def _sigmas(record: RunRecord, claimed: Training) -> Array:
     return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
 
 
+def _signal(record: RunRecord, sigmas: Array, noise: float) -> SignalToNoise:
+    grams = [step_gram(step) / sigma**2 for step, sigma in zip(record.steps, sigmas, strict=True) if sigma > 0]
+    along, squares = float(sum(g[0, 1] for g in grams)), float(sum(g[1, 1] for g in grams))
+    return SignalToNoise.of(along, squares, noise, np.array(record.lengths))
+
+
 @dataclass(frozen=True)
 class NoiseSizes:
     """Of every examined step: the residual's squares across known directions, in claimed variances; how many."""
@@ -54,7 +60,7 @@ class NoiseSizes:
         batches = np.array([max(1, step.batch) / record.divisors[step.number] for step in record.steps])
         sigmas = _sigmas(record, claimed)
         scaled = squares / sigmas**2
-        signal = SignalToNoise.of(record, sigmas, sqrt(scaled.sum() / max(degrees.sum(), 1.0)))
+        signal = _signal(record, sigmas, sqrt(scaled.sum() / max(degrees.sum(), 1.0)))
         return cls(scaled, degrees, batches, signal)
 
     @property

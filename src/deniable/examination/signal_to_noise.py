@@ -15,8 +15,6 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.recorded.run_record import RunRecord, step_gram
-
 __all__ = ["SignalToNoise"]
 
 _ERRORS = 2.5
@@ -42,14 +40,15 @@ class SignalToNoise:
     """Whether several applied gradients have the same, largest length: clipped once more after the noise."""
 
     @classmethod
-    def of(cls, record: RunRecord, sigmas: NDArray[np.float64], noise: float) -> SignalToNoise:
-        """Of a run with these claimed standard deviations of its examined steps, and noise of `noise` times that."""
-        grams = [step_gram(step) / sigma**2 for step, sigma in zip(record.steps, sigmas, strict=True) if sigma > 0]
-        squares, along = sum(g[1, 1] for g in grams), sum(g[0, 1] for g in grams)
+    def of(cls, along: float, squares: float, noise: float, lengths: NDArray[np.float64]) -> SignalToNoise:
+        """From the residuals' products with the clipped sums, the latter's squares, and squared applied lengths.
+
+        All in claimed variances, but for the lengths, of which only equal ones are told.
+        """
         factor = 1 + along / squares if squares > 0 else 1.0
-        lengths = np.array([length for length in record.lengths if np.isfinite(length)])
-        tied = int((lengths >= (1 - _TIED) * lengths.max(initial=0.0)).sum())
-        return cls(float(factor), noise, sqrt(max(squares, 0.0)), tied >= max(_FEWEST, len(lengths) // 10))
+        finite = lengths[np.isfinite(lengths)]
+        tied = int((finite >= (1 - _TIED) * finite.max(initial=0.0)).sum())
+        return cls(factor, noise, sqrt(max(squares, 0.0)), tied >= max(_FEWEST, len(finite) // 10))
 
     def exceeds(self, noise: float) -> bool:
         """Whether the gradient is surely larger than the claimed one beside noise of this ratio."""

@@ -31,12 +31,13 @@ TRUST = ("numbers", "validation", "compared-with", "results/RESULTS")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the made pages, and set the order of all."""
-    made = {**_beside(), **_api(), **_notebooks(), "command-line.md": _command_line()}
+    made = {**_beside(), **_api(), **_notebooks(), **_examples(), "command-line.md": _command_line()}
     for name, content in made.items():
         files.append(File.generated(config, name, content=content))
     pages = [file.src_uri for file in files.documentation_pages()]
+    folders = [{"Notebooks": _of("notebooks", pages)}, {"Examples": _of("examples", pages)}]
     config.nav = [
-        {"Start": ["index.md", "five-minutes.md", "limitations.md", "tour.md", {"Notebooks": _of("notebooks", pages)}]},
+        {"Start": ["index.md", "five-minutes.md", "limitations.md", "tour.md", *folders]},
         {"Choose": ["which-promise.md", "samplers.md", "frontier.md", "privacy-officers.md"]},
         {"Audit": [f"{name}.md" for name in AUDIT]},
         {"Trust": [*(f"{name}.md" for name in TRUST), {"Theory": _of("theory", pages)}]},
@@ -62,6 +63,7 @@ def _beside() -> dict[str, str]:
     for source, name in BESIDE.items():
         text = (ROOT / source).read_text().replace("](docs/", "](")
         text = re.sub(r"\]\((notebooks/\w+)\.ipynb", r"](\1.md", text)
+        text = re.sub(r"\]\((examples/\w+)/README\.md", r"](\1.md", text)
         for other, page in BESIDE.items():
             text = text.replace(f"]({other}", f"]({page}")
         found[name] = text
@@ -83,6 +85,16 @@ def _notebooks() -> dict[str, str]:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text())["cells"]
         found[f"notebooks/{path.stem}.md"] = "\n\n".join(part for cell in cells for part in _cell(cell)) + "\n"
+    return found
+
+
+def _examples() -> dict[str, str]:
+    """Each example project: what it says of itself, then its files."""
+    found = {}
+    for page in sorted((ROOT / "examples").glob("*/README.md")):
+        files = sorted(page.parent.rglob("*.py"))
+        parts = [f"## {file.relative_to(page.parent)}\n\n```python\n{file.read_text()}```" for file in files]
+        found[f"examples/{page.parent.name}.md"] = "\n\n".join([page.read_text(), *parts]) + "\n"
     return found
 
 

@@ -63,6 +63,8 @@ SLOW = (
     "test_foundation.py::test_contracts_refuse",
     "test_foundation.py::test_rooms_are_imported_when_asked_for",
     "test_readme.py",
+    "test_examples.py",
+    "test_docs.py::test_a_page_does_what_it_says[compared-with.md]",
     "test_notebooks.py",
     "training/",
     "web/",

@@ -86,6 +86,16 @@ def test_changelog_leads_with_this_version() -> None:
     assert headings[0] == deniable.__version__
 
 
+def test_the_citation_has_this_version() -> None:
+    assert f"\nversion: {deniable.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_wheels_are_made_for_the_pythons_that_are_claimed() -> None:
+    built = re.findall(r"cp3(\d+)-\*", (ROOT / ".github" / "workflows" / "wheels.yml").read_text())
+    claimed = re.findall(r":: 3\.(\d+)", " ".join(METADATA["classifiers"]))
+    assert built == claimed == ["11", "12", "13"]
+
+
 def test_a_source_distribution_holds_what_it_takes_to_test_it(tmp_path: Path) -> None:
     place = tmp_path / "house"
     place.mkdir()

@@ -23,7 +23,8 @@ __all__ = ["MOST_NOISE", "Calibration", "calibrate", "first_safe"]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found; `loss` answers every other score of the same release.
+    """What `calibrate` found: a `value` that keeps the promise `target`, the `mechanism` with it, and its `loss`, which
+    answers every other score.
 
     Examples:
         >>> import deniable as dn
@@ -57,6 +58,7 @@ class Calibration:
 
     @property
     def method(self) -> str:
+        """How the loss is computed."""
         return self.loss.method
 
 
@@ -68,10 +70,16 @@ def calibrate(
 ) -> Calibration:
     """The least noise (`over="noise"`), most steps (`"steps"`) or largest rate (`"rate"`) that keeps the promise.
 
-    `mechanism_of` turns that one number into a mechanism, for example
-    ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``. The returned value keeps the promise including
-    all numerical error; less noise by more than `error` would break it. Where batches are sampled, `adjacency` must be
-    named.
+    Args:
+        mechanism_of: Turns that one number into a mechanism, for example
+            ``lambda noise: Gaussian(noise).subsampled(0.01).composed(1000)``.
+        target: The promise, such as `Belief(0.75, delta=1e-5)`.
+        adjacency: What neighbours are; to be named where batches are sampled.
+        over: What is sought: noise, steps or rate.
+
+    Returns:
+        The value, which keeps the promise including all numerical error (less noise by more than its `error` would
+        break it), with the mechanism and its privacy loss.
 
     Examples:
         >>> import deniable as dn

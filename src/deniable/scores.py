@@ -37,6 +37,13 @@ _FAR_BELOW = 1e-6
 def posterior(loss: float, prior: float = 0.5) -> float:
     """Belief in membership after seeing an output of this privacy loss: sigmoid(logit(prior) + loss).
 
+    Args:
+        loss: ln p(output | data with the person) / p(output | data without).
+        prior: The belief before, between 0 and 1.
+
+    Returns:
+        The belief, between 0 and 1.
+
     Examples:
         >>> import deniable as dn
         >>> round(dn.posterior(1.0, prior=0.5), 4)
@@ -309,7 +316,14 @@ def _share_of_members(tpr: float, fpr: float, prior: float) -> float:
 
 
 def privacy_loss(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> PrivacyLoss:
-    """The exact privacy loss of `mechanism` between neighbours of the given kind, to be named where it samples.
+    """The exact privacy loss of `mechanism` between neighbours of the given kind.
+
+    Args:
+        mechanism: The release.
+        adjacency: What neighbours are: add-remove, zero-out or replace; to be named where batches are sampled.
+
+    Returns:
+        The loss, whose methods answer every score, each with its numerical error.
 
     Examples:
         >>> import deniable as dn

@@ -31,7 +31,7 @@ _MARGIN = 4.0  # times the largest difference that was seen
 
 @dataclass(frozen=True)
 class Sweep:
-    """The function at every setting, in the order given: the truth lies in [values - errors, values].
+    """The function at every one of `settings`, in the order given: the truth lies in [values - errors, values].
 
     Examples:
         >>> import deniable as dn
@@ -50,9 +50,15 @@ class Sweep:
 def sweep(function: Callable[[float], float], settings: ArrayLike, precision: float = 1e-8) -> Sweep:
     """`function` at every one of `settings` (one dimension, any order), on the safe side.
 
-    `function` is a score or a calibration by one setting, such as
-    ``lambda noise: privacy_loss(Gaussian(noise).composed(1000)).epsilon(1e-5)``; whole settings are
-    given to it as `int`. `precision` is the relative error above which values are computed rather than interpolated.
+    Args:
+        function: A score or a calibration by one setting, such as
+            ``lambda noise: privacy_loss(Gaussian(noise).composed(1000)).epsilon(1e-5)``; whole settings are given to
+            it as `int`.
+        settings: Where it is asked.
+        precision: The relative error above which values are computed rather than interpolated.
+
+    Returns:
+        Values and errors, in the order of `settings`.
 
     Examples:
         >>> import deniable as dn

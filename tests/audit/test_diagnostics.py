@@ -16,6 +16,7 @@ from deniable.examination import AppliedStep, Records, trial_plan
 from deniable.examination import examination_game as room
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Report
+from deniable.examination.diagnostics.shape import _p_of_wave
 from deniable.training import Neighbours
 from deniable.training.networks.losses import loss_function
 
@@ -60,3 +61,12 @@ def test_false_alarms_of_all_diagnostics_together(rate: float, monkeypatch: pyte
     monkeypatch.setattr(room, "LOOKED_AT", 0)
     alarms = np.mean([bool(report(rate, seed).findings) for seed in range(AUDITS)])
     assert alarms <= RATE_OF_ALARMS + 3 * sqrt(RATE_OF_ALARMS * (1 - RATE_OF_ALARMS) / AUDITS)
+
+
+def test_the_wave_is_as_rare_as_it_says_and_sees_sums_of_uniform_numbers() -> None:
+    random = np.random.default_rng(7)
+    right = np.array([_p_of_wave(0.7 * random.normal(size=2000)) for _ in range(2000)])
+    assert (right < 0.01).sum() <= 36  # of 20: more has probability .05 %
+    assert (right < 0.1).sum() <= 245  # of 200
+    three = [_p_of_wave(2 * (random.random((3, 2000)) - 0.5).sum(0)) for _ in range(50)]
+    assert sum(p < 0.004 for p in three) >= 40

@@ -84,6 +84,16 @@ def test_rounding_of_long_moves_is_no_weight_decay() -> None:
         assert abs(found.decay) <= 3 * found.decay_error < 1e-2
 
 
+def test_what_a_rule_leaves_is_no_weight_decay() -> None:
+    """A rule that is known but for the small number in its denominator moves a layer otherwise by so much."""
+    random = torch.Generator().manual_seed(3)
+    weight, gradient = (torch.randn(50, generator=random, dtype=torch.float64) for _ in range(2))
+    move = -0.01 * gradient / (gradient.abs() + 3e-6)
+    found = _first_move(move, gradient.sign(), weight)
+    assert np.isfinite(found.error)
+    assert 1e-8 < abs(found.decay) < 3 * found.decay_error
+
+
 @pytest.mark.parametrize("power", [1, -1, 0])
 def test_noise_that_follows_the_batch_is_told_also_of_few_weights(power: int) -> None:
     random = np.random.default_rng(4)

@@ -533,6 +533,50 @@ def test_rounding_of_the_noisy_sum_is_no_leak() -> None:
     assert audited(HalfPrecisionSum(), trials=10).verdict != "violated"
 
 
+class SparseHalfPrecision(Plain):
+    """Of a layer whose units are nearly all silent, float16 numbers: without a gradient there, they are the noise."""
+
+    def network(self) -> nn.Module:
+        model = net()
+        torch.nn.init.constant_(model.get_parameter("0.bias"), -4.0)
+        return model
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [(g + n).half().float() - g for g, n in zip(total, super().noise(total), strict=True)]
+
+
+def test_rounding_is_no_leak_where_there_is_no_gradient() -> None:
+    assert audited(SparseHalfPrecision()).verdict != "violated"
+
+
+class Squeezed(Plain):
+    """Every number of the noisy sum is drawn towards zero, the larger the more."""
+
+    share = 1.0
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        size, fresh = NOISE * CLIP, super().noise(total)
+        return [size * ((g + self.share * n) / size).tanh() - g for g, n in zip(total, fresh, strict=True)]
+
+
+class SqueezedLittle(Squeezed):
+    share = 0.3
+
+
+class OneLengthALayer(Plain):
+    """Every layer of the noisy sum is scaled to one length."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        noisy = [g + n for g, n in zip(total, super().noise(total), strict=True)]
+        return [CLIP * n / n.norm() - g for g, n in zip(total, noisy, strict=True)]
+
+
+def test_what_is_shortened_with_its_noise_is_no_leak_but_little_noise_is() -> None:
+    assert audited(Squeezed(), trials=10).verdict != "violated"
+    assert audited(OneLengthALayer(), trials=10).verdict != "violated"
+    assert audited(SqueezedLittle(), trials=10).verdict == "violated"
+
+
 def test_a_rule_of_the_noisy_gradients_alone_is_safe_whatever_it_is() -> None:
     assert audited(Bounded(), trials=10).verdict == "consistent"
 

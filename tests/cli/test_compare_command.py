@@ -160,12 +160,12 @@ def test_words_for_a_person_and_a_picture(run: Run, own: Path) -> None:
     outcome = run(*MODEL, "one.npz", "--weights", "weights.pt", "--repeats", 1, "--out", "out")
     assert outcome.code == 0
     text = " ".join(outcome.out.split())
-    assert text.startswith("The model gives its training data away")
+    assert text.startswith("The model gives away who was in its training data")
     assert "Members found (TPR) at 0.1 % FPR" in text
     assert "Blind average precision, without the model" in text
     assert Path("out/precision-recall.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(Path("out/attack.json").read_text())["input"]["tested"] == 120
-    assert "The model gives its training data away" in Path("out/report.html").read_text()
+    assert "The model gives away who was in its training data" in Path("out/report.html").read_text()
     assert run("report", "out", "--out", "again.html").code == 0
     assert Path("again.html").read_text() == Path("out/report.html").read_text()
 

@@ -196,7 +196,7 @@ def test_results_have_a_line_and_a_section_for_every_item(tmp_path: Path) -> Non
     assert all(row.count(" | ") == 5 for row in lines.values())
     sections = page.split("### ")[1:]
     assert [one.splitlines()[0] for one in sections] == [f"Table {n}: a number" for n in (1, 2, 3)]
-    assert all(f'<img src="toy/table-{n}.png"' in one for n, one in enumerate(sections, 1))
+    assert all(f"[as a picture](toy/table-{n}.svg)" in one for n, one in enumerate(sections, 1))
     assert "- holds: x (equal to every printed digit; all 1 printed values met).\n" in sections[0]
     assert "| x | the paper | 5 |\n| x | ours | 2.0 |" in sections[1]
     assert "x: ours 2, printed 5. the paper errs" in sections[1]

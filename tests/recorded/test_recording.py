@@ -235,7 +235,7 @@ def test_the_power_is_what_is_stated() -> None:
     seen = [judge_run(fake_record(visible, random), claim) for _ in range(200)]
     caught = sum(found.verdict == "violated" for found in seen)
     assert caught >= 181  # of 200 at 95 % or more: fewer has probability .3 %
-    assert f"below {visible:.3g} of the claimed one would be seen with probability 95%" in seen[0].power_text
+    assert f"below {visible:.3g} of the claimed one would be seen with probability 95 %" in seen[0].power_text
 
 
 @pytest.mark.parametrize(("records", "steps", "rate"), [(600, 2, 0.02), (1000, 20, 0.05), (300, 24, 0.1)])

@@ -127,6 +127,86 @@ class SparseNoise(Run):
         return {name: n * (torch.rand(n.shape, generator=kept) > 1 / 3) for name, n in super().noise().items()}
 
 
+class OneNumberARow(Run):
+    def noise(self) -> Sums:
+        return {name: n[..., :1].expand(n.shape) if n.dim() > 1 else n for name, n in super().noise().items()}
+
+
+class CutNoise(Run):
+    def noise(self) -> Sums:
+        return {name: n.clamp(-1.5 * CLIP, 1.5 * CLIP) for name, n in super().noise().items()}
+
+
+class AfterNoise(Run):
+    """Something is done to the noisy gradient, which is as safe."""
+
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        raise NotImplementedError
+
+    def move(self) -> None:
+        found = self.after([p.grad for p in self.model.parameters() if p.grad is not None])
+        for p, g in zip(self.model.parameters(), found, strict=True):
+            p.grad = g
+        super().move()
+
+
+class ClippedAgain(AfterNoise):
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        length = torch.cat([g.flatten() for g in gradients]).norm()
+        return [g * (0.25 / length).clamp(max=1) for g in gradients]
+
+
+class Halved(AfterNoise):
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        return [g / 2 for g in gradients]
+
+
+class CutOffAfter(AfterNoise):
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        most = 2 * CLIP / (RATE * RECORDS)
+        return [g.clamp(-most, most) for g in gradients]
+
+
+class LeftOutAfter(AfterNoise):
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        least = torch.cat([g.flatten() for g in gradients]).abs().quantile(0.4)
+        return [g * (g.abs() >= least) for g in gradients]
+
+
+class CentredAfter(AfterNoise):
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        return [g - g.mean(1, keepdim=True) if g.dim() > 1 else g for g in gradients]
+
+
+class LeftOutByClean(AfterNoise):
+    """The same, but the clean gradient chooses."""
+
+    def after(self, gradients: list[Tensor]) -> list[Tensor]:
+        least = torch.cat([g.flatten() for g in self.clean.values()]).abs().quantile(0.4)
+        return [g * (c.abs() >= least) for g, c in zip(gradients, self.clean.values(), strict=True)]
+
+
+class LittleAndClipped(ClippedAgain):
+    """Clipping after the noise does not hide that there is half of it."""
+
+    def noise(self) -> Sums:
+        return {name: n / 2 for name, n in super().noise().items()}
+
+
+class EarlierWeights(Run):
+    """Of step 10, as the best of all steps would be."""
+
+    def move(self) -> None:
+        if self.step == 9:
+            self.kept = [p.detach().clone() for p in self.model.parameters()]
+        super().move()
+
+    def end(self) -> None:
+        with torch.no_grad():
+            for p, kept in zip(self.model.parameters(), self.kept, strict=True):
+                p.copy_(kept)
+
+
 class TurnedRecords(Run):
     """Every record's sign is drawn at random: an augmentation that cannot be recomputed."""
 
@@ -322,6 +402,10 @@ class Decay(Run):
         (RootOfSize, "root of the batch's own size"),
         (Uniform, "not Gaussian: it looks cut off or uniform"),
         (SparseNoise, "no noise on about 3.% of the weights"),
+        (OneNumberARow, "same number of noise is on several weights"),
+        (CutNoise, "not Gaussian: it is cut off"),
+        (LeftOutByClean, "gradient without noise is largest are kept"),
+        (LittleAndClipped, "too little noise|x the claimed standard deviation"),
         (BareGradientOfLayer, "gradients of 2.weight are not clipped"),
         (EachLayer, "every layer is clipped on its own to the whole norm"),
         (SumClipped, "summed or mean gradient is clipped"),
@@ -361,6 +445,12 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (TurnedRecords, "cannot judge"),
         (PublicScale, "cannot judge"),
         (HalfTheSum, "cannot judge"),
+        (ClippedAgain, "cannot judge"),
+        (Halved, "cannot judge"),
+        (CutOffAfter, "cannot judge"),
+        (LeftOutAfter, "cannot judge"),
+        (CentredAfter, "cannot judge"),
+        (EarlierWeights, "cannot judge"),
     ],
 )
 def test_a_correct_variant_is_not_violated(variant: Callable[[], Run], verdict: str) -> None:

@@ -156,8 +156,8 @@ def tell_batches(given: AnswerInput) -> str:
             return _tell_turns(given, steps)
     rate = rounded_percent(given.rate or 0.0)
     return (
-        f"{steps}; in {_each(given)}, every record is drawn independently with probability {rate}, and of a batch "
-        f"above {as_given(given.cap or 0)} so many are kept at random"
+        f"{steps}; in {_each(given)}, every record is drawn independently with probability {rate}, and of more than "
+        f"{as_given(given.cap or 0)} drawn records {as_given(given.cap or 0)} are kept at random"
     )
 
 

@@ -52,8 +52,8 @@ class SpentError(RefusedError):
 class Budget:
     """A promise that releases are charged to: `spend` each before it is made, and make it only if nothing is raised.
 
-    `rule` says how the next release is chosen: "planned" (without looking), "gaussian" or "renyi" (see the module).
-    `order` is that of the Renyi rule.
+    `adjacency` says what neighbours are, where batches are sampled. `rule` says how the next release is chosen:
+    "planned" (without looking), "gaussian" or "renyi" (see the module). `order` is that of the Renyi rule.
 
     Examples:
         >>> import deniable as dn

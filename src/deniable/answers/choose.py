@@ -42,6 +42,9 @@ def choose(
         fpr: false positive rates, likewise. Default: the promise's, else 0.001 and 0.01.
         baseline: successes without the release, likewise. Default: the promise's, else none.
 
+    Returns:
+        The noise and every score of the training with it; `summary()` says it in sentences.
+
     Examples:
         >>> import deniable as dn
         >>> def train(noise):

@@ -92,7 +92,7 @@ def _compare(given: Deployment) -> ComparedDeployment:
     return ComparedDeployment(
         name=given.name,
         unit=given.unit,
-        promise=f"epsilon {given.epsilon:g}" + (f" at delta {given.delta:g}" if given.delta else ""),
+        promise=_promise(given),
         source=given.source,
         strength=strength,
         right=percent_at_most(right),
@@ -100,6 +100,12 @@ def _compare(given: Deployment) -> ComparedDeployment:
         strength_if_gaussian=both[0],
         right_if_gaussian=None if both[1] is None else percent_at_most(both[1]),
     )
+
+
+def _promise(given: Deployment) -> str:
+    """What was published; with its noise, less than epsilon and delta alone allow."""
+    known = "; noise published" if given.mu is not None else ""
+    return f"epsilon {given.epsilon:g}{f' at delta {given.delta:g}' if given.delta else ''}{known}"
 
 
 def _place(mechanism: Mechanism, delta: float) -> tuple[str, float, float]:

@@ -64,6 +64,9 @@ def explain(
         fpr: false positive rates at which members found (TPR) and predictive values (PPV) are told.
         baseline: successes without the release at which the success of an attack is told.
 
+    Returns:
+        Every score with its error; `summary()` says it in sentences.
+
     Examples:
         >>> import deniable as dn
         >>> found = dn.explain(dn.Gaussian(1.0).subsampled(0.01).composed(1000), "add-remove", delta=1e-5)

@@ -33,6 +33,12 @@ def fit_gaussian(loss: PrivacyLoss) -> GaussianFit:
     `mu` - `error`. The regret is the least k with f(a + k) - k <= G_mu(a) for all a, f being the trade-off curve; it is
     read off the tangents, to about 1e-3.
 
+    Args:
+        loss: Of the release.
+
+    Returns:
+        `mu` with its `error`, and the regret.
+
     Examples:
         >>> import deniable as dn
         >>> round(dn.fit_gaussian(dn.privacy_loss(dn.Laplace(2.0))).mu, 3)

@@ -18,6 +18,14 @@ def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
     over them: people * success(weight) - b, where b = people * weight * (1 - weight)^(people - 1) is what a predicate
     that is chosen without the release isolates. For neighbours that differ by one record exchanged.
 
+    Args:
+        loss: Of the release.
+        weight: The share of all people that a description fits.
+        people: How many people are in the data.
+
+    Returns:
+        What the release adds, `targeted` and `untargeted`, both at most.
+
     Examples:
         >>> import deniable as dn
         >>> round(dn.singling_out(dn.privacy_loss(dn.Gaussian(4.0)), weight=1e-3, people=1000).targeted, 5)

@@ -67,8 +67,12 @@ def _of_risks(result: ExplainResult) -> Iterator[tuple[str, str]]:
 
 
 def demand_rows(result: ChooseResult) -> Iterator[dict[str, str]]:
-    """The noise that each analysis demands for the promise, the least first; "-" where it has no answer."""
-    for method in sorted(result.methods, key=_price):
+    """The noise that each analysis demands for the promise, the least first; "-" where it has no answer.
+
+    Where no weaker one has an answer, there is nothing to compare: `reasons` says why.
+    """
+    alone = all(method.noise is None for method in result.methods if method.name != "exact")
+    for method in sorted(result.methods[:1] if alone else result.methods, key=_price):
         yield {
             "name": method.name,
             "label": _label(result, method.name) + _mark(method),

@@ -193,7 +193,7 @@ def mechanism_sentence(result: ExplainResult) -> str:
         size = f"{at_most(chosen or given.noise or 0.0, 5)} x {_sensitivity(given)}"
         return (
             f"The model is trained with differential privacy in {tell_batches(given)}. Every record's gradient is "
-            f"clipped to norm C, and Gaussian noise of standard deviation {size} is added to each step's sum."
+            f"clipped to norm C, and Gaussian noise of standard deviation {size} is {_how_added(given)}."
         )
     if given.rate is not None and given.steps is not None:
         return _gaussian_done(given, given.rate, given.steps, chosen or given.noise or 0.0)
@@ -208,6 +208,11 @@ def mechanism_sentence(result: ExplainResult) -> str:
         scale = at_most(chosen or given.laplace or 0.0, 5)
         return f"The release carries Laplace noise of scale {scale} x its sensitivity."
     return _release_done(given, delta_as_given(result))
+
+
+def _how_added(given: AnswerInput) -> str:
+    correlated = "multiplied by the matrix's inverse and " if given.sampling == "cyclic" else ""
+    return f"{correlated}added to each step's sum"
 
 
 def _gaussian_done(given: AnswerInput, rate: float, steps: int, noise: float) -> str:
@@ -257,9 +262,16 @@ def engineering(result: ChooseResult) -> str:
         return f"For engineers: add Laplace noise of scale {noise} x sensitivity to the release. {least}"
     if given.release is not None:
         return f"For engineers: release {given.release} with noise {noise}. {least}"
-    sensitivity = _ADJACENCIES[given.adjacency][1]
     where = "each step's sum of gradients clipped to norm C" if given.is_training else "the release"
-    return f"For engineers: add Gaussian noise of standard deviation {noise} x {sensitivity} to {where}. {least}"
+    return f"For engineers: {_noise_to_add(given, noise)} to {where}. {least}"
+
+
+def _noise_to_add(given: AnswerInput, noise: str) -> str:
+    """Of banded noise, the independent numbers that the matrix's inverse correlates (Choquette-Choo 2023)."""
+    size = f"Gaussian noise of standard deviation {noise} x {_sensitivity(given)}"
+    if given.sampling == "cyclic":
+        return f"draw {size}, multiply it by the matrix's inverse, and add it"
+    return f"add {size}"
 
 
 def _what_is_too_little(result: ChooseResult) -> str:

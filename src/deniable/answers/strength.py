@@ -46,9 +46,11 @@ def weakness(advantage: float, belief: float) -> str | None:
 
     The limits are `WEAK_ADVANTAGE`, `HARDLY_ANY_ADVANTAGE` and `WEAK_BELIEF`; they are chosen, not derived.
     """
-    if advantage >= HARDLY_ANY_ADVANTAGE:
+    if advantage >= HARDLY_ANY_ADVANTAGE - _NOISE_OF_SEARCH:
         return "hardly any"
-    return "weak" if advantage >= WEAK_ADVANTAGE or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
+    return (
+        "weak" if advantage >= WEAK_ADVANTAGE - _NOISE_OF_SEARCH or belief >= WEAK_BELIEF - _NOISE_OF_SEARCH else None
+    )
 
 
 def grade(advantage: float, belief: float, success: float) -> StrengthName:
@@ -83,14 +85,19 @@ def _rarely_exceeded(scores: ReleaseScores, loss: PrivacyLoss) -> float:
 
 
 def _reasons(advantage: float, belief: float, success: float) -> tuple[str, ...]:
-    """A sentence a figure, with the name that it alone would give and where the next one begins."""
+    """A sentence a figure, with the name that it alone would give and where the next one begins.
+
+    Success is the rate of an attack that is wrong about `BASELINE` of the others, so that it bounds the advantage from
+    below; an advantage that is not weak says nothing of being strong.
+    """
     right, surely = percent_at_most((1 + advantage) / 2), percent_at_most(belief)
     return (
         f"Someone who starts at 50 % may become {surely} sure: {grade(0, belief, 0)} (strong up to "
         f"{percent_as_given(STRONG_BELIEF)}, weak from {percent_as_given(WEAK_BELIEF)} on).",
         f"A guess that is right 1 time in 100 without the release may be right {percent_at_most(success)} of the time: "
-        f"{grade(0, 0.5, success)} (strong up to {percent_as_given(STRONG_SUCCESS)}).",
-        f"The best attack on membership may be right {right} of the time: {grade(advantage, 0.5, 0)} (weak from "
+        f"{grade(success - BASELINE, 0.5, success)} (strong up to {percent_as_given(STRONG_SUCCESS)}).",
+        f"The best attack on membership may be right {right} of the time: "
+        f"{weakness(advantage, 0.5) or 'not weak'} (weak from "
         f"{percent_as_given((1 + WEAK_ADVANTAGE) / 2)} on, hardly any from "
         f"{percent_as_given((1 + HARDLY_ANY_ADVANTAGE) / 2)}).",
     )

@@ -88,41 +88,45 @@ def audit(
     `seconds`, `trials_per_second` and `finished`. Workers are spawned: a script needs ``if __name__ == "__main__":``,
     or ``processes=1``.
 
-    The promise, exactly one of:
+    The promise is exactly one of `belief`, `advantage`, `epsilon` and `noise`.
+
+    Args:
+        data: A name, a file, or a function (`deniable.data.load`).
         belief: Nobody becomes more than so sure, except with probability `delta`.
         advantage: No attack has TPR - FPR above it.
         epsilon: The training is (epsilon, delta)-DP.
         noise: The noise multiplier itself; what it implies is tested.
-    delta: Default 1/records.
-    calibration: How the noise is found: exact, or rdp as in the papers (more noise).
-
-    The data:
-        data: A name, a file, or a function (`deniable.data.load`).
+        delta: Default 1/records.
+        calibration: How the noise is found: exact, or rdp as in the papers (more noise).
         records: Of D, drawn at random. Default 100, or half of the data if that is less.
         label: The label's column of a .csv file.
         measure: How unlike neighbours are: ssim, euclidean, hamming, manhattan or cosine. Default: by the data.
-
-    The training, DP-SGD or DP-Adam:
         model: logistic, mlp:64,32, cnn, "module:function", or a function that returns an nn.Module. Default: by the
             data.
-        steps, clip, learning_rate, optimizer: Of DP-SGD (sgd) or DP-Adam (adam); gradients are clipped to norm `clip`.
+        steps: Of the training.
+        clip: The norm to which each record's gradient is clipped.
+        learning_rate: Of the optimizer.
+        optimizer: sgd (DP-SGD) or adam (DP-Adam).
         rate: The probability of each record to be in a step's batch; 1: full batches.
         sensitivity: global, or local: an instrument to test the theory, without any privacy.
         adjacency: replace (sensitivity 2 x clip) or add-remove (clip).
         loss: cross-entropy, "module:function", or a function of (outputs, targets) to one loss an example.
-
-    The campaign:
-        trials, seed: Trainings, half of them on D, half on its neighbour; and what everything random follows from.
+        trials: Trainings, half of them on D, half on its neighbour.
+        seed: What everything random follows from.
         confidence: Of limits, bounds and the verdict.
         trials_per_block: Default: what suits the model.
         stop: certain ends the campaign at the block after which the claim is refuted for certain; the watch takes half
             of the risk 1 - confidence, and limits are wider. never plays all trials.
         final_model: Play observers of the final model alone, too (crafted gradients, worst and usual initial weights),
             as many trainings for each: what hiding the steps buys.
-        out: A directory in which every finished block is kept; `resume` goes on with the campaign there.
+        out: A directory in which every finished block is kept.
+        resume: Go on with the campaign in `out`.
         processes: Workers. Default: one a core.
         engine: Where the blocks are played (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trials done, trials in all); without it, a bar is shown on a terminal.
+
+    Returns:
+        Verdict, limits and bounds; `summary()` says them, `report(path)` writes the page.
 
     Examples:
         >>> import deniable as dn

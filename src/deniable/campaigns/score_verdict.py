@@ -57,6 +57,9 @@ def verdict(
         threshold: Of rule fixed. Default 0.
         confidence: Of the verdict.
 
+    Returns:
+        The verdict, what is shown against what is claimed, and every limit.
+
     Examples:
         >>> import deniable as dn
         >>> import numpy as np

@@ -70,6 +70,9 @@ def canaries(
         vocabulary: How many tokens there are, for ``new-token``; or those to draw from, such as tokens that no other
             record has.
 
+    Returns:
+        The plan: which canaries are in, and how to put them into the training and to score them.
+
     Examples:
         >>> import deniable as dn
         >>> plan = dn.canaries(10_000, 500)

@@ -111,8 +111,12 @@ def _with_expectation(found: ChooseResult, frontier: str | None) -> ChooseResult
     from deniable.promises.read_promise import promise_in
     from deniable.utility.expected_quality import expect_quality, read_frontier
 
+    given = found.input
+    if given.sampling is not None or given.is_laplace or given.is_response:
+        raise ValueError(
+            "--frontier is measured for trainings on Poisson batches and says nothing of this release: leave it out"
+        )
     try:
-        given = found.input
         person = given.records_per_person or 1
         expected = expect_quality(read_frontier(frontier), promise_in(given), given.adjacency, person)
         return found.replace(expected=expected)

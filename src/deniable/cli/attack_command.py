@@ -25,7 +25,7 @@ EXAMPLES = (
     "deniable attack mine:network records.csv --label group --attack threshold\n\n"
     "deniable attack mine:network members.npz others.npz --weights model.safetensors --attack all --epochs 20"
 )
-SIDE_BY_SIDE = "Attacks side by side (* judged above), each figure over its limits"
+SIDE_BY_SIDE = "Attacks side by side, first time (* judged above); each figure over limits that hold by themselves"
 MODEL, ATTACK, RECIPE = "The model and its records", "The attack", "How the model was trained, for shadow models"
 NUMBERS = ("repeats", "seed", "delta", "confidence", "shadows", "queries")
 TRAINING = ("epochs", "batch", "learning_rate", "noise", "clip")
@@ -271,7 +271,7 @@ def _exposed_table(document: AttackResult) -> Any:
     from deniable.report.words.attack_words import exposed_rows
 
     table = Table(box=None, pad_edge=False)
-    for name in ("Members that LiRA is surest of", "LiRA", "every step: at most"):
+    for name in ("Members that Bayesian LiRA is surest of", "LiRA", "every step: at most"):
         table.add_column(name, justify="right")
     for row in exposed_rows(document):
         table.add_row(*row)

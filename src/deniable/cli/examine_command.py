@@ -121,7 +121,7 @@ def _claim(texts: Mapping[str, Any]) -> Training:
     for name in ("noise", "rate", "steps"):
         if name not in values:
             raise RefusedError(
-                f"{{{name}}} is missing: name the claim, {{noise}}, {{rate}} and {{steps}}, or {{claimed}}", name
+                f"{{{name}}} is missing: name the claim, {{noise}}, {{rate}} and {{steps}}, or --claimed", name
             )
     kind = Adjacency(one_of("adjacency", texts["adjacency"] or "add-remove", tuple(Adjacency)))
     return Training(values["noise"], values["rate"], values["steps"], kind)

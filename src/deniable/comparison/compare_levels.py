@@ -92,10 +92,14 @@ def compare(
         patience: Epochs without a better validation after which a training stops; None never stops early.
         seed: Of everything random.
         confidence: Of limits and bounds.
-        out: A directory in which every finished training is kept; `resume` goes on there.
+        out: A directory in which every finished training is kept.
+        resume: Go on with the comparison in `out`.
         processes: Workers. Default: one a core.
         engine: Where the trainings run (`deniable.engines`); the result is the same everywhere.
         progress: Hears (trainings done, trainings in all).
+
+    Returns:
+        Accuracy and attack at every level; `report(path)` writes the page.
 
     Examples:
         >>> import deniable as dn

@@ -191,10 +191,14 @@ def attack(
         confidence: Of the interval and the lower bound together, each of which spends half of the risk.
         exposure: Say of every member, too, how sure LiRA is of it and how sure an observer of every step may be: needs
             the noise and the epochs of `training`.
-        out: A directory in which every finished block is kept; `resume` goes on there with the same model and records.
+        out: A directory in which every finished block is kept.
+        resume: Go on in `out`, with the same model and records.
         processes: Workers of the local engine. Default 1; with more, the model's class must be importable.
         engine: Where the blocks run (`deniable.engines`).
         progress: Hears (blocks done, blocks in all).
+
+    Returns:
+        What every attack reached, with limits, and the lower bound on epsilon that it proves.
 
     Examples:
         >>> import deniable as dn

@@ -69,6 +69,8 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
         found = Verdict("cannot judge", f"The claim contradicts itself. {refuted} The scores contradict neither.")
     if scores.values.size == 1:
         found = replace(found, text=f"All {len(scores):,} scores are equal: they say nothing about membership.")
+    elif found.name == "cannot judge" and achieved.auc.high < 0.5:
+        found = replace(found, text=WRONG_WAY)
     if asked.rows_from is None and not asked.of_one_run:
         found = replace(found, text=f"{found.text} {NOT_STATED}")
     watched = None if evidence is None else evidence.result(primary, "row")
@@ -192,7 +194,7 @@ def _rule_name(asked: Asked) -> str:
 def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | None) -> Iterator[str]:
     yield from _too_little_noise(asked)
     if measured.auc.high < 0.5:
-        yield "Members score lower than others: a score must grow with membership; negate it if it is a loss."
+        yield WRONG_WAY
     if measured.epsilon.lower_bound.valid:
         yield f"The verdict rests on {asked.primary} alone; the other estimators decide nothing."
     if watched is not None:
@@ -203,6 +205,7 @@ def _notes(measured: Achieved, asked: Asked, found: Verdict, watched: Watched | 
         yield "Consistent is no proof: a stronger attack may show more."
 
 
+WRONG_WAY = "Members score lower than others: a score must grow with membership; negate it if it is a loss."
 ROUNDED_CLAIM = 0.01
 """By so much a claim may lie below its own noise's epsilon and yet be that, rounded."""
 

@@ -87,24 +87,41 @@ def examine(
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth, and watch and limits half of the rest each.
 
-    - `data`: a name, file or function of which D is `records`, D' the most dissimilar neighbour by `measure` (`label`
-      names the column of labels); or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out`
-      neighbours D' lacks one record of D.
-    - `trainer(records, seed)`: trains on `Records` and yields an `AppliedStep` for each step (see
-      `deniable.examination.trainer`; `deniable.examination.adapters` has one for Opacus); or ``"module:function"``.
-    - `claimed`: ``Gaussian(noise).subsampled(rate).composed(steps)``, its noise relative to the sensitivity: `clip`, or
-      2 x `clip` for `replace` neighbours. A noise schedule is a composition of several such mechanisms.
-    - `clip`, `adjacency`: the clipping norm, and what neighbours differ in. `recipe`: another kind of clipping,
-      augmentations or accumulation (see `deniable.examination.recipe`).
-    - `model`, `loss`: a function that makes the `nn.Module` that is trained (the data's usual one if left out), and the
-      loss of each example.
-    - `trials`, `seed`, `delta` (1 / records if left out), `confidence`: of the game and the diagnostics together.
-    - `stop`: ``"never"`` plays all trials, also where a leak is certain.
-    - `out`, `resume`: every finished trial is kept in that directory; go on with the trials there. The result depends
-      on the settings alone but for `seconds` and `trials_per_second`.
-    - `processes`, `engine`: where the trials run (`deniable.engines`).
-    - `progress`: called with (trials done, trials in all); without it, a bar is shown where standard error is a
-      terminal. One trial is timed first, and the bar and the logger ``deniable`` tell about how long all of it takes.
+    The result depends on the settings alone but for `seconds` and `trials_per_second`.
+
+    Args:
+        data: A watched run or its file; or a name, file or function of which D is a part, D' its most dissimilar
+            neighbour; or a `Neighbours` with a pair of your own. With `add-remove` and `zero-out` neighbours D' lacks
+            one record of D.
+        claimed: `Training` of a watched run; else ``Gaussian(noise).subsampled(rate).composed(steps)``, its noise
+            relative to the sensitivity: `clip`, or 2 x `clip` for `replace` neighbours. A noise schedule is a
+            composition of several such mechanisms.
+        trainer: ``trainer(records, seed)`` trains on `Records` and yields an `AppliedStep` for each step (see
+            `deniable.examination.trainer`; `deniable.examination.adapters` has one for Opacus); or
+            ``"module:function"``.
+        clip: The clipping norm.
+        adjacency: What neighbours differ in.
+        model: A function that makes the `nn.Module` that is trained. Default: the data's usual one.
+        loss: Of each example.
+        recipe: Another kind of clipping, augmentations or accumulation (see `deniable.examination.recipe`).
+        records: How many D has.
+        trials: Trainings, of the game and the diagnostics together.
+        seed: What everything random follows from.
+        delta: Default 1 / records.
+        measure: How unlike neighbours are.
+        label: The label's column of a .csv file.
+        confidence: Of the verdict.
+        stop: ``"never"`` plays all trials, also where a leak is certain.
+        out: A directory in which every finished trial is kept.
+        resume: Go on with the trials in `out`.
+        processes: Workers.
+        engine: Where the trials run (`deniable.engines`).
+        progress: Called with (trials done, trials in all); without it, a bar is shown where standard error is a
+            terminal. One trial is timed first, and the bar and the logger ``deniable`` tell about how long all of it
+            takes.
+
+    Returns:
+        The verdict with its cause, what was examined and what was not.
 
     Examples:
         >>> import deniable as dn

@@ -67,6 +67,8 @@ class TrialStatistics:
     """(steps, some coordinates) noise: the first ones of each layer."""
     raw: NDArray[np.float32]
     """Some numbers of the residual as they are."""
+    raw_moved: NDArray[np.bool_]
+    """Whether the clean sum is not zero there."""
     inner: Array
     """(steps, directions) inner products of the residual with each of `DIRECTIONS`; nan where it does not exist."""
     length: Array
@@ -164,7 +166,8 @@ def examine_trial(
         allowance=(used * (ROUNDING * found.clip + SMOOTHING) / found.sigma).numpy(),
         alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),
         free=free_noise(recomputer, seen, found) if look else np.empty((0, 2)),
-        raw=_some(found.residual, raw),
+        raw=_some(found.residual, raw).numpy().astype(np.float32),
+        raw_moved=_some(found.clean != 0, raw).numpy(),
         rule=np.array(rule, dtype=np.int64),
         fresh=fresh.numpy(),
         plain=torch.stack(
@@ -272,10 +275,10 @@ def _by_record(found: RecomputedSteps) -> Array:
     return torch.stack(rows).numpy()
 
 
-def _some(residual: Tensor, number: int) -> NDArray[np.float32]:
+def _some(values: Tensor, number: int) -> Tensor:
     """Evenly from all steps and weights; an odd stride, so that no other weight is always left out."""
-    every = residual.flatten()
-    return every[:: max(1, len(every) // number) | 1][:number].numpy().astype(np.float32)
+    every = values.flatten()
+    return every[:: max(1, len(every) // number) | 1][:number]
 
 
 def sketch_sizes(sizes: list[int], budget: int) -> list[int]:

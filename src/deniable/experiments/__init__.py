@@ -53,6 +53,9 @@ def reproduce(
         engine: Where campaigns are played. Default: on the cores of this machine.
         progress: Hears (paper and item, share of it that is done).
 
+    Returns:
+        What was made, and how it compares with what the paper prints.
+
     Examples:
         >>> import deniable as dn
         >>> from tempfile import mkdtemp

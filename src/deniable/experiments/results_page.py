@@ -27,7 +27,7 @@ SOURCES = {
     "Bernau 2021": (
         "Bernau, Eibl, Grassal, Keller and Kerschbaum 2021",
         "Quantifying identifiability to choose and audit epsilon in differentially private deep learning. VLDB",
-        "arXiv:2103.02913",
+        "doi:10.48550/arXiv.2103.02913",
     ),
     "Jia 2023": (
         "Jia, Tan, Liu, Li, Liu, Lv and Dong 2023",
@@ -42,7 +42,7 @@ SOURCES = {
     "Erlingsson 2019": (
         "Erlingsson, Mironov, Raghunathan and Song 2019",
         "That which we call private",
-        "arXiv:1908.03566",
+        "doi:10.48550/arXiv.1908.03566",
     ),
 }
 """Authors and year, title, and where to find it, by the paper's key (docs/theory/references.md)."""
@@ -84,7 +84,7 @@ def _glance(records: Sequence[ItemResult]) -> Iterator[str]:
         f"{good} of {len(records)} items meet what is stated of them. Made by `deniable reproduce`. Of the "
         f"{len(statements)} statements {len(statements) - late} have a tolerance that is derived (printed digits, "
         f"binomial or standard errors, an exact bound) or need none; {late} have a limit or a wording that was "
-        "settled with data in sight, and say so in their line. Every picture links to its SVG; the record beside it "
+        "settled with data in sight, and say so in their line. Every record "
         "has all values, versions and the seed. Scale `hours` is what two cores finish in a few hours, `full` the "
         "paper's own size. Data: **stand-in** marks items whose data or network could not be had here, so that others "
         "take their place; what holds of them need not hold of the paper's. An erratum is a "
@@ -126,12 +126,16 @@ def _section(record: ItemResult, common: Mapping[str, str]) -> Iterator[str]:
         f"### {_title(record)}: {record.title}{' (stand-in data)' * _stands_in(record)}",
         "",
     )
-    yield f'<a href="{place}.svg"><img src="{place}.png" alt="{_title(record)}" width="720"></a>'
-    yield from ("", f"{record.caption} Scale {record.scale}; [record]({place}.json).", "")
+    compared = list(_beside(record))
+    is_table = record.item.startswith("table") and compared  # its values stand below, as a table
+    if not is_table:
+        yield from (f'<img src="{place}.svg" alt="{_title(record)}" width="720">', "")
+    files = f"[record]({place}.json)" + f", [as a picture]({place}.svg)" * bool(is_table)
+    yield from (f"{record.caption} Scale {record.scale}; {files}.", "")
     yield from (_statement(one) for one in record.comparisons)
     yield from (f"- not judged at this scale: {one}" for one in record.not_judged)
     yield from _majority(record)
-    yield from _beside(record)
+    yield from compared
     yield from _why(record, common)
 
 

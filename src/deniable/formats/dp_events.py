@@ -49,6 +49,9 @@ def from_dp_event(event: Any, adjacency: Adjacency | str = "add-remove") -> Mech
 
     An event that is not known here is refused by its name.
 
+    Returns:
+        The release as a mechanism, to be asked by `privacy_loss` and `explain`.
+
     Examples:
         >>> import deniable as dn
         >>> event = {"class_name": "GaussianDpEvent", "noise_multiplier": 2.0}

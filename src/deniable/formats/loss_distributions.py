@@ -32,6 +32,9 @@ def from_pld(losses: Any, masses: Sequence[float] | None = None, infinite: float
         masses: their probabilities under P.
         infinite: the probability of an infinite loss. Default: what the masses lack to 1.
 
+    Returns:
+        The release as a mechanism, to be asked by `privacy_loss` and `explain`.
+
     Examples:
         >>> import deniable as dn
         >>> round(dn.privacy_loss(dn.from_pld([0.5, -1.0], [0.75, 0.15])).advantage(), 4)

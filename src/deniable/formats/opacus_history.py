@@ -36,6 +36,9 @@ def from_opacus(source: Any, adjacency: Adjacency | str = "add-remove", sampling
             option poisson_sampling=False and a loader that passes over all records; every pass must be completed);
             or "unknown": every step then counts as one on all records. Default: the source's own word, else poisson.
 
+    Returns:
+        The release as a mechanism, to be asked by `privacy_loss` and `explain`.
+
     Examples:
         >>> import deniable as dn
         >>> dn.from_opacus([(1.0, 0.01, 1000)])

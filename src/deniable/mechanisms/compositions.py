@@ -12,7 +12,7 @@ __all__ = ["Composed", "compose"]
 
 @dataclass(frozen=True)
 class Composed(Mechanism):
-    """Independent releases of the same data, each a (mechanism, number of runs) pair, all observed.
+    """Independent releases of the same data, all observed; `parts` are pairs (mechanism, number of runs).
 
     Examples:
         >>> import deniable as dn
@@ -37,6 +37,12 @@ class Composed(Mechanism):
 
 def compose(*mechanisms: Mechanism) -> Mechanism:
     """One release made of several, unlike ones allowed, on the same data; their order does not matter.
+
+    Args:
+        *mechanisms: The releases, all of them observed.
+
+    Returns:
+        The release of all their outputs.
 
     Examples:
         >>> import deniable as dn

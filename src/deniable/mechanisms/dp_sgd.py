@@ -19,7 +19,8 @@ class Training:
     """DP-SGD: in each of `steps`, Gaussian noise on the sum of gradients of a Poisson batch, clipped to norm `clip`.
 
     `noise` is the multiplier: standard deviation / sensitivity. `rate` is the probability of each record to be in a
-    batch; at 1 every batch is all records. What is known without the clipping norm is in units of it.
+    batch; at 1 every batch is all records. What is known without the clipping norm is in units of it. `adjacency` says
+    what neighbours are.
 
     Examples:
         >>> import deniable as dn

@@ -120,7 +120,7 @@ class FixedSize(Sampling):
 
 @dataclass(frozen=True)
 class TruncatedPoisson(Sampling):
-    """A Poisson sample of the `records` records; of one larger than `cap`, so many at random (Ganesh 2025).
+    """A Poisson sample, at `rate`, of the `records` records; of one larger than `cap`, so many at random (Ganesh 2025).
 
     Examples:
         >>> import deniable as dn
@@ -195,7 +195,7 @@ class Shuffled(Sampling):
 
 @dataclass(frozen=True)
 class Subsampled(Mechanism):
-    """`mechanism` run on a Poisson sample of the records.
+    """`mechanism` run on a Poisson sample of the records, each of which joins with probability `rate`.
 
     Examples:
         >>> import deniable as dn

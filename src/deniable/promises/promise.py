@@ -120,10 +120,14 @@ class Promise(ABC):
     @classmethod
     def format_score(cls, value: float | None, known: float = inf) -> str:
         """A score as people read it, rounded to the safe side, but not above what it is `known` to keep; None is
-        infinite."""
-        if value is None:
+        infinite, and so is told what no number can hold."""
+        if value is None or value > _LARGEST_TOLD:
             return "infinite"
         return percent_at_most(value, known=known) if cls.field.kind == "share" else at_most(value, known=known)
+
+
+_LARGEST_TOLD = 1e300
+"""What an analysis cannot bound is rounded up to the largest number."""
 
 
 def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:

@@ -33,7 +33,8 @@ def _logit(p: float) -> float:
 
 @dataclass(frozen=True)
 class Belief(Promise):
-    """Nobody becomes more than `bound` sure of a person's membership, except with probability `delta`.
+    """Nobody who starts at `prior` becomes more than `bound` sure of a person's membership, except with probability
+    `delta`.
 
     Examples:
         >>> import deniable as dn
@@ -162,7 +163,8 @@ class TruePositiveRate(_OfCurve):
 
 @dataclass(frozen=True)
 class PositivePredictiveValue(_OfCurve):
-    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members.
+    """Of those an attack with false positive rate `fpr` accuses, at most a share `bound` are members, where a share
+    `prior` of all are.
 
     Examples:
         >>> import deniable as dn

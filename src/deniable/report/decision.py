@@ -59,7 +59,7 @@ def decide(
     if verdict == "consistent" and weak is not None:
         return Decision(
             "Do not release",
-            why,
+            (*reasons, f"But even if the promise is kept, it gives {weak} protection.", _BY_PRIVACY_ALONE),
             f"A stricter promise: even if it is kept, this one gives {weak} protection.",
             (
                 "Choose a stricter promise and its noise (`deniable choose`).",

@@ -17,6 +17,7 @@ from deniable.report.law_table import law_of_answer, law_of_audit
 from deniable.report.page import make_chapters
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
 from deniable.report.stored_runs import ReportedRun
+from deniable.report.words.verdict_words import assumptions, is_test_mode
 from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.frontier_result import FrontierResult
@@ -54,7 +55,7 @@ def assess(runs: Sequence[ReportedRun]) -> list[Block]:
         *_about(chapters, protected),
         *_necessity(both),
         *_risks(told),
-        *_measures(protected),
+        *_measures(told),
         *_personal(chapters),
         *_decision(protected),
         *(block for chapter in chapters for block in _evidence(chapter)),
@@ -114,9 +115,13 @@ def _law(section: Section) -> Iterator[Block]:
     yield from map(Paragraph, section.words)
 
 
-def _measures(chapters: Sequence[Chapter]) -> Iterator[Block]:
+def _measures(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("4. Measures")
-    yield from (Paragraph(one.text) for one in chapters)
+    for run, chapter in told:
+        if isinstance(run.result, AuditResult):
+            whom = "nobody (test mode)" if is_test_mode(run.result) else "people, as far as the verdict below says"
+            yield Paragraph(f"Noise that protects {whom}: {dict(assumptions(run.result))['The noise']}")
+        yield Paragraph(chapter.text)
     yield OpenPlace(
         "other measures: access, deletion, contracts, training of staff, handling of requests and incidents"
     )

@@ -23,6 +23,10 @@ UNKNOWN = (
     "figures stand here."
 )
 
+OTHER_BATCHES = (
+    "Not known: frontiers are measured on Poisson batches, and other batches take other noise for a promise."
+)
+
 
 def tell_quality(result: Result, frontiers: Sequence[FrontierResult]) -> str:
     """The model's accuracy at this run's privacy, or that it is not known; empty where the run is about no model."""
@@ -47,6 +51,8 @@ def _at_these_scores(
         return _expected_quality(scores.advantage, given.adjacency, 1, frontiers)
     if given.is_laplace or given.is_response:
         return ""  # no model is trained
+    if given.sampling is not None:
+        return OTHER_BATCHES
     return _expected_quality(scores.advantage, given.adjacency, given.records_per_person or 1, frontiers)
 
 

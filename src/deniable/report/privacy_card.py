@@ -148,7 +148,8 @@ def _notes(result: Carded) -> str:
     told = [f"- {label}: {text}" for label, text in _lines(result) if label not in _OWN_FIELDS]
     fitted = _scores(result).gaussian
     if fitted is not UNSET and not _why_broken(result):
-        told.append(f"- Gaussian DP: mu at most {at_most(fitted.mu)}, regret {at_most(fitted.regret)}")
+        rates = f"for false alarms from {as_given(fitted.least_rate)} on"
+        told.append(f"- Gaussian DP: mu at most {at_most(fitted.mu)} {rates}, regret {at_most(fitted.regret)}")
     return "\n".join(told)
 
 

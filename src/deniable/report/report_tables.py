@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from deniable.formatting import ALMOST_ALL, as_given, at_least, at_most, short, told_apart
+from deniable.formatting import (
+    ALMOST_ALL,
+    as_given,
+    at_least,
+    at_most,
+    percent_as_given,
+    percent_at_most,
+    short,
+    told_apart,
+)
 from deniable.report.chapters.chapter import Table
-from deniable.report.words.amount_text import allowed_figure, figure, share
+from deniable.report.words.amount_text import allowed_figure, allowed_share, figure, share
 from deniable.report.words.assumptions import standing
 from deniable.report.words.verdict_words import aim, deciding, rarely
 from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
@@ -31,35 +40,35 @@ __all__ = [
     "proven",
     "reach",
     "regions",
+    "score_rows",
     "scores",
 ]
 
 
 def scores(document: AuditResult) -> Table:
     """Promised, exact for the noise, measured: one row a score."""
-    claimed, exact, measured = document.claimed, document.exact, document.game
-    belief, epsilon = measured.belief, measured.epsilon
-    advantage, above = measured.advantage, belief.violation_interval
-    confidence = f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"
-    rows = [
-        _row("Membership advantage", claimed.advantage, exact.advantage, advantage.value, _limits(advantage)),
-        _row(belief_limit(document), claimed.belief, exact.belief, belief.max),
-        _row(
-            f"{belief_above(belief.bound)}, share of trainings",
-            *may_exceed(document),
-            belief.violation_rate,
-            _limits(above),
-        ),
-        _row(
-            f"Epsilon at delta {short(exact.delta)}",
-            claimed.epsilon,
-            exact.epsilon,
-            None,
-            f"proven: at least {proven(document)}",
-        ),
-    ]
+    confidence = f"{at_least(100 * document.game.epsilon.lower_bound.confidence, 4)} % limits"
     name = aim(document)
-    return Table(f"{name}, exact, measured", ("Score", name.lower(), "exact", "measured", confidence), tuple(rows))
+    head = ("Score", name.lower(), "exact", "measured", confidence)
+    return Table(f"{name}, exact, measured", head, tuple(score_rows(document)))
+
+
+def score_rows(document: AuditResult) -> Iterator[tuple[str, ...]]:
+    """Promised, exact, measured and its limits of each score: beliefs and shares in per cent, as in the sentences."""
+    claimed, exact, measured = document.claimed, document.exact, document.game
+    belief, advantage = measured.belief, measured.advantage
+    yield _row("Membership advantage", claimed.advantage, exact.advantage, advantage.value, _limits(advantage))
+    promised = "-" if claimed.belief is None else percent_as_given(claimed.belief)
+    yield belief_limit(document), promised, allowed_share(exact.belief), share(belief.max), "-"
+    often = belief.violation_interval
+    yield (
+        f"{belief_above(belief.bound)}: share of trainings",
+        *map(allowed_share, may_exceed(document)),
+        share(belief.violation_rate),
+        f"{share(often.low)} to {share(often.high)}",
+    )
+    shown = f"proven: at least {proven(document)}"
+    yield _row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
 
 
 def belief_limit(document: AuditResult) -> str:
@@ -76,7 +85,7 @@ def may_exceed(document: AuditResult) -> tuple[float | None, float | None]:
 
 def belief_above(bound: float) -> str:
     """The name of the share of trainings whose belief exceeded `bound`."""
-    shown = share(bound)
+    shown = percent_at_most(bound)
     return "Belief above the one allowed" if bound >= 1 or shown == ALMOST_ALL else f"Belief above {shown}"
 
 

@@ -10,6 +10,7 @@ from deniable.report.page import CHAPTERS, page_of
 from deniable.report.pictures.picture import inline
 from deniable.report.stored_runs import Reported, ReportedRun
 from deniable.report.words import attack_words, verdict_words
+from deniable.report.words.amount_text import allowed_figure
 from deniable.results import (
     AttackResult,
     AuditResult,
@@ -58,7 +59,7 @@ def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of resul
         case ExposureResult(exposure=found):
             return (
                 f"The strongest observer has an advantage of {found.most_exposed[0].advantage:.3g} over the most "
-                f"exposed record; the noise allows {result.exact.advantage:.3g}.\n{found.note}"
+                f"exposed record; the noise allows {allowed_figure(result.exact.advantage)}.\n{found.note}"
             )
         case ExplainResult():
             kept = [sentences.promise_kept(result)] if isinstance(result, ChooseResult) else []

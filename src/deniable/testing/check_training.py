@@ -39,14 +39,18 @@ def check_training(
     Guarantee: a training that is as claimed is called *violated* or *other recipe* with probability at most
     1 - `confidence`.
 
-    - `train`: the training, called without arguments. What Opacus makes private inside of it is watched by itself; a
-      loop of its own calls `dn.watch_run` and returns the watcher.
-    - `claimed`: ``dn.Training(noise, rate, steps, adjacency)``.
-    - `budget`: the time that the run may take, such as ``"30 s"`` or ``"5 min"``; looked at before every step. A run
-      that is ended by it may be *violated*, but is never *consistent*: it *cannot* be *judged*, and the result says how
-      long all of it would take.
-    - `loss`: of each example, by name or as a function (outputs, targets) -> losses.
-    - `confidence`: of all parts together.
+    Args:
+        train: The training, called without arguments. What Opacus makes private inside of it is watched by itself; a
+            loop of its own calls `dn.watch_run` and returns the watcher.
+        claimed: ``dn.Training(noise, rate, steps, adjacency)``.
+        budget: The time that the run may take, such as ``"30 s"`` or ``"5 min"``; looked at before every step. A run
+            that is ended by it may be *violated*, but is never *consistent*: it *cannot* be *judged*, and the result
+            says how long all of it would take.
+        loss: Of each example, by name or as a function (outputs, targets) -> losses.
+        confidence: Of all parts together.
+
+    Returns:
+        The verdict, each part with the line of code that it speaks of.
 
     Examples:
         >>> import deniable as dn

@@ -87,6 +87,8 @@ def message_of(result: Judged, at: CodePlace | None = None) -> str:
         )
         if result.unfinished and result.verdict != "cannot judge":
             lines.append(f"{result.unfinished[0].upper()}{result.unfinished[1:]}.")
+    if result.verdict == "other recipe":
+        lines.append("Nothing shows that it is less private than claimed: claim what it does, or do what is claimed.")
     lines.append(alarm_sentence(false_alarm_rate(result)))
     return "\n".join(lines)
 

@@ -101,6 +101,9 @@ def frontier(
         engine: Where units are played (`deniable.engines`).
         progress: Hears (units done, units in all).
 
+    Returns:
+        The quality at every promise with its limits; `report(path)` writes the page.
+
     Examples:
         >>> import deniable as dn
         >>> one = {"clip": [1.0], "learning_rate": [0.01], "batch": [64], "epochs": [1]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deniable.formatting import as_given, percent_as_given
 from deniable.promises import SCORES
 from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, Knee, Repeated
+from deniable.results.shared import Ends
 
 __all__ = ["find_knee", "name_bound", "short_bound", "tell_measure", "tell_range", "tell_value"]
 
@@ -115,12 +116,13 @@ class _Words:
     def _tell_cheap(self, cheap: int | None) -> str:
         if cheap is None:
             weakest = self._levels[-1]
-            return f"No promise that was tried is cheap: even at {self._name(weakest)} it loses {self._lost(weakest)}."
+            shown = "shown to be cheap" if self._may_be_cheap(weakest) else "cheap"
+            return f"No promise that was tried is {shown}: even at {self._name(weakest)} it {self._loses(weakest)}."
         costliest = min(self._levels[cheap:], key=self._gain)
-        said = f"From {self._name(self._levels[cheap])} on it loses {self._lost(costliest)} or less"
+        said = f"From {self._name(self._levels[cheap])} on it {self._loses(costliest)} or less"
         if cheap:
             before = self._levels[cheap - 1]
-            said += f"; at {self._name(before)} it loses {self._lost(before)}"
+            said += f"; at {self._name(before)} it {self._loses(before)}"
         return f"{said}. Without noise it reaches {self._told(self._none)}."
 
     def _name(self, level: FrontierLevel) -> str:
@@ -132,10 +134,19 @@ class _Words:
     def _value(self, value: float) -> str:
         return tell_value(self._metric, value)
 
-    def _lost(self, level: FrontierLevel) -> str:
-        """The loss against no promise, with its limits."""
+    def _may_be_cheap(self, level: FrontierLevel) -> bool:
+        """Whether the limits of its loss leave that open."""
+        return level.lost is not None and level.lost.low <= (1 - KEPT_SHARE) * self._gain(self._none)
+
+    def _loses(self, level: FrontierLevel) -> str:
+        """The loss against no promise, with its limits, and whether it may be none."""
         mean = self._sign * (self._of(self._none).mean - self._of(level).mean)
         ends = level.lost
+        open_end = ", perhaps nothing," if ends is not None and ends.low <= 0 < mean else ""
+        verb = "loses" if mean >= 0 else "gains"
+        return f"{verb}{open_end} {self._points(abs(mean), ends if mean >= 0 else None)}"
+
+    def _points(self, mean: float, ends: Ends | None) -> str:
         if self._metric in _NAMES:
             scale, unit = (100, " points") if self._metric != "auc" else (1, " of the AUC")
             digits = 1 if self._metric != "auc" else 3

@@ -35,7 +35,8 @@ def _parts(result: ExplainResult) -> Iterator[RenderableType]:
         yield Text(sentences.engineering(result) + "\n")
         if result.expected is not None:
             yield Text(result.expected.text + "\n", style="bold")
-        yield _indent(_demands(result))
+        if len(list(rows.demand_rows(result))) > 1:
+            yield _indent(_demands(result))
     yield _indent(_scores(result))
     if not isinstance(result, ChooseResult) and rows.has_analyses(result):
         yield _indent(_analyses(result))

@@ -12,13 +12,11 @@ from rich.text import Text
 from deniable.cli.common import print_parts
 from deniable.cli.show.show_exposure import exposure_words
 from deniable.cli.show.show_verdict import estimators
-from deniable.formatting import at_least, count_of, short
-from deniable.report.report_tables import belief_above, belief_limit, estimates, may_exceed, proven
+from deniable.formatting import count_of
+from deniable.report.report_tables import estimates, scores
 from deniable.report.words import verdict_words
-from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, FinalModel
-from deniable.results.shared import MeasuredLimits
 
 __all__ = ["show"]
 
@@ -50,7 +48,14 @@ def _parts(document: AuditResult, every_estimator: bool) -> Iterator[RenderableT
     for note in document.notes:
         if note not in verdict_words.cautions(document):
             yield Text(note, style="dim")
-    yield Text(f"{document.seconds or 0:.1f} s, {document.trials_per_second or 0:.0f} trials/s.", style="dim")
+    yield Text(_speed(document), style="dim")
+
+
+def _speed(document: AuditResult) -> str:
+    """How long it took; of a resumed campaign that was whole already, that nothing was left."""
+    if not document.trials_per_second:
+        return "No trial was left to play."
+    return f"{document.seconds or 0:.1f} s, {document.trials_per_second:.0f} trials/s."
 
 
 def _game(document: AuditResult) -> str:
@@ -64,24 +69,13 @@ def _game(document: AuditResult) -> str:
 
 
 def _table(document: AuditResult) -> Table:
-    claimed, exact, measured = document.claimed, document.exact, document.game
-    belief, epsilon = measured.belief, measured.epsilon
+    found = scores(document)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    limits_heading = f"{at_least(100 * epsilon.lower_bound.confidence, 4)} % limits"
-    for heading in (verdict_words.aim(document).lower(), "exact", "measured", limits_heading):
+    for heading in found.head[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
-
-    def row(name: str, promised: float | None, real: float | None, found: float | None, limits: str = "") -> None:
-        table.add_row(name, _figure(promised), "" if real is None else allowed_figure(real), _figure(found), limits)
-
-    row("Membership advantage", claimed.advantage, exact.advantage, *_limit_value(measured.advantage))
-    row(belief_limit(document), claimed.belief, exact.belief, belief.max)
-    often = belief.violation_interval
-    limits = MeasuredLimits(value=belief.violation_rate, low=often.low, high=often.high)
-    row(belief_above(belief.bound), *may_exceed(document), *_limit_value(limits))
-    shown = f"proven: at least {proven(document)}"
-    row(f"Epsilon at delta {short(exact.delta)}", claimed.epsilon, exact.epsilon, None, shown)
+    for name, *cells in found.rows:
+        table.add_row(name, *("" if cell == "-" else cell for cell in cells))
     return table
 
 
@@ -102,11 +96,3 @@ def _estimates(document: AuditResult) -> Table:
     for name, value in found.rows:
         table.add_row(name, value)
     return table
-
-
-def _limit_value(found: MeasuredLimits) -> tuple[float, str]:
-    return found.value, f"{figure(found.low)} to {figure(found.high)}"
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else figure(value)

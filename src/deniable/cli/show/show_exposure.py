@@ -14,6 +14,7 @@ from rich.text import Text
 
 from deniable.cli.common import bar, print_parts
 from deniable.cli.spinner import patience
+from deniable.report.words.amount_text import allowed_figure
 
 if TYPE_CHECKING:
     from deniable.campaigns.setup import Ground
@@ -67,7 +68,7 @@ def _parts(document: ExposureResult) -> Iterator[RenderableType]:
     allowed = document.exact.advantage
     yield Text(
         f"The strongest observer has an advantage of {worst:.3g} over the most exposed record and of "
-        f"{exposed.median_advantage:.3g} over half of them at most; the noise allows {allowed:.3g}.\n",
+        f"{exposed.median_advantage:.3g} over half of them at most; the noise allows {allowed_figure(allowed)}.\n",
         style="bold",
     )
     yield Text(

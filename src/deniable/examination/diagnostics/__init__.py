@@ -9,8 +9,8 @@ in place of the claim (explanations), by twin trainings that show one record's s
 by the noise's scale relative to that share.
 
 p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
-diagnostics) | own_rules (unknown ones that are safe) | candidates, explanations, moving_norms (which other gradient
-fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under it).
+diagnostics) | own_rules, shortened (unknown ones that are safe) | candidates, explanations, moving_norms (which other
+gradient fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
 from deniable.examination.diagnostics.own_rules import settle_own_rule
+from deniable.examination.diagnostics.shortened import settle_shortened
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.diagnostics.unknown_sums import (
@@ -105,6 +106,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     ]
     if any(cause.weakens and cause.name in LOOKED_AGAIN for cause in causes):  # says more
         causes = [cause for cause in causes if cause.name != around_the_steps.LATER]
+    causes = [settle_shortened(cause, evidence) for cause in causes]
     causes = sorted(causes, key=lambda one: one.weakens is not True)
     return Report(
         tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(around_the_steps.not_shown(evidence))

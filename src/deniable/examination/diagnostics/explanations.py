@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.examination.alternatives import AFTER, VECTORS
 from deniable.examination.diagnostics.candidates import (
@@ -237,18 +238,30 @@ def sum_is_clipped(evidence: Evidence) -> Explanation | None:
 def _under_noise(evidence: Evidence) -> _Shortened | None:
     if evidence.twins is None or evidence.twins.exact is None:
         return None
-    best: tuple[float, str, float] = (0.05, "", 1.0)
-    for one, two in evidence.twins.exchanged_pairs:
-        first, second = one.vectors[0].numpy(), two.vectors[0].numpy()
-        pair = np.stack([first[0], -second[0]], 1)
-        for name in (CLAIMED, "whole", *BOUNDED):
-            difference = first[place(name)] - second[place(name)]
-            scales, *_ = np.linalg.lstsq(pair, difference, rcond=None)
-            left = np.linalg.norm(pair @ scales - difference) / max(float(np.linalg.norm(difference)), 1e-300)
-            noise = scales[0] * first[0] - first[place(name)]
-            if left < best[0]:
-                best = float(left), name, float(np.sqrt(np.mean(np.square(noise))))
-    return _Shortened(best[1], best[2]) if best[1] else None
+    ends = np.cumsum(evidence.sizes)[:-1]
+    for cuts in (ends[:0], ends):  # one scale for all, or one for each layer
+        best: tuple[float, str, float] = (0.05, "", 1.0)
+        for one, two in evidence.twins.exchanged_pairs:
+            first, second = one.vectors[0].numpy(), two.vectors[0].numpy()
+            for name in (CLAIMED, "whole", *BOUNDED):
+                left, noise = _as_scaled(first, second, place(name), cuts)
+                best = min(best, (left, name, noise))
+        if best[1]:
+            return _Shortened(best[1], best[2])
+    return None
+
+
+def _as_scaled(first: Array, second: Array, at: int, cuts: NDArray[np.int64]) -> tuple[float, float]:
+    """What the best a x (noisy sum) - b x (its twin's) leaves of the clean ones' difference; the noise's scale."""
+    squares, noises = 0.0, []
+    difference = first[at] - second[at]
+    parts = zip(*(np.split(values, cuts) for values in (first[0], second[0], difference, first[at])), strict=True)
+    for mine, other, apart, clean in parts:
+        scales, *_ = np.linalg.lstsq(np.stack([mine, -other], 1), apart, rcond=None)
+        squares += float(np.square(scales[0] * mine - scales[1] * other - apart).sum())
+        noises.append(scales[0] * mine - clean)
+    left = squares**0.5 / max(float(np.linalg.norm(difference)), 1e-300)
+    return left, float(np.sqrt(np.mean(np.square(np.concatenate(noises)))))
 
 
 def _nothing_left(candidate: Candidate, gram: Array, ratio: float, gained: float) -> bool:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from deniable.examination.diagnostics.noise_spread import MISSING, bare_share, noise_ratio, noise_scale
-from deniable.examination.diagnostics.p_values import any_of, chi_square
+from deniable.examination.diagnostics.p_values import any_of, chi_square, normal
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = ["normality"]
@@ -16,6 +16,8 @@ UNIFORM_SIZE, LAPLACIAN_SIZE = 0.75**0.5, 0.5**0.5
 """Mean absolute numbers, in standard deviations."""
 LEAST_EXPECTED = 20
 """Observations that a bin must expect for its chi-square to hold."""
+_WAVE, _LEAST_FOR_WAVE = 1.5, 1000
+"""Radians a standard deviation; and so many numbers are needed."""
 APART = 1e-5
 """The gap between two numbers, in standard deviations, from which on they differ; float32 sums are more precise."""
 
@@ -45,7 +47,7 @@ def normality(evidence: Evidence) -> Diagnosis:
     if not few and (bare := bare_share(evidence)) > 0.05:
         shape = f"left out on {100 * bare:.0f} % of the weights"
     as_they_are = bool(evidence.gradient_fits) and not scaled
-    p_value = any_of(_p_value(numbers), _p_of_largest(known)) if as_they_are else _p_value(numbers)
+    p_value = any_of(_p_value(numbers), *_p_values_as_drawn(known)) if as_they_are else _p_value(numbers)
     return Diagnosis(
         "normality",
         0.0 if few else p_value,
@@ -61,6 +63,25 @@ def _p_value(numbers: NDArray[np.float64]) -> float:
     counts = np.histogram(numbers, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
     expected = len(numbers) * np.diff(np.concatenate([[0.0], ndtr(edges), [1.0]]))
     return float(chi_square(float((np.square(counts - expected) / expected).sum()), len(counts) - 1))
+
+
+def _p_values_as_drawn(numbers: NDArray[np.float64]) -> tuple[float, float]:
+    """Of the noise as it was drawn, not of combinations of it, which are nearly normal whatever its shape."""
+    return _p_of_largest(numbers), _p_of_wave(numbers)
+
+
+def _p_of_wave(numbers: NDArray[np.float64]) -> float:
+    """Two-sided, of the mean of cos(t x), x in standard deviations of the numbers themselves (Epps 1983).
+
+    It is bounded, so its mean is nearly normal, with variance (1 + exp(-2 t^2)) / 2 - (1 + t^4 / 2) exp(-t^2) over
+    their number, and it sees a sum of three uniform numbers as well as the fourth power does, which is not bounded.
+    """
+    if len(numbers) < _LEAST_FOR_WAVE:
+        return float("nan")
+    scaled = numbers / max(float(np.sqrt(np.mean(np.square(numbers)))), 1e-300)
+    variance = (1 + np.exp(-2 * _WAVE**2)) / 2 - (1 + _WAVE**4 / 2) * np.exp(-(_WAVE**2))
+    away = float(np.cos(_WAVE * scaled).mean() - np.exp(-(_WAVE**2) / 2))
+    return float(normal(away * np.sqrt(len(numbers) / variance)))
 
 
 def _p_of_largest(numbers: NDArray[np.float64]) -> float:
@@ -83,10 +104,13 @@ def _edges(number: int) -> NDArray[np.float64]:
 def _takes_few_values(evidence: Evidence) -> bool:
     """Whether not half as many numbers lie apart from all others as of continuous noise.
 
+    Only where the clean sum is not zero: elsewhere a noisy sum that is rounded after its noise, which is safe, looks as
+    if the noise itself were rounded.
     Of n normal numbers n E[exp(-n phi(Z) gap)] lie farther than the gap below the next one; half as many, of
     thousands, are more than ten standard deviations fewer, so this gives no false alarm.
     """
-    numbers = np.sort(evidence.trials.raw[np.abs(evidence.trials.raw) > 0.05].astype(np.float64))
+    raw = evidence.trials.raw
+    numbers = np.sort(raw[(np.abs(raw) > 0.05) & evidence.trials.raw_moved].astype(np.float64))
     if len(numbers) < 1000:
         return False
     quantiles = ndtri((np.arange(999) + 0.5) / 999)

@@ -144,4 +144,4 @@ class Evidence:
 
 def _first(one: TrialStatistics, name: str, steps: int, raw: int) -> NDArray[Any]:
     values: NDArray[Any] = getattr(one, name)
-    return values[:steps] if name in STEPWISE else values[:raw] if name == "raw" else values
+    return values[:steps] if name in STEPWISE else values[:raw] if name in ("raw", "raw_moved") else values

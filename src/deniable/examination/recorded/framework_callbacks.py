@@ -88,6 +88,9 @@ def watch_lightning(
         budget: As in `watch_run`.
         path: As in `watch_run`.
 
+    Returns:
+        The callback; its `run` is examined afterwards.
+
     Examples:
         >>> import deniable as dn
         >>> import torch
@@ -121,6 +124,9 @@ def watch_trainer(
         divisor: As in `watch_run`.
         budget: As in `watch_run`.
         path: As in `watch_run`.
+
+    Returns:
+        The callback; its `run` is examined afterwards.
 
     Examples:
         >>> import deniable as dn

@@ -139,6 +139,7 @@ def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidat
     yield from _cut_in_part(units, about)
     yield from _sum_clipped(record, units)
     yield _scaled_sum(units)
+    yield _sum_of_one_scale(units)
     if len(units[0]) == len(VECTORS):
         yield from _other_clippings(units)
         yield from _added_vector(units)
@@ -203,6 +204,12 @@ def _scaled_sum(units: list[Array]) -> _Candidate:
     distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True)))
     distance += _FITTED_IN_A_STEP * len(units)
     return _Candidate(distance, OTHER, "", 1 + factors)
+
+
+def _sum_of_one_scale(units: list[Array]) -> _Candidate:
+    """Applied = a multiple, the same in all steps, of the clipped sum."""
+    distance, share = _fit(units, "clean")
+    return _Candidate(distance, OTHER, "", np.full(len(units), 1 + share))
 
 
 def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
@@ -296,15 +303,23 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     by_size = factors * sizes
     if len(sizes) > 1 and np.ptp(sizes) and by_size.std() / by_size.mean() < 0.5 * factors.std() / factors.mean():
         return own_size_check(p_value)
-    factor = float(factors.mean())
-    noise = NoiseSizes.of(record, claimed).ratio
+    factor, sizes_of_noise = float(factors.mean()), NoiseSizes.of(record, claimed)
+    noise, signal = sizes_of_noise.ratio, sizes_of_noise.signal
     seen = f"the sum is {factor:.3g} x the clipped one"
-    if factor <= 0 or noise < _ENOUGH_NOISE * factor:
+    surely = signal is None or signal.exceeds(noise)
+    if factor <= 0 or (noise < _ENOUGH_NOISE * factor and surely):
         larger = " (clipped at a larger norm, or by a norm that leaves out parameters)" if factor > 1 else ""
         seen += f"{larger}, with too little noise for that"
         return RunCheck(name=_NAME, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
-    if noise * _ENOUGH_NOISE <= factor:
+    if noise * _ENOUGH_NOISE <= factor and _is_one_factor(record, factors):
         seen += ", as its noise (another divisor, or another clipping norm, if that was fixed beforehand)"
         return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
     seen += ": another loss, other records or weights of records are in it; name the loss that is trained on"
     return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+def _is_one_factor(record: RunRecord, factors: Array) -> bool:
+    """Whether the steps' factors differ by no more than their errors, five standard deviations allowed."""
+    lengths = np.array([step.clean / _variance(step) for step in record.steps])  # 1 / squared errors
+    mean = float(factors @ lengths) / max(float(lengths.sum()), 1e-300)
+    return bool(np.square(factors - mean) @ lengths <= len(factors) + 5 * (2 * len(factors)) ** 0.5)

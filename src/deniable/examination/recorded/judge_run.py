@@ -23,6 +23,7 @@ from deniable.examination.recorded.noise_checks import (
     shape_check,
 )
 from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
+from deniable.examination.recorded.number_checks import numbers_check
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.examination.recorded.sampling_checks import divisor_check, sampling_check, steps_check
@@ -76,7 +77,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         steps=len(record.batches),
         examined_steps=len(record.steps),
         least_visible_noise=visible,
-        power_text=tell_power(visible, unseen),
+        power_text=tell_power(visible, unseen, all_recomputed=len(record.steps) == len(record.batches)),
         watcher_share=record.watcher_seconds / max(record.seconds, 1e-9),
     )
 
@@ -92,7 +93,10 @@ def _verdict(record: RunRecord, checks: tuple[RunCheck, ...], not_shown: tuple[s
     if said[UNKNOWN]:
         return "cannot judge", f"Not everything was shown: {said[UNKNOWN]}"
     if said[OTHER]:
-        return "other recipe", f"As private as claimed, by another recipe: {said[OTHER]}"
+        return (
+            "other recipe",
+            f"Another recipe than claimed; nothing in it is seen to be less private: {said[OTHER]}",
+        )
     return "consistent", (
         f"Nothing speaks against the claim in {len(record.batches):,} steps, {len(record.steps):,} of them recomputed; "
         f"not examined: {'; '.join(not_shown)}"
@@ -136,6 +140,11 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     if independent.outcome == LESS and noise.ratio > _BARE:
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
+        return
+    if (numbers := numbers_check(record)) is not None:
+        yield numbers
+        if numbers.outcome != LESS and noise.signal is not None and noise.signal.exceeds(noise.ratio):
+            yield noise.check(record, level)
         return
     if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())

@@ -26,7 +26,13 @@ def moves_check(record: RunRecord) -> RunCheck:
     odd = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
     last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE and not record.final_is_average
     outcome, seen = _what_moves(record, odd, last) if odd or last else (AS_CLAIMED, "the same")
-    if outcome == AS_CLAIMED and record.final_is_average:
+    if outcome == AS_CLAIMED and record.final_step is not None:
+        outcome = UNKNOWN
+        seen = (
+            f"the final weights are those before step {record.final_step + 1:,}, not the last ones: if the records "
+            "decide which are released (the lowest loss), no noise hides it; choose on public data, or release the last"
+        )
+    elif outcome == AS_CLAIMED and record.final_is_average:
         seen = "the final weights are an average of watched ones"
     expected = "by the optimizer with the applied gradient alone"
     return RunCheck(name="moves of the weights", outcome=outcome, observed=seen, expected=expected)

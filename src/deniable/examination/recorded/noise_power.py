@@ -47,11 +47,14 @@ def _share(degrees: float, tail: float) -> float:
     return sqrt(float(special.chdtri(degrees, 1 - tail)) / float(special.chdtri(degrees, 1 - _FOUND)))
 
 
-def tell_power(all_steps: float | None, single_step: float | None) -> str:
+def tell_power(all_steps: float | None, single_step: float | None, *, all_recomputed: bool) -> str:
     """What would have been seen."""
     if all_steps is None:
         return "No step was recomputed: a noise multiplier below the claimed one would show in none of them."
-    said = f"A noise multiplier below {all_steps:.3g} of the claimed one would be seen with probability {_FOUND:.0%}"
+    sure = f"{100 * _FOUND:.0f} %"
+    said = f"A noise multiplier below {all_steps:.3g} of the claimed one would be seen with probability {sure}"
+    if all_recomputed:
+        return f"{said}."
     if single_step is None:
         return f"{said}; in a single step that is not recomputed, none would be seen for certain."
     return f"{said}; in a single step that is not recomputed, one below {single_step:.3g} of it."

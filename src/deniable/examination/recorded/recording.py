@@ -56,6 +56,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     watcher_seconds: float
     final_is_average: bool = False
     final_holds_clean: bool = False
+    final_step: int | None = None
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -118,6 +119,7 @@ class Recording:
             odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
             final_is_average=self.end is not None and self.end.final_is_average,
             final_holds_clean=self.end is not None and self.end.final_holds_clean,
+            final_step=None if self.end is None else self.end.final_step,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.recorded.given_inputs import OtherInputs
+from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.record_shares import RecordShares
 
 __all__ = ["UNEXPLAINED_MOVE", "VECTORS", "ExaminedStep", "RunRecord", "known_factors", "noise_of_step", "step_gram"]
@@ -67,6 +68,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
     """What the model was given in place of the records; "" for them, or where that is not known."""
     shares: RecordShares | None = None
     """Of the single records; None where they are not told apart."""
+    counts: NumberCounts | None = None
+    """Of single numbers; None where they were not kept."""
 
 
 def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
@@ -149,6 +152,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise and clipped sum."""
     final_is_average: bool = False
     """Whether the final weights are a combination of those that were watched."""
+    final_step: int | None = None
+    """The step before which the weights were the final ones; None where these are the last, or no watched ones."""
     final_holds_clean: bool = False
     """Whether they are one of those and of clipped sums without noise."""
     mixes_records: str = ""

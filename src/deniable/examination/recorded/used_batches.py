@@ -86,6 +86,9 @@ def index_records(records: Any) -> IndexedRecords:
     Args:
         records: A data set with `len` and ``[i]``.
 
+    Returns:
+        The data set, for a loader.
+
     Examples:
         >>> import deniable as dn
         >>> dn.index_records(["a", "b"])[1]

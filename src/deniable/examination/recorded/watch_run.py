@@ -27,6 +27,7 @@ from deniable.examination.recorded.batch_gradients import (
     uses_chance,
 )
 from deniable.examination.recorded.given_inputs import GivenInputs
+from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.record_shares import fit_shares, products_of_ways
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
@@ -83,6 +84,9 @@ def watch_run(
 
     What is kept are statistics; gradients and records are not. ``with dn.watch_run(...) as run:`` ends the watch where
     the training ends; without it `dn.examine` does.
+
+    Returns:
+        The watcher, to be examined afterwards.
 
     Examples:
         >>> import deniable as dn
@@ -217,6 +221,11 @@ class RunWatcher:
             longest=sums.longest,
             loss=sums.loss / len(batch) if len(batch) else None,
             inputs=self._given.compare(items),
+            counts=count_numbers(
+                [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],
+                [part.flatten() for part in sums.clean],
+                are_centred(gradients),
+            ),
             **inner_products(
                 self._parameters, gradients, self._places, divisor, sums=sums, before=self._before.of(number)
             ),
@@ -300,6 +309,7 @@ class RunWatcher:
                 final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
                 not_recomputed=self._refusal,
                 final_is_average=average,
+                final_step=self._weights.final_step() if odd else None,
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,
                 watcher_seconds=self._own,

@@ -85,6 +85,12 @@ class WatchedWeights:
         """Whether the weights are now a linear combination of those before each step and after the last."""
         return self._is_final([one.double() - self._last for one in self._history])
 
+    def final_step(self) -> int | None:
+        """The step before which the weights were what they are now; None where they were never."""
+        now = self.take([p.detach() for p in self._parameters])
+        near = 1e-6 * float(now.norm())
+        return next((at for at, one in enumerate(self._history) if float((one.double() - now).norm()) <= near), None)
+
     def final_holds_clean_sums(self) -> bool:
         """Whether they are one of those and of clipped sums without noise; asked for where they are no average."""
         return bool(self._clean) and self._is_final(

@@ -36,9 +36,9 @@ class FirstMove(NamedTuple):
     rate: float
     decay: float
     error: float
-    """Of the rate, relative, by rounding; nan where the layer does not move so."""
+    """Of the rate, relative, by rounding and by what the rule leaves; nan where the layer does not move so."""
     decay_error: float
-    """By rounding: of weights that move by many times their size it is larger than that of the rate."""
+    """Likewise: of weights that move by many times their size it is larger than that of the rate."""
 
 
 def first_moves(*trainings: WatchedTraining) -> list[list[FirstMove]]:
@@ -71,10 +71,9 @@ def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
     if len(move) < FEWEST or apart < 1e-3 or least == 0:
         return FirstMove(*[float("nan")] * 4)
     parts = torch.linalg.lstsq(span / lengths, move.unsqueeze(1)).solution.flatten() / lengths
-    rounding = ULP * float(weight.norm())
-    fits = float((move - span @ parts).norm()) <= 1e-3 * least + rounding
-    error = rounding / least / apart**0.5 if fits else float("nan")
-    decay_error = (rounding + ULP * least) / float(lengths[1]) / apart**0.5
+    rounding, left = ULP * float(weight.norm()), float((move - span @ parts).norm())
+    error = (rounding + left) / least / apart**0.5 if left <= 1e-3 * least + rounding else float("nan")
+    decay_error = (rounding + left + ULP * least) / float(lengths[1]) / apart**0.5
     return FirstMove(-float(parts[0]), -float(parts[1]), error, decay_error)
 
 

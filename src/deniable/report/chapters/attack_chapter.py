@@ -42,13 +42,18 @@ def attack_chapter(run: ReportedRun) -> Chapter:
         tone=TONES[found],
         sure=f"{100 * given.confidence:.4g} % confidence",
         promise=proven_sentence(document) or "None is known here: the model is attacked as it is.",
-        measured=f"The {attack} attack has an average precision of {precision.mean:.3f}; guessing has 0.5.",
+        measured=f"The {attack} attack has an average precision of {precision.mean:.3f}{_mean_of(given.repeats)}; "
+        "guessing has 0.5.",
         meaning=meaning(document),
         text=" ".join(filter(None, (attack_sentence(document), shadow_sentence(document)))),
         cautions=tuple(filter(None, (document.warning, shadow_caution(document)))),
         scale=attack_scale(document),
         parts=tuple(_parts(document)),
     )
+
+
+def _mean_of(repeats: int) -> str:
+    return "" if repeats == 1 else f" (mean of {repeats} times)"
 
 
 HEAD = ("Attack", "AUC", "TPR at 0.1 % FPR", "TPR at 1 % FPR", "Advantage", "Epsilon at least")

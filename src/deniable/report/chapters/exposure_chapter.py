@@ -6,7 +6,7 @@ from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.exposure_pictures import exposure_picture
 from deniable.report.report_tables import exposed_table
 from deniable.report.stored_runs import ReportedRun, title
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results.audit_result import ExposureResult
 
 __all__ = ["exposure_chapter"]
@@ -25,7 +25,8 @@ def exposure_chapter(run: ReportedRun) -> Chapter:
         verdict=f"Advantage up to {figure(worst)}",
         tone="open",
         sure="",
-        promise=f"Noise {given.noise:.4g} x sensitivity, which allows an advantage of {figure(possible)} at worst.",
+        promise=f"Noise {given.noise:.4g} x sensitivity, which allows an advantage of {allowed_figure(possible)} at "
+        "worst.",
         measured=f"One training on {given.data} ({given.records:,} records), and what each record changes in it. No "
         "trials were played, so there is no verdict on a claim.",
         meaning=f"The strongest observer has an advantage of {figure(worst)} over the most exposed record, and of "

@@ -33,8 +33,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
         promise=f"DP-SGD with {noise} ({given.adjacency} neighbours).",
         measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed. "
         f"{document.power_text}",
-        meaning="The claim allows an observer of all steps, who starts at 50 %, to become "
-        f"{percent_at_most(document.claimed_belief)} sure of one record.",
+        meaning=_meaning(document),
         text=document.verdict_text,
         cautions=tuple(f"Not shown by this run: {what}." for what in document.not_shown),
         scale=None,
@@ -48,6 +47,20 @@ def run_chapter(run: ReportedRun) -> Chapter:
             enough=not document.not_shown,
         ),
     )
+
+
+def _meaning(document: RunResult) -> str:
+    """What the verdict is worth: the claim's limit where it stands, and that it does not where it is broken."""
+    belief = document.claimed_belief
+    sure = "certain" if belief >= 1 else f"at most {percent_at_most(belief)} sure"
+    limit = f"an observer of all steps, who starts at 50 %, to become {sure} of one record, but for rare cases"
+    return {
+        "violated": "The claim is broken. Do not rely on it until the cause is mended: what it allows does not hold "
+        f"({limit}).",
+        "consistent": f"Nothing speaks against the claim. It allows {limit}.",
+        "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private. "
+        f"The claim allows {limit}.",
+    }.get(document.verdict, f"This run cannot tell whether the claim holds. It would allow {limit}.")
 
 
 def _parts(document: RunResult) -> Iterator[Section]:

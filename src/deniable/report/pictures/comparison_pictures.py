@@ -28,6 +28,7 @@ from deniable.report.pictures.picture import (
     Picture,
     axes,
     legend_above,
+    percent_axes,
 )
 from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult
@@ -115,13 +116,14 @@ def _draw_roc(data: Data) -> Figure:
     looks = [(style, colour) for style in ("-", "--", "-.") for colour in ROC_COLOURS]  # each attack has its own
     for row, (style, colour) in zip(data["attacks"], looks, strict=False):
         points = [(max(x, least), max(y, least)) for x, y in zip(row.roc.fpr, row.roc.tpr, strict=True)]
-        label = f"{ATTACKS.get(row.name, row.name)}: {row.auc.value:.3f}"
+        label = f"{ATTACKS.get(row.name, row.name)}: AUC {row.auc.value:.3f}"
         found.step(*zip(*points, strict=True), where="post", color=colour, linestyle=style, label=label, linewidth=1.3)
     found.plot([least, 1], [least, 1], color=INK, linestyle=":", linewidth=1)
     if data["proven"]:
         found.plot(*zip(*data["proven"], strict=True), "v", color=INK, label="proven: at most")
     found.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
-    found.legend(fontsize=7.5)
+    percent_axes(found)
+    legend_above(found, columns=2)
     return drawing
 
 
@@ -129,7 +131,7 @@ def _draw_curve(data: Data) -> Figure:
     drawing, found = axes("recall: share of the members that is accused", "precision")
     found.plot(data["recall"], data["precision"], color=ORANGE)
     found.axhline(0.5, color=INK, linestyle=":", linewidth=1)
-    found.set(xlim=(0, 1), ylim=(0.4, 1.02))
+    found.set(xlim=(0, 1), ylim=(min(0.4, *data["precision"]), 1.02))
     found.set_title(f"average precision {data['mean']:.3f}", fontsize="medium")
     return drawing
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
-from deniable.report.words.amount_text import figure
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results.attack_result import MemberExposure
 from deniable.results.audit_result import ExposureSummary as ShownExposure
 from deniable.results.audit_result import Histogram
@@ -27,7 +27,7 @@ def exposure_picture(found: ShownExposure, spread: Histogram, possible: float) -
     """How many records are how exposed, beside what the noise allows; no record is shown."""
     told = (
         f"Half of the records have an advantage over them of at most {figure(found.median_advantage)}, the least "
-        f"exposed {figure(found.least_advantage)}; the noise allows {figure(possible)} at worst."
+        f"exposed {figure(found.least_advantage)}; the noise allows {allowed_figure(possible)} at worst."
     )
     data = {"edges": spread.edges, "counts": spread.counts, "possible": possible}
     return Picture("exposure", "How exposed the records are", told, told, data, _draw_distribution)
@@ -37,7 +37,7 @@ def _draw_distribution(data: Data) -> Figure:
     drawing, found = axes("membership advantage of the strongest observer over a record", "records")
     found.stairs(data["counts"], data["edges"], fill=True, color=BLUE, alpha=0.35)
     found.stairs(data["counts"], data["edges"], color=BLUE, linewidth=1.3)
-    label = f"what the noise allows at worst: {figure(data['possible'])}"
+    label = f"what the noise allows at worst: {allowed_figure(data['possible'])}"
     found.axvline(data["possible"], color=INK, linestyle="--", linewidth=1.2, label=label)
     found.set_xlim(0, 1.05 * max(data["possible"], data["edges"][-1]))
     legend_above(found)
@@ -71,7 +71,9 @@ def exposed_records(exposed: Exposure, data: Dataset, possible: float, show_reco
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2, 1.3])))
     axes = upper.add_subplot()
     axes.hist(exposed.advantage, bins=np.linspace(0, max(possible, exposed.advantage.max()), 50).tolist(), color=COLOUR)
-    axes.axvline(possible, color=LIMIT, linestyle="--", label=f"what the noise allows at worst: {possible:.3g}")
+    axes.axvline(
+        possible, color=LIMIT, linestyle="--", label=f"what the noise allows at worst: {allowed_figure(possible)}"
+    )
     axes.set(xlabel="membership advantage of the strongest observer over this record", ylabel="records")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from deniable.bounds.advantage import least_fnr
+from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.report.pictures.picture import (
     BLUE,
@@ -78,7 +79,7 @@ def _belief_over_steps(document: AuditResult, course: CourseResult) -> Picture:
     bound, bands = document.game.belief.bound, {"d": course.belief.d, "other": course.belief.other}
     told = f"How belief in D moves as the observer watches step after step: {MIDDLE}.{_thinning_note(course)}"
     ends = [f"{name}: {share(band[1][-1])}" for side, name, _ in SIDES if (band := bands[side]) is not None]
-    description = f"{told} Median at the end, {', '.join(ends)}; bound {share(bound)}."
+    description = f"{told} Median at the end, {', '.join(ends)}; bound {percent_at_most(bound)}."
     data = {"steps": course.steps, **bands, "bound": bound}
     return Picture("belief-over-steps", "How its belief grew", told, description, data, _draw_belief_over_steps)
 
@@ -196,7 +197,7 @@ def _bounds(line: object, bound: float) -> None:
     """The belief that was not to be exceeded, in D and in D'."""
     if bound >= 1:
         return
-    for place, name in ((bound, f"bound {share(bound)}, for D and D'"), (1 - bound, None)):
+    for place, name in ((bound, f"bound {percent_at_most(bound)}, for D and D'"), (1 - bound, None)):
         line(place, color=INK, linestyle="--", linewidth=1.2, label=name)  # type: ignore[operator]
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "axes",
     "inline",
     "log_roc",
+    "percent_axes",
     "write_pictures",
 ]
 
@@ -123,9 +124,15 @@ def log_roc(found: Axes, fpr: Sequence[float], tpr: Sequence[float], **style: An
     if not found.lines:
         found.plot([LEAST_RATE, 1], [LEAST_RATE, 1], ":", color=MUTED, linewidth=1, label="guessing")
         found.set(xscale="log", yscale="log", xlim=(LEAST_RATE, 1), ylim=(LEAST_RATE, 1.3))
-        for axis in (found.xaxis, found.yaxis):
-            axis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+        percent_axes(found)
     found.plot([x for x, _ in points], [y for _, y in points], **style)
+
+
+def percent_axes(found: Axes) -> None:
+    """Rates on logarithmic axes, in per cent: matplotlib's own powers of ten are TeX, which a page shows as it is."""
+    for axis in (found.xaxis, found.yaxis):
+        axis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+        axis.set_minor_formatter("")
 
 
 def axes(x: str, y: str, height: float = 3.3) -> tuple[Figure, Axes]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any
 
+from deniable.formatting import at_most, percent_at_most
 from deniable.report.words.amount_text import figure, share
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
@@ -41,6 +42,8 @@ class Axis:
     written: Callable[[float], str]
     endless: str
     """What stands for a value that has no limit."""
+    limited: Callable[[float], str] = at_most
+    """How a limit from above is written: rounded up."""
 
     def at(self, value: float | None) -> float:
         """The place of a value in per cent of the width; the end for None, which is infinite."""
@@ -52,11 +55,15 @@ class Axis:
         """The value for people."""
         return self.endless if value is None else self.written(value)
 
+    def tell_limit(self, value: float | None) -> str:
+        """The limit for people."""
+        return self.endless if value is None else self.limited(value)
+
 
 def share_axis(title: str) -> Axis:
     """From 50 %, a coin's toss, to 100 %, certainty."""
     ticks = tuple((tick / 100, f"{tick} %") for tick in (50, 60, 70, 80, 90, 100))
-    return Axis(title, 0.5, 1.0, ticks, share, "100 %")
+    return Axis(title, 0.5, 1.0, ticks, share, "100 %", percent_at_most)
 
 
 def epsilon_axis(title: str, values: list[float | None]) -> Axis:
@@ -158,7 +165,9 @@ def attack_scale(document: AttackResult) -> ScaleChart:
         most = max(blind.average_precision, 0.5)
         rows.append(Row("Without the model", "exact", 0.5, most, told=f"{blind.average_precision:.2f}"))
     sure = f"{100 * document.input.confidence:.4g} %"
-    note = f"The attack's limits, of its first repeat, hold together with the bound on epsilon: {sure} confidence."
+    note = f"The bar: limits, of the first time, which hold together with the bound on epsilon: {sure} confidence."
+    if document.input.repeats > 1:
+        note += f" The point: the mean of {document.input.repeats} times."
     return _scale("What the attack achieves", _precision_axis(), rows, None, note)
 
 
@@ -186,7 +195,7 @@ def _scale(title: str, axis: Axis, rows: list[Row], limit: float | None, note: s
 
 def _bar(axis: Axis, row: Row) -> Bar:
     told = row.told or (
-        f"{axis.tell(row.low)} to {axis.tell(row.high)}" if row.interval else f"at most {axis.tell(row.high)}"
+        f"{axis.tell(row.low)} to {axis.tell(row.high)}" if row.interval else f"at most {axis.tell_limit(row.high)}"
     )
     middle, allowed = (None if value is None else axis.at(value) for value in (row.middle, row.allowed))
     return Bar(row.name, told, row.tone, axis.at(row.low), axis.at(row.high), middle, allowed, row.high is None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import floor, log10
 
-from deniable.formatting import ALMOST_ALL, at_most
+from deniable.formatting import ALMOST_ALL, at_most, percent_at_most
 
-__all__ = ["allowed_figure", "figure", "share"]
+__all__ = ["allowed_figure", "allowed_share", "figure", "share"]
 
 _MOST_DECIMALS = 6
 
@@ -24,7 +24,15 @@ def figure(value: float | None) -> str:
 
 def allowed_figure(value: float | None) -> str:
     """What a noise allows at most, to three digits, rounded up as everywhere; 1 only where it is."""
-    return figure(value) if value is None or 0.9995 <= value < 1 else at_most(value)
+    if value is None or not 0.999 < value < 1:
+        return figure(value) if value is None else at_most(value)
+    told = (at_most(value, digits) for digits in range(3, _MOST_DECIMALS + 1))
+    return next((text for text in told if text != "1"), "just under 1")
+
+
+def allowed_share(value: float | None) -> str:
+    """The same as a percentage; a dash where there is none."""
+    return "-" if value is None else percent_at_most(value)
 
 
 def _beside_half(value: float) -> str:

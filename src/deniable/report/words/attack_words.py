@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from deniable.formatting import at_least, at_most, short
+from deniable.formatting import at_least, at_most, percent_at_most, short, times
 from deniable.report.words.amount_text import share
 from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
@@ -48,17 +48,31 @@ def outcome(document: AttackResult) -> str:
 def meaning(document: AttackResult) -> str:
     """The outcome in a sentence, with the figures that it rests on."""
     limits, bound = document.average_precision_interval, document.epsilon_lower_bound.value
-    ends = f"{document.average_precision.mean:.3f}, limits {limits.low:.3f} to {limits.high:.3f}; guessing has 0.5"
     epsilon = "any number" if bound is None else at_least(bound)
+    precision = _precision(document)
+    worse = limits.high < 0.5
+    nothing = (
+        f"The attack does worse than guessing on these records ({precision}): its scores point the wrong way"
+        if worse
+        else f"These records cannot tell this attack from guessing ({precision})"
+    )
     return {
-        "cannot be told": "Whether the model gives its training data away cannot be told from these records.",
-        "gives members away": "The model gives its training data away: the attack does better than guessing (average "
-        f"precision {ends}).",
-        "gives something away": "The model gives some of its training data away: the attack's errors prove an epsilon "
-        f"of at least {epsilon}, though its average precision alone ({ends}) does not tell it from guessing.",
-        "nothing shown": f"These records cannot tell this attack from guessing (average precision {ends}). More "
-        "records, or a stronger attack, may.",
+        "cannot be told": "Whether the model gives away who was in its training data cannot be told from these "
+        "records.",
+        "gives members away": "The model gives away who was in its training data: the attack does better than "
+        f"guessing ({precision}).",
+        "gives something away": "The model gives away something of who was in its training data: the attack's errors "
+        f"prove an epsilon of at least {epsilon}, though precision alone ({precision}) does not tell it from guessing.",
+        "nothing shown": f"{nothing}. More records, or a stronger attack, may show more.",
     }[outcome(document)]
+
+
+def _precision(document: AttackResult) -> str:
+    """The average precision of all repeats beside the limits, which are of the first one alone."""
+    limits, repeats = document.average_precision_interval, document.input.repeats
+    first = "limits" if repeats == 1 else f"the mean of {repeats} times; limits of the first"
+    mean = document.average_precision.mean
+    return f"average precision {mean:.3f}, {first} {limits.low:.3f} to {limits.high:.3f}; guessing has 0.5"
 
 
 def compared_attack(document: CompareResult) -> str:
@@ -83,11 +97,14 @@ def judged_name(document: AttackResult) -> str:
 def attack_sentence(document: AttackResult) -> str:
     """How it was found out, and by which attack."""
     given = document.input
-    times = f"{given.repeats} time{'s' * (given.repeats > 1)}"
+    sure = f"with confidence {100 * given.confidence:.4g} %"
+    first = "" if given.repeats == 1 else ", both of the first time,"
+    limits = f"The limits and the bound on epsilon{first} hold together {sure}."
+    if document.epsilon_lower_bound.value is None:
+        limits = f"The limits{'' if given.repeats == 1 else ', of the first time,'} hold {sure}."
     return _choice_sentence(document) + (
         f"The attacker knew half of {given.members:,} members and {given.non_members:,} non-members (as many of "
-        f"each) and was tested on {given.tested:,} others, {times}. The limits and the bound on "
-        f"epsilon, both of the first time, hold together with confidence {100 * given.confidence:.4g} %."
+        f"each) and was tested on {given.tested:,} others, {times(given.repeats)}. {limits}"
     )
 
 
@@ -140,8 +157,16 @@ def shadow_caution(document: AttackResult) -> str | None:
         return None
     return (
         f"The shadow models do not match the attacked one: {'; '.join(unlike)}. An attacker who knows its recipe may "
-        "find more. Name the recipe (epochs, batch, learning rate, optimizer, noise), or give a training of your own."
+        f"find more. {_remedy(document)}"
     )
+
+
+def _remedy(document: AttackResult) -> str:
+    """What to do about shadows that are unlike the target: name the recipe, or look at the one that was named."""
+    given = document.input
+    if given.train is not None or given.noise is not None or given.epochs is not None:
+        return "The recipe that was named does not seem to be the attacked model's: look at both."
+    return "Name the recipe (epochs, batch, learning rate, optimizer, noise), or give a training of your own."
 
 
 def _unlike(document: AttackResult) -> Iterator[str]:
@@ -158,12 +183,13 @@ def _unlike(document: AttackResult) -> Iterator[str]:
     assert used.accuracy_outside is not None
     gap, target_gap = used.accuracy_inside - used.accuracy_outside, own.members - own.non_members
     if abs(gap - target_gap) > 0.05:
-        how = "explain {} {} of the variance" if document.input.task == "regression" else "are right {} {} often"
-        told = how.format(share(abs(gap)), "more" if gap >= 0 else "less")
-        yield (
-            f"they {told} on their own records than on others, the target {share(abs(target_gap))} "
-            f"{'more' if target_gap >= 0 else 'less'}"
-        )
+        how = "explain {} of the variance" if document.input.task == "regression" else "are right {} of the time"
+        yield f"they {how.format(_points(gap))} on their own records than on others, the target {_points(target_gap)}"
+
+
+def _points(difference: float) -> str:
+    """Of two shares, so that 60 % beside 40 % is 20 points, and not 20 %."""
+    return f"{100 * abs(difference):.3g} percentage points {'more' if difference >= 0 else 'less'}"
 
 
 def proven_sentence(document: AttackResult) -> str:
@@ -173,11 +199,13 @@ def proven_sentence(document: AttackResult) -> str:
         return ""
     bound, found, gain = proven.tpr[-1], row.tpr[-1], row.advantage
     promised = (
-        f"With this noise no attack has an advantage above {proven.advantage:.3f}, or finds more than "
-        f"{share(bound.tpr)} of the members at {100 * bound.fpr:g} % false alarms"
+        f"On a model that was trained with the named noise no attack has an advantage above "
+        f"{at_most(proven.advantage)}, or finds more than {percent_at_most(bound.tpr)} of the members at "
+        f"{100 * bound.fpr:g} % false alarms"
     )
+    first = "" if document.input.repeats == 1 else " the first time"
     measured = (
-        f"{judged_name(document)} has {gain.value:.3f} (limits {gain.low:.3f} to {gain.high:.3f}) and "
+        f"{judged_name(document)} has{first} {gain.value:.3f} (limits {gain.low:.3f} to {gain.high:.3f}) and "
         f"{share(found.value)} (limits {share(found.low)} to {share(found.high)})"
     )
     if _exceeds(row, proven):
@@ -218,8 +246,9 @@ def side_by_side(document: AttackResult) -> Iterator[tuple[str, ...]]:
         )
     if document.proven is not None:
         proven = document.proven
-        shown = "-" if proven.epsilon is None else at_most(proven.epsilon)
-        yield ("Proven: at most", "", *(share(each.tpr) for each in proven.tpr), f"{proven.advantage:.3f}", shown)
+        shown = "no limit" if proven.epsilon is None else at_most(proven.epsilon)
+        rates = (percent_at_most(each.tpr) for each in proven.tpr)
+        yield ("Proven: at most", "", *rates, at_most(proven.advantage), shown)
 
 
 def exposure_sentence(document: AttackResult) -> str:
@@ -227,14 +256,15 @@ def exposure_sentence(document: AttackResult) -> str:
     found = document.exposure
     if found is None:
         return ""
-    halves = (share(median(beliefs)) for beliefs in (found.lira, found.observer))
+    half, half_of_observer = share(median(found.lira)), percent_at_most(median(found.observer))
     ranks = "does not vary" if found.rank_correlation is None else f"is {found.rank_correlation:+.2f}"
     surer = "no member" if found.surer == 0 else f"{found.surer:,} of {len(found.lira):,} members"
-    overstated = "" if found.surer == 0 else "; its likelihoods are estimates, and overstate there"
+    overstated = "" if found.surer == 0 else "; there it overstates"
     return (
-        f"From 50 %, LiRA becomes {share(max(found.lira))} sure of the member that it is surest of; an observer of "
-        f"every step may become {share(max(found.observer))} sure of the most exposed one (more with probability at "
-        f"most {short(found.delta)}; {found.method}). Half of the members: at most {next(halves)} and {next(halves)}. "
+        f"From 50 %, Bayesian LiRA becomes {share(max(found.lira))} sure of the member that it is surest of, by "
+        f"likelihoods that are estimates and may be wrong; an observer of every step may become "
+        f"{percent_at_most(max(found.observer))} sure of the most exposed one (more with probability at most "
+        f"{short(found.delta)}; {found.method}). Half of the members: at most {half} and {half_of_observer}. "
         f"LiRA is surer than that observer of {surer}{overstated}. The rank correlation of the two {ranks}."
     )
 
@@ -242,22 +272,26 @@ def exposure_sentence(document: AttackResult) -> str:
 def exposed_rows(document: AttackResult) -> Iterator[tuple[str, ...]]:
     """The members that the attack is surest of: number, its belief and, where it is known, the observer's."""
     for one in document.most_exposed:
-        yield (f"{one.number:,}", share(one.belief), *(() if one.observer is None else (share(one.observer),)))
+        limit = () if one.observer is None else (percent_at_most(one.observer),)
+        yield f"{one.number:,}", share(one.belief), *limit
 
 
 def rows(document: AttackResult) -> Iterator[tuple[str, str]]:
     """A label and a figure."""
     given, limits, bound = document.input, document.average_precision_interval, document.epsilon_lower_bound
     yield "Attack", judged_name(document)
-    yield "Average precision (0.5: guessing)", f"{document.average_precision.mean:.3f}"
-    yield "  its limits, first repeat", f"{limits.low:.3f} to {limits.high:.3f}"
+    mean = "" if given.repeats == 1 else f", mean of {given.repeats} times"
+    yield f"Average precision (0.5: guessing){mean}", f"{document.average_precision.mean:.3f}"
+    yield f"  its limits{', first time' if mean else ''}", f"{limits.low:.3f} to {limits.high:.3f}"
     if document.blind is not None:
         yield "Blind average precision, without the model", f"{document.blind.average_precision:.3f}"
-    yield "Advantage (TPR - FPR)", f"{document.advantage.mean:.3f}"
+    yield f"Advantage (TPR - FPR){mean}", f"{document.advantage.mean:.3f}"
+    others = given.tested // 2
     for fpr, tpr in document.tpr_at_fpr.items():
-        yield f"Members found (TPR) at {100 * float(fpr):g} % FPR", share(tpr)
-    shown = "-" if bound.value is None else at_least(bound.value)
-    yield f"Epsilon at delta {short(given.delta)}, at least", shown
+        none = f" (no false alarm in {others:,})" if float(fpr) * others < 1 else ""
+        yield f"Members found (TPR) at {100 * float(fpr):g} % FPR{none}{mean}", share(tpr)
+    shown = "cannot be told" if bound.value is None else at_least(bound.value)
+    yield f"Epsilon at delta {short(given.delta)}, at least{', first time' if mean else ''}", shown
     if document.accuracy is not None:
         what = "Variance explained" if given.task == "regression" else "The model's accuracy"
         yield f"{what} on members", share(document.accuracy.members)

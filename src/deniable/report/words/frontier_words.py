@@ -42,8 +42,8 @@ def outcome(document: FrontierResult) -> str:
     if knee.cheap_from is not None:
         return f"cheap from {name_bound(promise, knee.cheap_from)} on"
     if knee.useless_up_to == document.levels[-1].bound:
-        return "no promise leaves a useful model"
-    return "every promise costs"
+        return "no promise is shown to leave a useful model"
+    return "no promise is shown to be cheap"
 
 
 def tone(document: FrontierResult) -> str:

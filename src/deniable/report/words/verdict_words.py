@@ -218,9 +218,18 @@ def meaning(document: AuditResult) -> str:
         return (
             "The belief was exceeded more often than is allowed. Do not rely on the promise before more trials decide."
         )
-    return {
-        "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private.",
-    }.get(document.verdict, "These trainings cannot tell: the promise is neither contradicted nor supported.")
+    if document.verdict == "other recipe":
+        return "The training is not the one that is claimed, though nothing shows that it is less private."
+    return _undecided(document)
+
+
+def _undecided(document: AuditResult) -> str:
+    if document.diagnostics is None and document.measured.trials and not _tells(document):
+        return (
+            "These trainings cannot tell the observer from one who guesses. Nothing shows more than is promised, but "
+            "that supports the promise little."
+        )
+    return "These trainings cannot tell: the promise is neither contradicted nor supported."
 
 
 def _no_violation(document: AuditResult) -> str:
@@ -286,7 +295,7 @@ def exceedance_text(document: AuditResult) -> str:
 
 
 def _belief(bound: float) -> str:
-    shown = share(bound)
+    shown = percent_at_most(bound)
     return f"a belief of {shown}" if shown == ALMOST_ALL else f"{shown} belief"
 
 
@@ -391,8 +400,9 @@ def _exceeded_too_often(document: AuditResult) -> Iterator[str]:
     low = found.belief.violation_interval.low
     if low > document.exact.belief_delta:
         yield (
-            f"The belief of {share(found.belief.bound)} was exceeded in at least {share(low)} of the trainings "
-            f"({_confidence(document)} confidence), more often than the {rarely(document)} that is allowed."
+            f"The belief of {percent_at_most(found.belief.bound)} was exceeded in at least {at_least(100 * low)} % of "
+            f"the trainings ({_confidence(document)} confidence), more often than the {rarely(document)} that is "
+            "allowed."
         )
 
 

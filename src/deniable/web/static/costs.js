@@ -90,6 +90,7 @@ export class CostsPanel {
     this.last = document;
     const found = asked(document, this.state.mode);
     if (isNoTraining(document.input)) return this.#say("Frontiers are measured for trainings with noise in the gradients; of this release nothing is known.");
+    if (document.input.sampling) return this.#say("Frontiers are measured on Poisson batches. Other batches take other noise for the same promise, so that nothing is known of what is left here.");
     if (found === null) return this.#say("This promise has no unit in which a frontier could be told.");
     const name = this.select.value;
     if (name === OWN && this.#own === null) return this.#say("Choose the frontier.json that `deniable frontier DATA --out` wrote.");

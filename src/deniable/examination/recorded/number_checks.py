@@ -1,0 +1,107 @@
+"""The check of single numbers: without noise, cut off or left out, before the noise or after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.examination.recorded.number_counts import NumberCounts
+from deniable.examination.recorded.outcomes import LESS, UNKNOWN
+from deniable.examination.recorded.run_record import RunRecord
+from deniable.results.run_result import Outcome, RunCheck
+
+__all__ = ["numbers_check"]
+
+_MANY = 0.01
+"""A share of numbers that is no accident."""
+_ZEROS = 0.05
+"""The share of zeros that rounding a noisy gradient to a sixteenth of its noise does not reach."""
+_OFTEN, _COMPARED = 0.2, 1000
+"""The share of numbers that come again from which on that is no chance, of so many that are compared."""
+_ALL = 0.98
+"""Steps in which more numbers than this share are without noise have none at all."""
+_NO_NOISE = 0.05
+"""Noise of a parameter below this share of that of the others is none."""
+_BEFORE = "and watch the noisy gradient as it was before that"
+
+
+def numbers_check(record: RunRecord) -> RunCheck | None:
+    """None where no number is odd, or whole parameters or steps are, which other checks tell."""
+    counts = [step.counts for step in record.steps if step.counts is not None and step.counts.numbers]
+    with_noise = [one for one in counts if one.bare <= _ALL * one.numbers]
+    if not with_noise:
+        return None
+    found = _without_noise(with_noise, record) or _left_out(with_noise)
+    found = found or _drawn_once(with_noise) or _cut_off(with_noise) or _centred(with_noise)
+    if found is None:
+        return None
+    outcome, seen = found
+    return RunCheck(name="single numbers", outcome=outcome, observed=seen, expected="every number with its own noise")
+
+
+def _share(counts: list[NumberCounts], events: list[int]) -> float:
+    return sum(events) / sum(one.numbers for one in counts)
+
+
+def _without_noise(counts: list[NumberCounts], record: RunRecord) -> tuple[Outcome, str] | None:
+    share = _share(counts, [one.bare for one in counts])
+    if share < _MANY or abs(share - _share_of_bare_parameters(record)) < _MANY:
+        return None
+    return LESS, f"there is no noise on about {share:.0%} of the weights, the others have it: add it to every weight"
+
+
+def _share_of_bare_parameters(record: RunRecord) -> float:
+    """Of all weights: those of parameters whose residual is next to nothing."""
+    residuals: NDArray[np.float64] = np.array([step.residual for step in record.steps]).sum(0)
+    sizes: NDArray[np.float64] = np.array([step.sizes for step in record.steps], dtype=float).sum(0)
+    spread = np.sqrt(residuals / np.maximum(sizes, 1))
+    return float(sizes[spread < _NO_NOISE * spread.max()].sum() / sizes.sum())
+
+
+def _left_out(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+    if _share(counts, [one.zeros for one in counts]) < _ZEROS:
+        return None
+    if all(one.kept_by_clean for one in counts if one.zeros):
+        return LESS, (
+            "only the numbers in which the gradient without noise is largest are kept, and which these are no noise "
+            "hides: choose them by the noisy gradient"
+        )
+    return UNKNOWN, (
+        "some numbers of the noisy gradient are left out (zero): if chance or the noisy gradient chooses them, that is "
+        f"as safe; say how they are chosen, {_BEFORE}"
+    )
+
+
+def _drawn_once(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+    """Noise whose numbers come again, which are not all at its edge."""
+    inside = sum(max(0, one.repeated - one.residual_edge) / min(one.numbers, _COMPARED) for one in counts)
+    if inside / len(counts) < _OFTEN:
+        return None
+    return LESS, (
+        "the same number of noise is on several weights (it is drawn once for a row or layer, or rounded): draw every "
+        "weight's noise by itself, in full precision"
+    )
+
+
+def _cut_off(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+    noise, applied = [one.residual_edge - 1 for one in counts], [one.applied_edge - 1 for one in counts]
+    if _share(counts, noise) > _MANY and sum(noise) > sum(applied):
+        return (
+            LESS,
+            "the noise is not Gaussian: it is cut off at its largest number: draw it from a normal distribution",
+        )
+    if _share(counts, applied) > _MANY:
+        return UNKNOWN, (
+            "the noisy gradient is cut off at one largest number after its noise, which is as safe by itself, but "
+            f"hides how much noise there is: {_BEFORE.removeprefix('and ')}"
+        )
+    return None
+
+
+def _centred(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+    if not all(one.centred for one in counts):
+        return None
+    return UNKNOWN, (
+        "every row of the noisy gradient is centred after its noise, which is as safe by itself, but hides how much "
+        f"noise there is: {_BEFORE.removeprefix('and ')}"
+    )

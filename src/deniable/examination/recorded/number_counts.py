@@ -1,0 +1,82 @@
+"""Counts of single numbers of an applied gradient that noise never makes by chance: none added, cut off, left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import torch
+from torch import Tensor
+
+__all__ = ["NumberCounts", "are_centred", "count_numbers"]
+
+_ROUNDING = 1e-5
+"""Relative to the largest number: below this two numbers are the same. Normal numbers agree so well once in 10^5."""
+
+_COMPARED = 1000
+"""So many are compared with each other: of more, some agree by chance."""
+
+
+class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
+    """Of one step's numbers that are looked at, where the clipped sum is not zero."""
+
+    numbers: int
+    bare: int
+    """Applied as they are in the clipped sum, without noise."""
+    residual_edge: int
+    """As large as the largest residual, to rounding: more than one where the noise is cut off."""
+    repeated: int
+    """Of the first residuals that are not bare, those that come again, to rounding."""
+    applied_edge: int
+    """As large as the largest applied number: more than one where the noisy sum is cut off."""
+    zeros: int
+    """Left out of what is applied."""
+    kept_by_clean: bool
+    """Whether those left out are the smallest of the clipped sum, of all numbers or of each parameter."""
+    centred: bool = False
+    """Whether every row of the applied matrices sums to zero."""
+
+
+def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: bool = False) -> NumberCounts:
+    """Of an applied sum and the clipped one, parameter by parameter, flat; `centred` is told by `are_centred`."""
+    pairs = [(a.double(), c.double()) for a, c in zip(applied, clean, strict=True)]
+    pairs = [(a[c != 0], c[c != 0]) for a, c in pairs]
+    a, c = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    largest = float(torch.maximum(a.abs(), c.abs()).max()) if len(a) else 0.0
+    near = _ROUNDING * largest
+    return NumberCounts(
+        numbers=len(a),
+        bare=int(((a - c).abs() <= near).sum()),
+        residual_edge=_edge((a - c).abs(), near),
+        repeated=_repeated((a - c)[:_COMPARED], near),
+        applied_edge=_edge(a.abs(), near),
+        zeros=int((a == 0).sum()),
+        kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
+        centred=centred,
+    )
+
+
+def are_centred(gradients: Sequence[Tensor]) -> bool:
+    """Whether the rows of all matrices sum to zero, to rounding (gradient centralization); False without matrices."""
+    tables = [g.detach().flatten(1) for g in gradients if g.dim() > 1 and g[0].numel() > 2]
+    return bool(tables) and all(bool((t.sum(1).abs() <= 1e-4 * t.abs().sum(1)).all()) for t in tables)
+
+
+def _edge(sizes: Tensor, near: float) -> int:
+    return int((sizes >= sizes.max() - near).sum()) if len(sizes) else 0
+
+
+def _repeated(values: Tensor, near: float) -> int:
+    return int((values[values.abs() > near].sort().values.diff() <= near).sum())
+
+
+def _each_sorted(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
+    return all(_is_sorted(a, c) for a, c in pairs if bool((a == 0).any()) and bool((a != 0).any()))
+
+
+def _is_sorted(applied: Tensor, clean: Tensor) -> bool:
+    """Whether zeros are exactly where the clean sum is smallest; False without zeros, or with nothing else."""
+    left_out = applied == 0
+    if not bool(left_out.any()) or bool(left_out.all()):
+        return False
+    return bool(clean[left_out].abs().max() <= clean[~left_out].abs().min())

@@ -20,7 +20,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import positive_data_acceptance, unsupported_method
 
 from deniable.report import Found, find_runs
-from deniable.web import create_app, listed_runs
+from deniable.web import create_app, listed_runs, work
 from deniable.web.answer_pool import Answers
 from deniable.web.listed_runs import HERE, list_runs, report
 from deniable.web.request_forms import expected_text
@@ -177,11 +177,11 @@ def test_a_large_body_is_refused_before_it_is_read_whole(api: httpx.Client) -> N
     assert "262144 bytes" in response.json()["error"]["message"]
 
 
-def test_a_costly_corner_is_refused_with_what_to_do(api: httpx.Client) -> None:
+def test_a_costly_corner_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "BUDGET", 0.02)
     batches = {"sampling": "allocation", "steps_per_epoch": 999_999, "epochs": 9, "records_per_person": 4}
-    response = api.post("/api/explain", json={"noise": 0.2, **batches})
-    assert response.status_code == 422
-    assert "deniable explain --noise 0.2 --sampling allocation" in response.json()["error"]["message"]
+    with pytest.raises(work.TooCostlyError, match=r"deniable explain --noise 0\.2 --sampling allocation"):
+        work.answer("explain", json.dumps({"noise": 0.2, **batches}))
 
 
 @pytest.mark.parametrize(

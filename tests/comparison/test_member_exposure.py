@@ -77,7 +77,8 @@ def test_words_follow_the_figures(found: AttackResult) -> None:
     nobody = found.replace(exposure=structs.replace(people, surer=0))
     some = found.replace(exposure=structs.replace(people, surer=7, rank_correlation=None))
     assert "surer than that observer of no member." in exposure_sentence(nobody)
-    assert "of 7 of 60 members; its likelihoods are estimates, and overstate there" in exposure_sentence(some)
+    assert "by likelihoods that are estimates" in exposure_sentence(some)
+    assert "of 7 of 60 members; there it overstates." in exposure_sentence(some)
     assert "does not vary" in exposure_sentence(some)
     assert exposure_sentence(found.replace(exposure=None)) == ""
     assert all(len(row) == 3 for row in exposed_rows(found))

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import deniable as dn
+from deniable.answers.sentences import risk_sentences
 from deniable.bounds import predicate_singling_out
 
 DELTA = 1e-5
@@ -138,3 +139,9 @@ def test_success_rises_with_the_baseline_and_is_never_below_it() -> None:
     found = [float(loss.success(baseline)) for baseline in (1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)]
     assert all(low < high for low, high in pairwise(found))
     assert all(success >= baseline for success, baseline in zip(found, (1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9), strict=True))
+
+
+def test_the_smallest_baseline_has_a_sentence():
+    """1 / 5e-324 is infinite: a traceback, found by the hunt of command lines."""
+    found = dn.explain(dn.Laplace(0.652), baseline=[5e-324])
+    assert "with a chance of 5e-324" in risk_sentences(found)

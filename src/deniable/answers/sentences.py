@@ -91,7 +91,7 @@ def risk_sentences(result: ExplainResult) -> str:
 
 
 def _risk(baseline: float, success: float) -> str:
-    people = round(1 / baseline) if baseline > 0 else 0
+    people = round(1 / baseline) if baseline > 1e-300 else 0
     if people > 1 and abs(people * baseline - 1) < 1e-9:
         return (
             f"One of {as_given(people)} people could be picked out with probability at most {chance(success)} "

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import deniable as dn
+from deniable.loss.compose.contour import Contour
 from deniable.search import crossing, falls_to
 
 SHAPES: dict[str, Callable[[float], float]] = {
@@ -77,3 +79,15 @@ def test_few_evaluations_suffice_where_the_function_is_smooth() -> None:
     found = falls_to(falling, 1e-5, (0.0, 0.25), precision=1e-9, unit=1.0)
     assert found == pytest.approx(log(2 * 5 * log(10)) / 2, abs=1e-9)
     assert len(asked) <= 12
+
+
+@pytest.mark.parametrize(("noise", "rate", "steps"), [(1.0, 0.01, 10**3), (1.0, 0.01, 10**5), (0.8, 0.001, 10**4)])
+def test_an_epsilon_is_found_by_few_looks(monkeypatch, noise, rate, steps):
+    """Beginning at the saddle's own k, five nats away, and looking at the end anew took 12 or 13."""
+    looks = []
+    look = Contour._look
+    monkeypatch.setattr(Contour, "_look", lambda self, *args: looks.append(args[1]) or look(self, *args))
+    loss = dn.privacy_loss(dn.Gaussian(noise).subsampled(rate).composed(steps), "add-remove")
+    assert loss.epsilon(1e-5) > 0
+    assert 4 <= len(looks) <= 9
+    assert len(set(looks)) == len(looks)

@@ -20,6 +20,7 @@ _NOTHING = -600.0  # the logarithm of what is no longer above 0: it tells no slo
 _FARTHEST = 1e18  # a loss; 10^9 runs with losses of 10^6 end before it
 _COARSE = 1e-3  # relative precision of a search whose effort is spent
 _MOST_STEPS_BACK = 24
+_FIRST_STEP_BACK = 1.2  # times what the slope foretells
 _LONGEST = 8.0  # times a step may grow from one point outside the bracket to the next
 Point = tuple[float, float]
 
@@ -73,13 +74,17 @@ def falls_to(
         step = min(max(_beyond(before, here), step / 4), _LONGEST * step)
 
 
-def surely_above(falling: Callable[[float], Upper], level: float, safe: float, floor: float, precision: float) -> float:
+def surely_above(
+    falling: Callable[[float], Upper], level: float, safe: float, floor: float, precision: float, slope: float = 0.0
+) -> float:
     """A point near `safe`, not above it, at which the function surely has not yet fallen to the level.
 
     Surely: its value less its error is still above the level. Together with `safe`, where its value is not, this is a
     proved interval for the crossing. Steps back from `safe` grow until that holds; the floor where it never does.
+    `slope` is about how steeply the function falls there, 0 where nobody knows: the first step follows from it.
     """
     here, step = falling(safe), (_COARSE if is_spent() else precision) * max(abs(safe), 1e-3)
+    step = max(step, _FIRST_STEP_BACK * (level - here.least) / slope) if slope > 0 else step
     for _ in range(_MOST_STEPS_BACK):
         point = safe - step
         if point <= floor:

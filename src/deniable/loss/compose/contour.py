@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, inf, log1p
+from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
 
@@ -223,9 +223,9 @@ class Contour(ComposedPair):
         if (not found or (few and found[0].bend > _EXPLODING * self.scale**2)) and self._bands:
             jump = self._jump_point(functional, level)
             bulk = _saddle_points(self._bands[0].composition, functional, level) if few else []
-            points = [(jump, 0.1 * jump), *(_around(saddle, functional) for saddle in bulk)]
+            points = [(jump, 0.1 * jump), *(_around(saddle, functional, level) for saddle in bulk)]
         else:
-            points = [_around(saddle, functional) for saddle in found]
+            points = [_around(saddle, functional, level) for saddle in found]
         return [point for point in points if 0 < point[0] < inf]
 
 
@@ -251,5 +251,9 @@ def _look_closer(band: Inversion, functional: Functional, k: float, enough: floa
     return found if found[1] < known[1] else known
 
 
-def _around(saddle: Saddle, functional: Functional) -> tuple[float, float]:
-    return saddle.target(functional), 0.05 / (saddle.c - max(functional.poles))
+def _around(saddle: Saddle, functional: Functional, level: float) -> tuple[float, float]:
+    """Where the functional falls to `level` by what a saddle near by tells, to second order, and how far to step."""
+    slope = saddle.c - max(functional.poles)
+    height = log(max(saddle.estimate(functional), 1e-300) / max(level, 1e-300))
+    move = 2 * height / (slope + sqrt(max(slope**2 + 2 * height / saddle.bend, 0.0)))
+    return saddle.target(functional) + move, 0.05 / slope + 0.1 * abs(move)

@@ -27,6 +27,7 @@ _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time
 _CHUNK = 2**11  # nodes whose tables stay in the processor's cache
+_ONE_THREAD = 2**16  # multiplications; for more OpenBLAS waits for other threads, a thousand times as long on busy cores
 _SAME = 1e-13  # relative
 
 
@@ -66,8 +67,10 @@ def _evenly(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
 def _products(weights: Numbers, starts: Complexes, offsets: Complexes) -> Complexes:
     """Sums at starts_j + offsets_k, an array (..., starts, offsets), from tables (..., starts or offsets, nodes)."""
     weighted, across = weights[..., None, :] * starts, offsets.swapaxes(-1, -2)
-    sums = weighted @ across + weighted.sum(axis=-1)[..., None]
-    return np.asarray(sums + (weights[..., None, :] @ across))
+    grown = weighted + weights[..., None, :]
+    rows = max(_ONE_THREAD // (across.shape[-2] * across.shape[-1]), 1)
+    parts = [grown[..., at : at + rows, :] @ across for at in range(0, grown.shape[-2], rows)]
+    return np.asarray(np.concatenate(parts, axis=-2) + weighted.sum(axis=-1)[..., None])
 
 
 def _powers(grown: Numbers, count: int) -> Complexes:

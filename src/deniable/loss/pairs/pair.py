@@ -18,6 +18,7 @@ __all__ = ["PRECISION", "Pair"]
 
 PRECISION = 1e-13  # relative, of a search
 _ROUNDOFF = 1e-14
+_NEAR_LEVEL = 1.01  # times a level, from where the way down to it is straight
 
 
 class Pair(ABC):
@@ -129,14 +130,20 @@ class Pair(ABC):
     ) -> Upper:
         """Where a functional falls to `level`, from the safe side, with an error that reaches the other one."""
 
+        looks: dict[float, Upper] = {}
+
         def falling(k: float) -> Upper:
-            return self._look(functional, k, level)
+            if k not in looks:
+                looks[k] = self._look(functional, k, level)
+            return looks[k]
 
         start = self.near(functional, level) if hint is None else (hint, 0.02 * abs(hint) + 1e-6)
         found = falls_to(falling, level, start, floor=floor, precision=precision)
         value = min(found, self.largest)
-        least = surely_above(falling, level, value, floor, 4 * precision) if isfinite(value) else -inf
-        return Upper.between(least, value)
+        if not isfinite(value):
+            return Upper.between(-inf, value)
+        slope = _slope_before(looks, value, level)
+        return Upper.between(surely_above(falling, level, value, floor, 4 * precision, slope), value)
 
     def _look(self, functional: Functional, k: float, level: float) -> Upper:
         """The functional, as closely as a search for where it falls to `level` needs it."""
@@ -155,3 +162,9 @@ class Pair(ABC):
     def near(self, functional: Functional, level: float) -> tuple[float, float]:
         """Where to begin looking for the point at which a functional falls to `level`, and how far to step."""
         return 0.0, self.scale
+
+
+def _slope_before(looks: dict[float, Upper], safe: float, level: float) -> float:
+    """About how steeply a function falls to `level` just before `safe`, by the nearest look that tells; 0 if none."""
+    telling = [k for k, value in looks.items() if k < safe and level < value - 10 * value.error < _NEAR_LEVEL * level]
+    return (looks[max(telling)] - level) / (safe - max(telling)) if telling else 0.0

@@ -75,7 +75,7 @@ def falls_to(
 
 
 def surely_above(
-    falling: Callable[[float], Upper], level: float, safe: float, floor: float, precision: float, slope: float = 0.0
+    falling: Callable[[float], Upper], level: float, safe: float, floor: float, *, precision: float, slope: float
 ) -> float:
     """A point near `safe`, not above it, at which the function surely has not yet fallen to the level.
 

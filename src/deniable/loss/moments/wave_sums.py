@@ -27,7 +27,7 @@ _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time
 _CHUNK = 2**11  # nodes whose tables stay in the processor's cache
-_ONE_THREAD = 2**16  # multiplications; for more OpenBLAS waits for other threads, a thousand times as long on busy cores
+_ONE_THREAD = 2**16  # multiplications; for more OpenBLAS waits for other threads: 20 ms for 20 us on busy cores
 _SAME = 1e-13  # relative
 
 

@@ -143,7 +143,7 @@ class Pair(ABC):
         if not isfinite(value):
             return Upper.between(-inf, value)
         slope = _slope_before(looks, value, level)
-        return Upper.between(surely_above(falling, level, value, floor, 4 * precision, slope), value)
+        return Upper.between(surely_above(falling, level, value, floor, precision=4 * precision, slope=slope), value)
 
     def _look(self, functional: Functional, k: float, level: float) -> Upper:
         """The functional, as closely as a search for where it falls to `level` needs it."""

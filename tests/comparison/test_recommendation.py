@@ -15,7 +15,8 @@ CHANCE = 0.52
 
 
 def point(epsilon: float, accuracy: float, precision: float, phi: float | None = 1.5) -> Point:
-    return Point(f"level {epsilon:g}", epsilon, accuracy, precision, phi, phi_error=0.1, spread=0.01)
+    name = f"level {epsilon:g}"
+    return Point(name, epsilon, epsilon, accuracy=accuracy, precision=precision, phi=phi, phi_error=0.1, spread=0.01)
 
 
 ORIGINAL = point(float("inf"), 0.9, 0.8, None)
@@ -32,7 +33,10 @@ def test_the_one_that_keeps_more_accuracy_is_chosen() -> None:
     assert found.favourable == {"central": [10, 2], "local": [3, 1]}  # 1.05 is not above 1 by its error
     text = " ".join(found.sentences)
     assert "Central privacy: the trade is favourable (phi above 1) for epsilon from 2 to 10." in text
-    assert "level 0.1 is the first to bring the attack down to guessing; accuracy is then 30 %" in text
+    assert (
+        "level 0.1 (epsilon 0.1 a record) is the first to bring the attack down to guessing; accuracy is then 30 %"
+        in text
+    )
     mirrored = recommend(ORIGINAL, {"central": better, "local": CENTRAL}, CHANCE)
     assert mirrored.better == "central"
     assert mirrored.difference == pytest.approx(-found.difference)
@@ -108,4 +112,23 @@ def test_a_fall_of_precision_within_its_error_is_no_gain() -> None:
     assert "no level clearly gains" in " ".join(found.sentences)
     clear = recommend(original, {"central": [replace(level, precision=0.56)]}, 0.55)
     assert clear.favourable == {"central": [26.0]}
-    assert "level 26 promises hardly any" in " ".join(clear.sentences)
+    assert "level 26 (epsilon 26 a record) promises hardly any" in " ".join(clear.sentences)
+
+
+def test_local_noise_promises_what_its_values_give_together() -> None:
+    """Epsilon 0.1 a value, 60 a record, was praised without the warning that its epsilon promises hardly anything."""
+    local = replace(point(0.1, 0.9, 0.5), name="epsilon 0.1 a value", record_epsilon=60.0)
+    said = " ".join(recommend(ORIGINAL, {"local": [local]}, CHANCE).sentences)
+    assert "epsilon 0.1 a value (epsilon 60 a record) promises hardly any protection" in said
+    assert "favourable (phi above 1) at epsilon 0.1 a value." in said
+    assert "epsilon 0.1 a value (epsilon 60 a record) is the first" in said
+
+
+@pytest.mark.parametrize("accuracy", [0.04, 0.05, 0.06])
+def test_an_accuracy_of_the_most_common_class_is_called_so(accuracy: float) -> None:
+    """The first level that stops the attack was told with "accuracy is then 4 %", where always "1" is right in 5 %."""
+    for precision in (0.5, 0.7):
+        level = point(0.1, accuracy, precision)
+        said = " ".join(recommend(ORIGINAL, {"central": [level]}, CHANCE, majority=0.05).sentences)
+        assert ("no better than always answering the most common class (5 %)" in said) == (accuracy <= 0.05)
+        assert f"{100 * accuracy:g} %" in said

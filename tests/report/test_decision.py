@@ -21,7 +21,8 @@ VERDICTS = ("violated", "other recipe", "consistent", "cannot judge")
         ("consistent", "bad", "hardly any", "Do not release"),
         ("other recipe", "odd", None, "Not enough evidence"),
         ("cannot judge", "open", None, "Not enough evidence"),
-        ("cannot judge", "open", "weak", "Not enough evidence"),
+        ("cannot judge", "open", "weak", "Do not release"),
+        ("other recipe", "odd", "weak", "Not enough evidence"),
     ],
 )
 def test_the_answer_follows_the_verdict(verdict: str, tone: str, weak: str | None, answer: str) -> None:
@@ -42,3 +43,10 @@ def test_release_is_said_in_one_case_alone() -> None:
         assert (found.tone == "good") == wanted
         if verdict == "violated":
             assert found.answer == "Do not release"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_cause_is_to_be_mended_where_it_is_named_and_found_where_not(named: bool) -> None:
+    steps = " ".join(decide("violated", "bad", None, [], cause_named=named).next_steps)
+    assert ("that the report names" in steps) == named
+    assert ("Find the cause" in steps) != named

@@ -238,6 +238,7 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: WatchE
         closeness=found.closeness,
         verdict_text=found.text,
         notes=(*_notes(plan, shown, exact.epsilon), *watch_notes(watched), *_say_early_end(len(trials), plan.trials)),
+        confidence=confidence,
         watched=watched,
         course=course(trials),
         provenance=Provenance(

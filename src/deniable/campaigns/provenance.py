@@ -96,7 +96,7 @@ def audit_command(
     if not _is_importable(given["loss"]):
         return None
     more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
-    return _program(python_call(repr(source["data"]), {**asked, **more, "processes": 1}))
+    return _program(python_call("audit", repr(source["data"]), {**asked, **more, "processes": 1}))
 
 
 def with_final_model(command: str) -> str:
@@ -179,10 +179,10 @@ def _options(asked: Mapping[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in asked.items() if value is not None]
 
 
-def python_call(data: str, settings: Mapping[str, Any]) -> str:
-    """``dn.audit(...)`` with these settings, as Python would write them."""
+def python_call(function: str, data: str, settings: Mapping[str, Any]) -> str:
+    """``dn.audit(...)``, or another function, with these settings, as Python would write them."""
     named = (f"{name}={_literal(value)}" for name, value in settings.items())
-    return f"dn.audit({', '.join([data, *named])})"
+    return f"dn.{function}({', '.join([data, *named])})"
 
 
 def _literal(value: Any) -> str:

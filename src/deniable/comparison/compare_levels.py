@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from statistics import stdev
 from time import perf_counter
@@ -171,7 +171,7 @@ def judge(
         warning=shifted.warning,
         levels=tuple(rows),
         region=_region(plan, rows, delta),
-        recommendation=_recommend(rows, chance, shifted),
+        recommendation=_recommend(rows, chance, shifted, plan.data.largest_class_share),
         provenance=Provenance(**plan.source, versions=versions(), command=command),
     )
 
@@ -265,17 +265,28 @@ def _region(plan: ComparisonPlan, rows: Sequence[LevelResult], delta: float) -> 
     return tuple(region(given, delta))
 
 
-def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift) -> Recommended:
+def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift, majority: float | None) -> Recommended:
     original = _point(rows[0])
     kinds = {kind: [_point(row) for row in rows if row.kind == kind] for kind in ("central", "local")}
-    found = recommend(original, {kind: points for kind, points in kinds.items() if points}, chance, shifted)
+    told = {kind: points for kind, points in kinds.items() if points}
+    found = recommend(original, told, chance, shifted, majority)
     return convert(asdict(found) | {"text": " ".join(found.sentences)}, Recommended)
+
+
+def _record_epsilon(row: LevelResult) -> float:
+    """Of a whole record: of local noise what its values give together."""
+    promised = row.epsilon
+    if promised is None:
+        return inf
+    known = (promised.record_at_delta, promised.record, promised.value)
+    return next(value for value in known if value is not None)
 
 
 def _point(row: LevelResult) -> Point:
     return Point(
         name=row.name,
-        epsilon=row.epsilon.value if row.epsilon else float("inf"),
+        epsilon=row.epsilon.value if row.epsilon else inf,
+        record_epsilon=_record_epsilon(row),
         accuracy=row.test_accuracy.mean,
         precision=row.average_precision.mean,
         phi=row.phi,

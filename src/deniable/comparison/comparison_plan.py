@@ -44,7 +44,8 @@ class Level(NamedTuple):
         """For people."""
         if self.value is None:
             return "original"
-        return f"{'noise' if self.kind == 'central' else 'epsilon'} {as_given(self.value)}"
+        given = as_given(self.value)
+        return f"noise {given}" if self.kind == "central" else f"epsilon {given} a value"
 
 
 class Division(NamedTuple):

@@ -23,10 +23,14 @@ _HARDLY_ANY_EPSILON = 3.0
 
 @dataclass(frozen=True)
 class Point:
-    """One level: `epsilon` is central DP's at its delta, or local DP's for each value."""
+    """One level: `epsilon` is central DP's at its delta, or local DP's for each value.
+
+    `record_epsilon` is what it promises about a whole record: of local noise the sum over the record's values.
+    """
 
     name: str
     epsilon: float
+    record_epsilon: float
     accuracy: float
     precision: float
     phi: float | None
@@ -51,9 +55,15 @@ class Recommendation:
 
 
 def recommend(
-    original: Point, levels: dict[str, Sequence[Point]], chance: float, shift: Shift | None = None
+    original: Point,
+    levels: dict[str, Sequence[Point]],
+    chance: float,
+    shift: Shift | None = None,
+    majority: float | None = None,
 ) -> Recommendation:
     """`levels` by kind, each from little protection to much; `chance` is the precision that guessing stays below.
+
+    `majority` is the accuracy of always answering the most common class.
 
     Where the records alone explain half of what the attack achieves, nothing is recommended: the levels then differ in
     how well they show the shift, not in what they give away.
@@ -80,9 +90,9 @@ def recommend(
     )
     for kind, points in levels.items():
         sentences.append(_where(kind, points, original))
-        sentences.append(_cure(kind, points, chance))
+        sentences.append(_cure(kind, points, chance, majority))
     praised = [p for points in levels.values() for p in points if _good(p, original) or p.precision <= chance]
-    sentences += _weak_guarantees([point for point in praised if point.epsilon >= _HARDLY_ANY_EPSILON])
+    sentences += _weak_guarantees([point for point in praised if point.record_epsilon >= _HARDLY_ANY_EPSILON])
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))
@@ -175,6 +185,7 @@ def _where(kind: str, points: Sequence[Point], original: Point) -> str:
         return f"{_title(kind)}: no level clearly gains more privacy than it loses accuracy (phi above 1)."
     spans = _spans(good)
     told = " and ".join(_span(points, first, last) for first, last in spans)
+    told += " a value" if kind == "local" else ""
     return f"{_title(kind)}: the trade is favourable (phi above 1) {told}."
 
 
@@ -193,7 +204,7 @@ def _weak_guarantees(weak: Sequence[Point]) -> list[str]:
     """What must stand beside levels that this attack finds good and whose epsilon promises hardly anything."""
     if not weak:
         return []
-    names, verb = ", ".join(point.name for point in weak), "promises" if len(weak) == 1 else "promise"
+    names, verb = ", ".join(_with_epsilon(point) for point in weak), "promises" if len(weak) == 1 else "promise"
     return [f"Only this attack was tried: by epsilon alone, {names} {verb} hardly any protection against others."]
 
 
@@ -210,18 +221,30 @@ def _span(points: Sequence[Point], first: int, last: int) -> str:
     return f"for epsilon from {at_most(low.epsilon)} to {at_most(high.epsilon)}"
 
 
-def _cure(kind: str, points: Sequence[Point], chance: float) -> str:
+def _with_epsilon(point: Point) -> str:
+    """A level with what it promises about a record, which neither its noise nor the epsilon of a value tells."""
+    return f"{point.name} (epsilon {at_most(point.record_epsilon)} a record)"
+
+
+def _accuracy(point: Point, majority: float | None) -> str:
+    """In per cent; beside the accuracy of the most common class where it is no better."""
+    told = f"{100 * point.accuracy:.3g} %"
+    if majority is None or point.accuracy > majority:
+        return told
+    return f"{told}, no better than always answering the most common class ({100 * majority:.3g} %)"
+
+
+def _cure(kind: str, points: Sequence[Point], chance: float, majority: float | None) -> str:
     cured = next((point for point in points if point.precision <= chance), None)
     if cured is None:
         least = min(points, key=lambda point: point.precision)
         return (
-            f"{_title(kind)}: no level brings the attack down to guessing; {least.name} comes closest "
-            f"(average precision {least.precision:.2f}, accuracy {100 * least.accuracy:.0f} %)."
+            f"{_title(kind)}: no level brings the attack down to guessing; {_with_epsilon(least)} comes closest "
+            f"(average precision {least.precision:.2f}, accuracy {_accuracy(least, majority)})."
         )
-    level = cured.name if kind == "local" else f"{cured.name} (epsilon {at_most(cured.epsilon)})"
     return (
-        f"{_title(kind)}: {level} is the first to bring the attack down to guessing; accuracy is then "
-        f"{100 * cured.accuracy:.0f} %."
+        f"{_title(kind)}: {_with_epsilon(cured)} is the first to bring the attack down to guessing; accuracy is then "
+        f"{_accuracy(cured, majority)}."
     )
 
 

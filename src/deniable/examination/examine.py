@@ -181,7 +181,7 @@ def _call(given: Mapping[str, Any], data: str | None, claim: RecipeTraining, con
     settings = {"trainer": given["trainer"], **{name: given[name] for name in names}, "confidence": confidence}
     settings |= {} if stop == "certain" else {"stop": stop}
     recipe = "" if claim.recipe == Recipe() else f", recipe={claim.recipe!r}"
-    return python_call(f"{data!r}, claimed={claim.text}{recipe}", settings)
+    return python_call("examine", f"{data!r}, claimed={claim.text}{recipe}", settings)
 
 
 def _play_and_judge(
@@ -218,7 +218,7 @@ def _play_and_judge(
     early = (early_end_note(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
     speed = max(0, len(examined) - before) / seconds
-    return found.replace(notes=(*found.notes, *early), seconds=seconds, trials_per_second=speed)
+    return found.replace(notes=(*found.notes, *early), confidence=confidence, seconds=seconds, trials_per_second=speed)
 
 
 def _watches(game: Examination, claimed: Mechanism, confidence: float) -> Callable[[], Watch]:

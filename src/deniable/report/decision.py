@@ -29,13 +29,21 @@ class Decision:
 
 
 def decide(
-    verdict: str, tone: str, weak: str | None, reasons: Sequence[str], *, enough: bool = True, test_mode: bool = False
+    verdict: str,
+    tone: str,
+    weak: str | None,
+    reasons: Sequence[str],
+    *,
+    enough: bool = True,
+    test_mode: bool = False,
+    cause_named: bool = False,
 ) -> Decision:
     """The decision that follows from a verdict, its colour and how weak the promise is.
 
     Guarantee: "Release" only where the verdict is consistent, the promise is not weak, the page shows it green and the
-    evidence is `enough`: scores of one attack that did not refute a claim never are. "Do not release" where a claim is
-    refuted, or what is claimed protects little.
+    evidence is `enough`: scores of one attack that did not refute a claim never are, nor is a training whose final
+    weights were not shown. "Do not release" where a claim is refuted, or what is claimed protects little, whether or
+    not it is kept. `cause_named`: whether the report says what is wrong.
     """
     why = (*reasons, _BY_PRIVACY_ALONE)
     if test_mode:
@@ -52,14 +60,14 @@ def decide(
             "A mended training whose own audit is consistent; more trials of this one cannot take the finding back.",
             (
                 "Withdraw the claim.",
-                "Mend the cause that the report names, or claim what was measured.",
+                "Mend the cause that the report names." if cause_named else "Find the cause, and mend it.",
                 "Audit again.",
             ),
         )
-    if verdict == "consistent" and weak is not None:
+    if verdict in ("consistent", "cannot judge") and weak is not None:
         return Decision(
             "Do not release",
-            (*reasons, f"But even if the promise is kept, it gives {weak} protection.", _BY_PRIVACY_ALONE),
+            (*reasons, f"Even if the promise is kept, it gives {weak} protection.", _BY_PRIVACY_ALONE),
             f"A stricter promise: even if it is kept, this one gives {weak} protection.",
             (
                 "Choose a stricter promise and its noise (`deniable choose`).",

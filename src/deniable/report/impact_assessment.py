@@ -17,7 +17,8 @@ from deniable.report.law_table import law_of_answer, law_of_audit
 from deniable.report.page import make_chapters
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
 from deniable.report.stored_runs import ReportedRun
-from deniable.report.words.verdict_words import assumptions, is_test_mode
+from deniable.report.words.assumptions import audit_assumptions
+from deniable.report.words.verdict_words import is_test_mode
 from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.frontier_result import FrontierResult
@@ -52,7 +53,7 @@ def assess(runs: Sequence[ReportedRun]) -> list[Block]:
     return [
         Heading("Data-protection impact assessment", 1),
         Paragraph(_NOTE.format(version=__version__)),
-        *_about(chapters, protected),
+        *_about(chapters, told),
         *_necessity(both),
         *_risks(told),
         *_measures(told),
@@ -64,7 +65,7 @@ def assess(runs: Sequence[ReportedRun]) -> list[Block]:
     ]
 
 
-def _about(chapters: Sequence[Chapter], protected: Sequence[Chapter]) -> Iterator[Block]:
+def _about(chapters: Sequence[Chapter], told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("1. What is assessed")
     yield OpenPlace("who is responsible (controller), who wrote this, the version and the date")
     yield Rows(("Run", "what", "outcome"), tuple((one.name, one.title, one.verdict) for one in chapters))
@@ -73,7 +74,19 @@ def _about(chapters: Sequence[Chapter], protected: Sequence[Chapter]) -> Iterato
         "whose data it is, which kinds of data, how sensitive they are, where they come from, how long kept"
     )
     yield Heading("How the data are used", 3)
-    yield from (Paragraph(one.promise) for one in protected)
+    yield from (Paragraph(f"{_standing(run)}{one.promise}") for run, one in told)
+
+
+def _standing(run: ReportedRun) -> str:
+    """What has become of a claim: a refuted one is no description of how data are used."""
+    verdict = getattr(run.result, "verdict", None)
+    if verdict is None or (isinstance(run.result, AuditResult) and is_test_mode(run.result)):
+        return ""
+    return {
+        "consistent": "Claimed, and not refuted: ",
+        "violated": "Claimed, and REFUTED: ",
+        "other recipe": "Claimed, though the training is another: ",
+    }.get(verdict, "Claimed, and not established: ")
 
 
 def _necessity(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
@@ -119,12 +132,20 @@ def _measures(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("4. Measures")
     for run, chapter in told:
         if isinstance(run.result, AuditResult):
-            whom = "nobody (test mode)" if is_test_mode(run.result) else "people, as far as the verdict below says"
-            yield Paragraph(f"Noise that protects {whom}: {dict(assumptions(run.result))['The noise']}")
+            yield Paragraph(f"{_whom_it_protects(run.result)}: {dict(audit_assumptions(run.result))['The noise']}")
         yield Paragraph(chapter.text)
     yield OpenPlace(
         "other measures: access, deletion, contracts, training of staff, handling of requests and incidents"
     )
+
+
+def _whom_it_protects(document: AuditResult) -> str:
+    if is_test_mode(document):
+        return "Noise that protects nobody (test mode)"
+    return {
+        "consistent": "Noise that protects people, as far as the verdict below says",
+        "violated": "Noise that does not protect as claimed",
+    }.get(document.verdict, "Noise whose protection is not established")
 
 
 def _personal(chapters: Sequence[Chapter]) -> Iterator[Block]:
@@ -158,7 +179,9 @@ def _evidence(chapter: Chapter) -> Iterator[Block]:
 def _section(part: Section) -> Iterator[Block]:
     yield Heading(part.title, 3)
     yield from (Paragraph(sentence) for sentence in part.words)
-    yield from (Paragraph(f"{picture.title}: {picture.told}") for picture in part.pictures)
+    if part.pictures:  # their words speak of curves and colours, which are not in this document
+        drawn = "; ".join(picture.title for picture in part.pictures)
+        yield Paragraph(f"Pictures, in the report that `deniable report` writes of the same run: {drawn}.")
     if part.code:
         yield Paragraph(part.code)
     for table in part.tables:

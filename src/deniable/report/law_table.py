@@ -9,6 +9,7 @@ from deniable.answers import sentences
 from deniable.formatting import at_least, at_most, chance, percent_at_most, short
 from deniable.report.chapters.chapter import Section, Table
 from deniable.report.words import verdict_words
+from deniable.report.words.assumptions import audit_assumptions
 from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.shared import ReleaseScores
@@ -51,18 +52,18 @@ def law_of_answer(result: ExplainResult) -> Section:
 
 def law_of_audit(document: AuditResult) -> Section:
     """Figures of the claim that was audited, unless the audit refutes it; the verdict is the evidence."""
-    terms = dict(verdict_words.assumptions(document))
+    terms = dict(audit_assumptions(document))
     unit = f"{terms['Neighbours']} {terms['Sampling']}"
     verdict = f'the verdict of this audit is "{document.verdict}"'
+    if verdict_words.is_test_mode(document):
+        return _section(
+            _Found(document.exact, verdict_words.TEST_MODE, unit, verdict, refuted="none: test mode protects nobody")
+        )
     if document.verdict == "violated":
         bound = verdict_words.deciding(document) if document.measured.trials else None
         shown = f"; epsilon is at least {at_least(bound.value)}" if bound is not None and bound.value else ""
         holds = "The claim is refuted: its figures do not hold, and none is told."
         return _section(_Found(document.exact, holds, unit, verdict, refuted=f"not kept: the claim is refuted{shown}"))
-    if verdict_words.is_test_mode(document):
-        return _section(
-            _Found(document.exact, verdict_words.TEST_MODE, unit, verdict, refuted="none: test mode protects nobody")
-        )
     return _section(
         _Found(document.exact, f"The figures are those of the claim. {_HOW_SURE[document.verdict]}", unit, verdict)
     )

@@ -19,7 +19,7 @@ from deniable.report.chapters.chapter import Table
 from deniable.report.words.amount_text import allowed_figure, allowed_share, figure, share
 from deniable.report.words.assumptions import standing
 from deniable.report.words.verdict_words import aim, deciding, rarely
-from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary
+from deniable.results.audit_result import AuditResult, Diagnostics, EpsilonMeasured, ExposureSummary, Test
 from deniable.results.compare_result import CompareResult, LevelResult, RegionRow
 from deniable.results.shared import Ends, EpsilonBound, MeasuredLimits, Spread
 from deniable.results.verdict_result import BoundsOnEpsilon, TprLimits, VerdictResult
@@ -43,6 +43,10 @@ __all__ = [
     "score_rows",
     "scores",
 ]
+
+
+_LEAST_P = 1e-12
+"""Smaller p-values are told as below it: what is smaller, rounding decides."""
 
 
 def scores(document: AuditResult) -> Table:
@@ -90,11 +94,12 @@ def belief_above(bound: float) -> str:
 
 
 def proven(document: AuditResult) -> str:
-    """The epsilon that an audit proves, for people: the largest of those that its verdict rests on."""
-    found, by = document.game.epsilon.lower_bound.value, deciding(document)
-    if found is None or (by is not None and by.value is None):
-        return "any number"
-    return at_least(max(found, (by.value or 0.0) if by else 0.0))
+    """The epsilon that an audit proves, for people: the largest of those that its verdict rests on, the watch's too."""
+    watched, by = document.watched, deciding(document)
+    bounds = [by] if by is not None else []
+    bounds += [watched.epsilon] if watched is not None and watched.epsilon.valid else []
+    values = [document.game.epsilon.lower_bound.value, *(bound.value for bound in bounds)]
+    return "any number" if None in values else at_least(max(value or 0.0 for value in values))
 
 
 def least_proven(least: float | None, claimed: float | None) -> str:
@@ -170,13 +175,19 @@ def diagnostics(found: Diagnostics) -> Table:
         (
             test.name,
             "not applicable" if not test.checked else "passed" if test.passed else "FAILED",
-            f"{test.p_value:.2g}",
+            _p_value(test),
             test.sentence or f"seen: {_plain(test.observed)}; expected: {_plain(test.expected)}",
         )
         for test in found.tests
     )
     note = f"A training as claimed fails any of them with probability at most {found.false_alarm_rate:.2g}."
     return Table("Diagnostics", ("Test", "result", "p-value", "what was found"), rows, note, wordy=True)
+
+
+def _p_value(test: Test) -> str:
+    if not test.checked:
+        return "-"
+    return f"< {_LEAST_P:.0e}" if test.p_value < _LEAST_P else f"{test.p_value:.2g}"
 
 
 def _plain(value: Any) -> str:

@@ -266,6 +266,8 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     closeness: Literal["tight", "loose"] | None
     verdict_text: str
     notes: tuple[str, ...]
+    confidence: float | None = None
+    """Of the verdict as a whole: limits, watch and diagnostics share its risk."""
     watched: Watched | None = None
     """Where the campaign was to end once the answer is certain: the evidence from the first trial on."""
     course: CourseResult | None = None

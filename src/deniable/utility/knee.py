@@ -10,10 +10,21 @@ from deniable.promises import SCORES
 from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, Knee, Repeated
 from deniable.results.shared import Ends
 
-__all__ = ["find_knee", "name_bound", "short_bound", "tell_measure", "tell_range", "tell_value"]
+__all__ = [
+    "KEPT_SHARE",
+    "NO_SPREAD",
+    "find_knee",
+    "name_bound",
+    "short_bound",
+    "tell_measure",
+    "tell_range",
+    "tell_value",
+]
 
 KEPT_SHARE = 0.9
 """Of what the model without noise gains over the answer without a model: a promise is cheap where so much is kept."""
+NO_SPREAD = "no spread seen"
+"""In place of limits that are one number: trainings that came out alike do not tell how others would."""
 _NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC"}
 
 
@@ -188,5 +199,6 @@ def tell_range(metric: str, low: float, high: float) -> str:
 
 
 def tell_measure(metric: str, found: Repeated) -> str:
-    """The mean with its limits."""
-    return f"{tell_value(metric, found.mean)} ({tell_range(metric, found.low, found.high)})"
+    """The mean with its limits; without any, where trainings came out alike and show no spread."""
+    limits = tell_range(metric, found.low, found.high) if found.low < found.high else NO_SPREAD
+    return f"{tell_value(metric, found.mean)} ({limits})"

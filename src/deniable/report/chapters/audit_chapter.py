@@ -17,6 +17,7 @@ from deniable.report.report_tables import diagnostics, estimates, estimators, ex
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words import verdict_words
+from deniable.report.words.assumptions import audit_assumptions
 from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, ExposureSummary, FinalModel
 from deniable.results.shared import MeasuredLimits
@@ -53,7 +54,9 @@ def audit_chapter(run: ReportedRun) -> Chapter:
             verdict_words.audit_tone(document),
             weak,
             (verdict_words.meaning(document), verdict_words.measured_text(document)),
+            enough=document.diagnostics is None or not document.diagnostics.not_examined,
             test_mode=test_mode,
+            cause_named=document.diagnostics is not None and bool(document.diagnostics.cause),
         ),
         last=test_mode,
     )
@@ -82,20 +85,25 @@ def _sure(document: AuditResult) -> str:
 
 def _scale(document: AuditResult) -> ScaleChart:
     """On the scale of what was promised: how sure, how often right, or epsilon."""
-    claimed, exact = document.claimed, document.exact
+    claimed, exact, allows = document.claimed, document.exact, _allows(document)
     game, sure, aim = document.game if document.measured.trials else None, _sure(document), verdict_words.aim(document)
     if claimed.advantage is not None:
         axis = share_axis("How often the strongest observer guesses right; a coin does 50 % of the time")
         found = _right(game.advantage) if game else None
         right = Aim(aim, (1 + claimed.advantage) / 2)
-        return promise_scale(axis, right, exact.accuracy, found, f"Measured with {sure}.")
+        return promise_scale(axis, right, (allows, exact.accuracy), found, f"Measured with {sure}.")
     if claimed.epsilon is not None and claimed.belief is None:
         return _epsilon_scale(document, game is not None, sure)
     axis = share_axis("How sure the strongest observer becomes, starting from 50 %")
     limits = game.belief.at_delta if game else None
     row = None if limits is None else _row(limits)
     note = f"The belief that is exceeded with probability {verdict_words.rarely(document)}; measured with {sure}."
-    return promise_scale(axis, Aim(aim, claimed.belief), exact.belief, row, note)
+    return promise_scale(axis, Aim(aim, claimed.belief), (allows, exact.belief), row, note)
+
+
+def _allows(document: AuditResult) -> str:
+    noise = verdict_words.whose_noise(document)
+    return f"{noise[0].upper()}{noise[1:]} allows"
 
 
 def _row(found: MeasuredLimits) -> Row:
@@ -118,7 +126,8 @@ def _epsilon_scale(document: AuditResult, played: bool, sure: str) -> ScaleChart
         "Shown by this attack", "measured", bound.value, bound.upper, interval=True, told=reach(bound, claimed)
     )
     aim = Aim(verdict_words.aim(document), claimed)
-    return promise_scale(axis, aim, exact, found or None, f"Measured: what this attack shows, with {sure}.")
+    note = f"Measured: what this attack shows, with {sure}."
+    return promise_scale(axis, aim, (_allows(document), exact), found or None, note)
 
 
 def _parts(document: AuditResult) -> Iterator[Section]:
@@ -134,7 +143,7 @@ def _parts(document: AuditResult) -> Iterator[Section]:
     if document.exposure is not None:
         yield _exposure_part(document.exposure, document.exact.advantage)
     yield law_of_audit(document)
-    yield Section("What this rests on", tuple(document.notes), terms=tuple(verdict_words.assumptions(document)))
+    yield Section("What this rests on", tuple(document.notes), terms=tuple(audit_assumptions(document)))
     yield rerun(document)
 
 
@@ -146,15 +155,9 @@ def _epsilon_part(document: AuditResult) -> Section:
     pictures = [picture]
     rows = region_data(document, lower)
     if rows:
-        pictures.append(region_picture(rows, exact.delta, "audit", _caveat(document)))
+        pictures.append(region_picture(rows, exact.delta, "audit", verdict_words.region_caveat(document)))
     tables = (scores(document), estimators(measured.estimators), estimates(measured))
     return Section(f"{verdict_words.aim(document)}, exact, measured", pictures=tuple(pictures), tables=tables)
-
-
-def _caveat(document: AuditResult) -> str:
-    """What a test mode's analyses are not."""
-    fitted = "Test mode: the analyses are those of noise fitted to this data set, and no bound for any other."
-    return fitted if verdict_words.is_test_mode(document) else ""
 
 
 def _final_part(document: AuditResult, found: FinalModel) -> Section:

@@ -11,8 +11,8 @@ from deniable.report.pictures.scale_chart import precision_scale
 from deniable.report.report_tables import levels, regions
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
-from deniable.report.words import verdict_words
 from deniable.report.words.amount_text import share
+from deniable.report.words.assumptions import ADJACENCIES
 from deniable.report.words.attack_words import compared_attack
 from deniable.results.compare_result import CompareResult
 
@@ -72,7 +72,7 @@ def _parts(document: CompareResult) -> Iterator[Section]:
 
 
 def _assumptions(document: CompareResult) -> Iterator[tuple[str, str]]:
-    yield "Neighbours", verdict_words.ADJACENCIES["add-remove"]
+    yield "Neighbours", ADJACENCIES["add-remove"]
     yield (
         "The attacker",
         "It is given as many members as non-members and has to tell them apart. LiRA, RMIA and Bayesian LiRA compare "

@@ -10,7 +10,7 @@ from deniable.report.pictures.frontier_picture import frontier_pictures
 from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
 from deniable.report.words import frontier_words as words
-from deniable.report.words import verdict_words
+from deniable.report.words.assumptions import ADJACENCIES
 from deniable.results.frontier_result import FrontierLevel, FrontierResult
 from deniable.utility.knee import name_bound, tell_measure, tell_value
 
@@ -34,12 +34,24 @@ def frontier_chapter(run: ReportedRun) -> Chapter:
         f"{document.usual_answer[:40]!r}: {tell_value(metric, base)}.",
         meaning=words.meaning(document),
         text=words.sampling_note(document),
-        cautions=(document.tuning_text,) if given.tuning == "uncovered" else (),
+        cautions=tuple(_cautions(document)),
         scale=None,
         parts=tuple(_parts(document)),
         finished=document.finished,
         labels=("Promises", words.MEASURES[metric]),
     )
+
+
+def _cautions(document: FrontierResult) -> Iterator[str]:
+    """What the promises do not cover: the choice of settings, and statistics of the data."""
+    if document.input.tuning == "uncovered" and document.input.settings > 1:
+        yield document.tuning_text
+    looked = sum(one.looks_at_data for one in document.encoding)
+    if looked:
+        yield (
+            f"{count_of(looked, 'column')} became numbers by statistics of the training records, which no noise "
+            "protects: no promise here covers them."
+        )
 
 
 def _promises(document: FrontierResult) -> str:
@@ -98,7 +110,7 @@ def _encoding(document: FrontierResult) -> Table:
 
 def _assumptions(document: FrontierResult) -> Iterator[tuple[str, str]]:
     given = document.input
-    yield "Neighbours", verdict_words.ADJACENCIES["add-remove"]
+    yield "Neighbours", ADJACENCIES["add-remove"]
     yield (
         "Noise",
         "For every promise the least that keeps it, by the exact privacy loss, as `deniable choose` finds it. Batches "
@@ -106,11 +118,18 @@ def _assumptions(document: FrontierResult) -> Iterator[tuple[str, str]]:
     )
     yield (
         "What was held back",
-        f"Settings were judged on {given.validation_records:,} validation records, the figures were measured on "
-        f"{given.test_records:,} test records by fresh trainings, which had no part in any choice.",
+        f"{_judged(document)}the figures were measured on {given.test_records:,} test records by fresh trainings, "
+        "which had no part in any choice.",
     )
     yield (
         "Limits",
         "Student's, over trainings with fresh weights, batches and noise. The thin bars say where one more training "
         "lies. In a repeat all promises have the same batches, so that what is lost is compared repeat by repeat.",
     )
+
+
+def _judged(document: FrontierResult) -> str:
+    given = document.input
+    if given.settings == 1 and given.tuning == "uncovered":
+        return "No settings were judged; "
+    return f"Settings were judged on {given.validation_records:,} validation records; "

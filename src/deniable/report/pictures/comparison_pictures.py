@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec import structs
 
+from deniable.formatting import at_most
 from deniable.report.pictures.epsilon_pictures import region_picture
 from deniable.report.pictures.picture import (
     BLUE,
@@ -234,4 +235,4 @@ def _panels(drawing: Figure, data: Data, title: str) -> Iterator[tuple[Axes, str
 
 
 def _tick(row: LevelResult) -> str:
-    return "none" if row.epsilon is None else f"{row.epsilon.value:.2g}"
+    return "none" if row.epsilon is None else at_most(row.epsilon.value, 2)

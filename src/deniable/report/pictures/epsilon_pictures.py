@@ -126,21 +126,21 @@ def region_data(document: AuditResult, lower: float | None) -> list[RegionRow]:
 
 
 def region_picture(rows: Sequence[RegionRow], delta: float, attack: str, caveat: str = "") -> Picture:
-    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them, unless `caveat` says otherwise.
+    """Upper bounds on epsilon, the attack's lower bounds, and the truth between them, unless there is a `caveat`.
 
     Erlingsson et al. 2019, Figures 1 and 2.
     """
     shown = [row for row in rows if row.lower is not None]
     told = (
-        f"Analyses bound epsilon from above, the {attack} from below (with its confidence){_where_truth_is(shown)}. "
-        f"Weaker analyses state a larger epsilon.{caveat and ' ' + caveat}"
+        f"Analyses bound epsilon from above, the {attack} from below (with its confidence)"
+        f"{_where_truth_is(shown, not caveat)}. Weaker analyses state a larger epsilon.{caveat and ' ' + caveat}"
     )
-    data = {"rows": rows, "delta": delta, "attack": attack}
+    data = {"rows": rows, "delta": delta, "attack": attack, "holds": not caveat}
     return Picture("region-of-privacy", "The region of privacy", told, told, data, _draw_region)
 
 
-def _where_truth_is(shown: Sequence[RegionRow]) -> str:
-    """Between the two, unless more is shown than the analyses allow: then they are not this training's."""
+def _where_truth_is(shown: Sequence[RegionRow], holds: bool) -> str:
+    """Between the two, if the analyses hold for the training; if more is shown than they allow, they do not."""
     if not shown:
         return ", here not told"
     refuted = [row for row in shown if (row.lower or 0) > row.exact]
@@ -150,7 +150,7 @@ def _where_truth_is(shown: Sequence[RegionRow]) -> str:
     said = ", ".join(
         f"at noise {figure(row.noise)} between {at_least(row.lower or 0)} and {at_most(row.exact)}" for row in shown
     )
-    return f"; the truth lies between, here {said}"
+    return f"; the truth lies between, here {said}" if holds else f", here {said}"
 
 
 def _more_than_allowed(row: RegionRow) -> str:
@@ -167,7 +167,7 @@ def _draw_region(data: Data) -> Figure:
         if known:
             found.plot(*zip(*known, strict=True), style, color=colour, label=f"{NAMES[name]}, upper")
     found.plot([row.noise for row in rows], [row.exact for row in rows], "-", color=BLUE, label="exact, upper")
-    _from_below(found, [row for row in rows if row.lower is not None], data["attack"], floor)
+    _from_below(found, [row for row in rows if row.lower is not None], data["attack"], floor, data["holds"])
     found.set(xscale="log", yscale="log")
     noise = [row.noise for row in (rows if len(rows) < 7 else rows[:: len(rows) // 4])]
     found.set_xticks(noise, [figure(z) for z in noise])
@@ -184,8 +184,8 @@ def _foot(rows: list[RegionRow]) -> float:
     return min((value for value in known if value), default=1.0) / 10
 
 
-def _from_below(found: Axes, rows: list[RegionRow], attack: str, floor: float) -> None:
-    """The attack's lower bounds, 0 at the foot of the picture, and the region above them."""
+def _from_below(found: Axes, rows: list[RegionRow], attack: str, floor: float, holds: bool) -> None:
+    """The attack's lower bounds, 0 at the foot of the picture, and the region above them where the analyses hold."""
     if not rows:
         return
     lower = [max(row.lower or 0.0, floor) for row in rows]
@@ -194,6 +194,8 @@ def _from_below(found: Axes, rows: list[RegionRow], attack: str, floor: float) -
     for row, height in zip(rows, lower, strict=True):
         if row.lower == 0:
             found.annotate("0", (row.noise, height), (4, 3), textcoords="offset points", fontsize=8, color=INK)
+    if not holds:
+        return
     if len(rows) > 1:
         found.fill_between(noise, lower, exact, color=GREEN, alpha=0.15, linewidth=0, label="region of privacy")
     else:

@@ -26,7 +26,7 @@ from deniable.report.pictures.picture import (
     log_roc,
 )
 from deniable.report.words.amount_text import figure, share
-from deniable.report.words.verdict_words import exceedance_text
+from deniable.report.words.verdict_words import exceedance_text, whose_noise
 from deniable.results.audit_result import AuditResult, CourseResult, Roc
 from deniable.scores import privacy_loss
 
@@ -125,11 +125,12 @@ def _roc(document: AuditResult, roc: Roc) -> Picture:
         "measured": {"fpr": roc.fpr, "tpr": roc.tpr},
         "exact": exact_curve(Training.of(given)),
         "promised": None if promised is None else promised_line(promised, delta),
+        "noise": whose_noise(document),
     }
     nor = "" if promised is None else ", nor may any be above what this epsilon alone allows"
     told = (
-        "How many trainings on D are recognised (up) for how many wrong alarms (right). No attack on this noise can be "
-        f"above the exact curve but by chance{nor}."
+        "How many trainings on D are recognised (up) for how many wrong alarms (right). No attack on "
+        f"{whose_noise(document)} can be above the exact curve but by chance{nor}."
     )
     shown = len(roc.fpr)
     few = f" {shown} of {roc.thresholds:,} thresholds are drawn." if shown < roc.thresholds else ""
@@ -149,7 +150,7 @@ def _draw_log_roc(data: Data) -> Figure:
     drawing, found = axes("wrong alarms (false positive rate)", "recognised (true positive rate)", height=4.0)
     if data["promised"] is not None:
         log_roc(found, *_xy(data["promised"]), color=RED, linestyle="-.", label="this epsilon alone allows")
-    log_roc(found, *_xy(data["exact"]), color=INK, linestyle="--", label="exact for this noise")
+    log_roc(found, *_xy(data["exact"]), color=INK, linestyle="--", label=f"exact for {data['noise']}")
     log_roc(found, *_xy(data["measured"]), color=GREEN, linewidth=2, label="measured")
     legend_above(found, columns=2)
     return drawing
@@ -172,7 +173,7 @@ def _draw_roc(data: Data) -> Figure:
     found.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", label="guessing")
     if data["promised"] is not None:
         found.plot(*_xy(data["promised"]), color=RED, linestyle="-.", label="this epsilon alone allows")
-    found.plot(*_xy(data["exact"]), color=INK, linestyle="--", label="exact for this noise")
+    found.plot(*_xy(data["exact"]), color=INK, linestyle="--", label=f"exact for {data['noise']}")
     found.plot(*_xy(data["measured"]), color=GREEN, linewidth=2, label="measured")
     found.set_aspect("equal")
     _percent_axis(found, "x")

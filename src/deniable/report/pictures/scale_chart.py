@@ -129,12 +129,13 @@ class Aim:
     value: float | None
 
 
-def promise_scale(axis: Axis, aim: Aim, exact: float | None, measured: Row | None, note: str) -> ScaleChart:
-    """Promised or tested (where something is), what the noise allows, and what was measured."""
+def promise_scale(axis: Axis, aim: Aim, exact: tuple[str, float | None], measured: Row | None, note: str) -> ScaleChart:
+    """Promised or tested (where something is), what the noise allows (its name and value), and what was measured."""
+    name, most = exact
     rows = [] if aim.value is None else [Row(aim.name, "promise", axis.low, aim.value)]
-    rows.append(Row("This noise allows", "exact", axis.low, exact))
+    rows.append(Row(name, "exact", axis.low, most))
     rows += [measured] if measured is not None else []
-    limit = exact if aim.value is None else aim.value
+    limit = most if aim.value is None else aim.value
     title = f"{aim.name} against measured" if aim.value is not None else "Allowed against measured"
     drawn = _scale(title, axis, rows, None if limit is None else axis.at(limit), note)
     return replace(drawn, beyond="break the promise" if aim.name == "Promised" else "contradict the theory")
@@ -143,7 +144,7 @@ def promise_scale(axis: Axis, aim: Aim, exact: float | None, measured: Row | Non
 def claim_scale(axis: Axis, claimed: float, exact: float | None, measured: Row, note: str) -> ScaleChart:
     """As `promise_scale`, where the noise behind a claim may be unknown."""
     rows = [Row("Claimed", "promise", axis.low, claimed)]
-    rows += [] if exact is None else [Row("This noise allows", "exact", axis.low, exact)]
+    rows += [] if exact is None else [Row("The claimed noise allows", "exact", axis.low, exact)]
     drawn = _scale("Claimed against measured", axis, [*rows, measured], axis.at(claimed), note)
     return replace(drawn, beyond="break the claim")
 

@@ -7,7 +7,7 @@ from math import sqrt
 
 from deniable.formatting import at_most, short
 from deniable.results.frontier_result import FrontierLevel, FrontierResult
-from deniable.utility.knee import name_bound, short_bound, tell_measure, tell_range, tell_value
+from deniable.utility.knee import KEPT_SHARE, NO_SPREAD, name_bound, short_bound, tell_measure, tell_range, tell_value
 
 __all__ = ["MEASURES", "headings", "meaning", "outcome", "part_rows", "rows", "sampling_note", "tone"]
 
@@ -40,19 +40,32 @@ def outcome(document: FrontierResult) -> str:
     if _has_nothing_to_trade(document):
         return "nothing to trade"
     if knee.cheap_from is not None:
-        return f"cheap from {name_bound(promise, knee.cheap_from)} on"
+        shown = "cheap" if _is_shown_cheap(document) else "perhaps cheap"
+        return f"{shown} from {name_bound(promise, knee.cheap_from)} on"
     if knee.useless_up_to == document.levels[-1].bound:
         return "no promise is shown to leave a useful model"
     return "no promise is shown to be cheap"
 
 
 def tone(document: FrontierResult) -> str:
-    """How the outcome is coloured: what is cheap somewhere is good, what is nowhere useful is bad."""
+    """How the outcome is coloured: what is shown to be cheap somewhere is good, what is nowhere useful is bad."""
     if _has_nothing_to_trade(document):
         return "open"
     if document.knee.cheap_from is not None:
-        return "good"
+        return "good" if _is_shown_cheap(document) else "odd"
     return "bad" if document.knee.useless_up_to == document.levels[-1].bound else "odd"
+
+
+def _is_shown_cheap(document: FrontierResult) -> bool:
+    """Whether the limits, and not only the means, of what is lost keep most of the gain, wherever it is called cheap.
+
+    Limits without width show nothing: so few trainings came out alike.
+    """
+    free = document.tuned_measure(document.none.quality).mean
+    most = (1 - KEPT_SHARE) * abs(free - document.tuned_measure(document.without_model).mean)
+    bounds = [level.bound for level in document.levels]
+    lost = [level.lost for level in document.levels[bounds.index(document.knee.cheap_from) :]]
+    return all(ends is not None and ends.low < ends.high <= most for ends in lost)
 
 
 def _has_nothing_to_trade(document: FrontierResult) -> bool:
@@ -107,11 +120,13 @@ def _row(document: FrontierResult, level: FrontierLevel) -> tuple[str, ...]:
         _epsilon(level),
         first,
         *others,
-        tell_range(document.input.metric, measured[0].next_low, measured[0].next_high),
-        "-"
-        if level.lost is None
-        else tell_range(document.input.metric, level.lost.low, level.lost.high).removesuffix(" %"),
+        _range(document, measured[0].next_low, measured[0].next_high),
+        "-" if level.lost is None else _range(document, level.lost.low, level.lost.high).removesuffix(" %"),
     )
+
+
+def _range(document: FrontierResult, low: float, high: float) -> str:
+    return tell_range(document.input.metric, low, high) if low < high else NO_SPREAD
 
 
 def _epsilon(level: FrontierLevel) -> str:

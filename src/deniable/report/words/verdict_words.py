@@ -19,7 +19,7 @@ from deniable.formatting import (
     short,
 )
 from deniable.report.words.amount_text import allowed_figure, figure, share
-from deniable.results.audit_result import AuditInput, AuditResult
+from deniable.results.audit_result import AuditResult
 from deniable.results.shared import EpsilonBound
 from deniable.results.shared import MeasuredLimits as Measured
 from deniable.results.verdict_result import VerdictResult
@@ -29,7 +29,6 @@ __all__ = [
     "TEST_MODE",
     "agreement",
     "aim",
-    "assumptions",
     "audit_tone",
     "badge",
     "bare_scores",
@@ -45,10 +44,12 @@ __all__ = [
     "promise",
     "protection",
     "rarely",
+    "region_caveat",
     "scored_cautions",
     "scored_meaning",
     "tone",
     "verdict_limits",
+    "whose_noise",
 ]
 
 OBSERVER = "an observer who knows everyone else's records and watches every step"
@@ -70,14 +71,6 @@ ATTACKS = {
     "strongest": "strongest",
     "all": "strongest",
 }
-ADJACENCIES = {
-    "replace": "D and D' are equally large and differ in one record, which is exchanged for another (replace, or "
-    "bounded). One person's influence is then at most twice the clipping norm C.",
-    "add-remove": "D' is D without one record (add-remove, or unbounded). One person's influence is then at most the "
-    "clipping norm C.",
-    "zero-out": "D' is D with one record blanked out (zero-out). One person's influence is then at most the clipping "
-    "norm C.",
-}
 WIDE_ADVANTAGE = 0.3
 """A 95 % interval of the advantage at least this wide is called rough."""
 
@@ -85,6 +78,24 @@ WIDE_ADVANTAGE = 0.3
 def is_test_mode(document: AuditResult) -> bool:
     """Whether an audit's noise followed the data, so that it protects nobody."""
     return document.input.sensitivity != "global"
+
+
+def whose_noise(document: AuditResult) -> str:
+    """The noise that exact figures are of: this one's of our own training, the claimed one of somebody else's."""
+    return "this noise" if document.diagnostics is None else "the claimed noise"
+
+
+def region_caveat(document: AuditResult) -> str:
+    """Why the truth need not lie between analyses and attack; empty where it does."""
+    if is_test_mode(document):
+        return "Test mode: the analyses are those of noise fitted to this data set, and no bound for any other."
+    if document.verdict == "violated":
+        return "The claim is refuted: the analyses are those of the claim, and no bound on this training's epsilon."
+    if document.verdict == "other recipe":
+        return "The training is another than is claimed: the analyses are those of the claim, and no bound on it."
+    if document.diagnostics is not None:
+        return "The analyses are those of the claim, and bound this training's epsilon only if it is as claimed."
+    return ""
 
 
 def aim(document: AuditResult) -> str:
@@ -209,9 +220,10 @@ def meaning(document: AuditResult) -> str:
     if document.verdict == "violated" and is_test_mode(document):
         return "In this test more was shown than theory allows: by chance, or since the training is not as described."
     if document.verdict == "violated":
-        mended = document.diagnostics is not None and document.diagnostics.cause
-        broken = "the training does not do what it claims" if mended else "more was shown than it allows"
-        return f"The promise is broken: {broken}. Do not rely on it until the cause is found and mended."
+        named = document.diagnostics is not None and document.diagnostics.cause
+        broken = "the training does not do what it claims" if named else "more was shown than it allows"
+        mended = "mended" if named else "found and mended"
+        return f"The promise is broken: {broken}. Do not rely on it until the cause is {mended}."
     if document.verdict == "consistent":
         return _no_violation(document)
     if any(_exceeded_too_often(document)):
@@ -325,10 +337,10 @@ def _promise(document: AuditResult) -> str:
         )
     if claimed.epsilon is not None:
         return _promised_epsilon(claimed.epsilon, claimed.delta)
+    more = f"; the chance of more is at most {chance(exact.belief_delta)}" if exact.belief < 1 else ""
     return (
         f"Noise of {figure(given.noise)} times the sensitivity in each of {count_of(given.steps, 'step')}. It "
-        f"allows {OBSERVER}, starting from 50 %, to become {_sure(exact.belief)}; the chance of more is at most "
-        f"{chance(exact.belief_delta)}."
+        f"allows {OBSERVER}, starting from 50 %, to become {_sure(exact.belief)}{more}."
     )
 
 
@@ -376,7 +388,8 @@ def rarely(document: AuditResult) -> str:
 def cautions(document: AuditResult) -> list[str]:
     """What must stand beside an audit's verdict, so that nobody takes it for more or less than it is."""
     seen = document.diagnostics
-    found = [f"The cause: {seen.cause}."] if seen is not None and seen.cause else []
+    differs = "What differs" if document.verdict == "other recipe" else "The cause"
+    found = [f"{differs}: {seen.cause}."] if seen is not None and seen.cause else []
     found += [f"Not examined: {'; '.join(seen.not_examined)}."] if seen is not None and seen.not_examined else []
     if is_test_mode(document):
         return [*found, TEST_MODE]
@@ -417,51 +430,3 @@ def _rough(document: AuditResult) -> Iterator[str]:
             f"Rough: {count_of(found.trials, 'training')} can tell the advantage (0 is guessing, 1 is certainty) to "
             f"no better than an interval from {figure(found.advantage.low)} to {figure(found.advantage.high)}."
         )
-
-
-def assumptions(document: AuditResult) -> Iterator[tuple[str, str]]:
-    """(subject, plain words) of an audit."""
-    given = document.input
-    yield "Neighbours", ADJACENCIES[given.adjacency]
-    yield (
-        "The observer",
-        "The strongest there can be: it knows D, D', the model and the noise, sees the noisy gradient of every step, "
-        "and starts at 50 %. A fair coin decided before every training whether D or D' was used. Any real attacker "
-        "knows less.",
-    )
-    yield "Sampling", _sampling(given)
-    yield (
-        "The noise",
-        f"Gaussian, fresh in every step, {figure(given.noise)} times the {given.sensitivity} sensitivity, on the "
-        f"sum of gradients that were clipped, each by itself, to norm C = {figure(given.clip)}.",
-    )
-    if is_test_mode(document):
-        yield "Local sensitivity", f"{TEST_MODE} (This has nothing to do with local differential privacy.)"
-    yield "What a verdict is not", _limits_of_verdict(document)
-    yield (
-        "Left out",
-        "Floating-point attacks on the noise, side channels such as timing, and everything that is done with the data "
-        "besides this training.",
-    )
-
-
-def _limits_of_verdict(document: AuditResult) -> str:
-    bound = document.game.epsilon.lower_bound if document.measured.trials else None
-    wrong = "" if bound is None else f' "Violated" is wrong in at most {100 * (1 - bound.confidence):.3g} % of cases.'
-    return (
-        '"Consistent" does not prove privacy: one pair of data sets (the most different that was found) and one model '
-        f"were tested.{wrong}"
-    )
-
-
-def _sampling(given: AuditInput) -> str:
-    if given.rate < 1:
-        return (
-            f"Every record joins {_each_step(given.steps)} with probability {figure(given.rate)}, "
-            "independently (Poisson). For shuffled batches of fixed size this does not hold."
-        )
-    return f"None: every record takes part in {_each_step(given.steps)}, so sampling hides nobody."
-
-
-def _each_step(steps: int) -> str:
-    return "the only step" if steps == 1 else f"each of the {steps:,} steps"

@@ -268,7 +268,7 @@ def _region(plan: ComparisonPlan, rows: Sequence[LevelResult], delta: float) -> 
 def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift, majority: float | None) -> Recommended:
     original = _point(rows[0])
     kinds = {kind: [_point(row) for row in rows if row.kind == kind] for kind in ("central", "local")}
-    told = {kind: points for kind, points in kinds.items() if points}
+    told: dict[str, Sequence[Point]] = {kind: points for kind, points in kinds.items() if points}
     found = recommend(original, told, chance, shifted, majority)
     return convert(asdict(found) | {"text": " ".join(found.sentences)}, Recommended)
 

@@ -99,9 +99,8 @@ def test_how_often_violated_is_wrong_is_the_risk_of_the_whole_verdict(whole: flo
 def test_the_bound_of_a_watch_is_proven_too() -> None:
     """ "Proven: at least 0" stood beside "epsilon is at least 1.84"."""
     document = audited("belief", 0.75, "guessing", 20)
-    bound = EpsilonBound(
-        name="watch", value=1.84, upper=None, rule="r", method="m", kind="confidence", assumptions=(), valid=True
-    )
+    named = {"name": "watch", "method": "m", "rule": None, "kind": "confidence", "assumptions": (), "valid": True}
+    bound = EpsilonBound(value=1.84, upper=None, delta=0.01, mu=None, noise=None, **named)  # type: ignore[arg-type]
     watched = Watched(
         trials=20, risk=0.02, wealth=57.0, refuted_after=20, trials_in_sight=None, epsilon=bound, text="Refuted."
     )

@@ -34,9 +34,8 @@ from deniable.evidence.likelihood import (
     likelihood_mu,
     separation_mu,
 )
-from deniable.evidence.limits import interval
+from deniable.evidence.limits import interval, quantile_interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.quantile import quantile_interval
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split, ThresholdRule
 from deniable.evidence.verdict import Rows, judge_bound
 from deniable.promises import Epsilon

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.evidence.quantile import quantile_interval
+from deniable.evidence.limits import quantile_interval
 
 
 @pytest.mark.parametrize(("number", "share"), [(1000, 0.99), (200, 0.95), (50, 0.9), (20, 0.5)])

@@ -17,7 +17,7 @@ from deniable.results.base import plain
 from deniable.results.frontier_result import FrontierResult
 from deniable.utility.built_in import BUILT_IN, read_built_in
 from deniable.utility.expected_quality import expect_quality
-from deniable.web.costs import find_costs, read_chosen
+from deniable.web.promise_costs import find_costs, read_chosen
 from deniable.web.training_code import opacus_code, pytorch_code
 
 ASKED: dict[str, Any] = {

@@ -138,8 +138,8 @@ def parse_batches(values: Values) -> Callable[[float], Mechanism]:
 def tell_batches(given: AnswerInput) -> str:
     """A clause: which steps there are, and who takes part in them."""
     epochs = "1 epoch" if given.epochs == 1 else f"{as_given(given.epochs or 0)} epochs"
-    passes = f"{epochs} of {_counted(given.steps_per_epoch)}"
-    steps = _counted(given.steps)
+    passes = f"{epochs} of {_steps_text(given.steps_per_epoch)}"
+    steps = _steps_text(given.steps)
     match given.sampling:
         case "allocation":
             drawn = "every record takes part in exactly one step, drawn at random and independently of the others"
@@ -161,7 +161,7 @@ def tell_batches(given: AnswerInput) -> str:
     )
 
 
-def _counted(steps: float | None) -> str:
+def _steps_text(steps: float | None) -> str:
     return "1 step" if steps == 1 else f"{as_given(steps or 0)} steps"
 
 

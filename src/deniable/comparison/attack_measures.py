@@ -16,7 +16,7 @@ from deniable.mechanisms import Adjacency
 from deniable.results.attack_result import (
     AttackInput,
     AttackRow,
-    ExposedRecord,
+    ExposedMember,
     MemberExposure,
     ProvenLimits,
     RocPoints,
@@ -57,12 +57,12 @@ def _curve(scored: Scored) -> RocPoints:
 
 def most_exposed(
     scores: NDArray[np.float64], members: int, people: MemberExposure | None = None
-) -> tuple[ExposedRecord, ...]:
+) -> tuple[ExposedMember, ...]:
     """The members with the largest log-likelihood ratio of membership, as beliefs with a prior of one half."""
     first = np.argsort(-scores[:members], kind="stable")[:EXPOSED_RECORDS].tolist()
     exact = [None if people is None else people.observer[place] for place in first]
     return tuple(
-        ExposedRecord(number=place, belief=float(expit(scores[place])), observer=observer)
+        ExposedMember(number=place, belief=float(expit(scores[place])), observer=observer)
         for place, observer in zip(first, exact, strict=True)
     )
 

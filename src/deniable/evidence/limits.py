@@ -1,7 +1,8 @@
 """Confidence limits of rates from counts (Clopper and Pearson 1934; Lemma E1): exact, so never too narrow.
 
 Two rates of independent counts are limited together by `joint_tails`: both at their worst at once is far less likely
-than either, so the pairs of rates that the counts leave possible are no rectangle, and less of them need be feared.
+than either, so the pairs of rates that the counts leave possible are no rectangle. Limits of a
+quantile (`quantile_interval`) hold for any distribution.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import betaincinv
+from scipy.special import bdtr, betaincinv
 
 from deniable.checks import probability, whole
 from deniable.results.shared import MeasuredLimits as ShownLimits
 
-__all__ = ["Interval", "interval", "joint_tails", "lower_limit", "lower_limits", "upper_limit", "upper_limits"]
+__all__ = [
+    "Interval",
+    "interval",
+    "joint_tails",
+    "lower_limit",
+    "lower_limits",
+    "quantile_interval",
+    "upper_limit",
+    "upper_limits",
+]
 
 
 class Interval(NamedTuple):
@@ -93,6 +103,24 @@ def interval(events: int, trials: int, confidence: float) -> Interval:
         return Interval(0.5, 0.0, 1.0)
     side = 1 - (1 - confidence) / 2
     return Interval(events / trials, lower_limit(events, trials, side), upper_limit(events, trials, side))
+
+
+def quantile_interval(values: NDArray[np.float64], share: float, confidence: float) -> Interval:
+    """The value that a `share` of all stays at or below, from independent `values`, each from 0 to 1.
+
+    Guarantee: the true quantile is below `low` with probability at most (1 - confidence) / 2, and above `high` with as
+    much. As many of n values are at or below the true quantile as a binomial of (n, share) or more, and as many are
+    strictly below as one or fewer; so the limits are order statistics, 0 and 1 where the values are too few.
+    """
+    probability("share", share, open_ends=True)
+    risk = (1 - probability("confidence", confidence, open_ends=True)) / 2
+    ordered, number = np.sort(values), len(values)
+    at_most = bdtr(np.arange(number + 1), number, share)
+    first = int(np.searchsorted(at_most, risk, side="right"))  # values at or below the quantile, but for the risk
+    last = int(np.searchsorted(at_most, 1 - risk, side="left"))  # values below the quantile, but for the risk
+    low = float(ordered[first - 1]) if first > 0 else 0.0
+    high = float(ordered[last]) if last < number else 1.0
+    return Interval(float(np.quantile(ordered, share)), low, high)
 
 
 def _check(events: int, trials: int, confidence: float) -> None:

@@ -18,9 +18,8 @@ from deniable.evidence.credible import credible_bound
 from deniable.evidence.estimators import AdvantageBound, GaussianCurve, MechanismCurve, Region, read_bound
 from deniable.evidence.intervals import advantage_interval
 from deniable.evidence.likelihood import likelihood, separation
-from deniable.evidence.limits import Interval, interval
+from deniable.evidence.limits import Interval, interval, quantile_interval
 from deniable.evidence.played_trials import Trials
-from deniable.evidence.quantile import quantile_interval
 from deniable.evidence.sensitivity import epsilon_from_sensitivity, epsilon_of_shift
 from deniable.evidence.thresholds import Limits, shift
 from deniable.mechanisms import Training

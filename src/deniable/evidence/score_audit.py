@@ -30,7 +30,7 @@ from deniable.evidence.intervals import (
 )
 from deniable.evidence.limits import Interval
 from deniable.evidence.thresholds import Fixed
-from deniable.evidence.verdict import Rows, Verdict, judge_bound, trials_to_decide
+from deniable.evidence.verdict import RowCount, Verdict, judge_bound, trials_to_decide
 from deniable.formatting import as_given, at_most
 from deniable.mechanisms import ApproximateDP
 from deniable.results.shared import Watched
@@ -63,7 +63,7 @@ def judge_scores(scores: Scores, asked: Asked) -> VerdictResult:
     claim, primary = asked.claim, bounds[0]
     achieved = _measure_attack(scores, asked, bounds)
     unit = "canaries" if asked.of_one_run else "trials"
-    rows = Rows(len(scores), unit, lambda: _rows_needed(asked), lambda: _provable(scores, asked))
+    rows = RowCount(len(scores), unit, lambda: _rows_needed(asked), lambda: _provable(scores, asked))
     found = judge_bound(primary, claim, rows)
     if found.name == "consistent" and (refuted := "".join(_too_little_noise(asked, ROUNDED_CLAIM))):
         found = Verdict("cannot judge", f"The claim contradicts itself. {refuted} The scores contradict neither.")

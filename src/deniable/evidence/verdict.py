@@ -33,7 +33,16 @@ from deniable.results.shared import ReleaseScores as ExactScores
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = ["Closeness", "Rows", "Verdict", "ideal_scores", "judge_bound", "trials_to_decide", "verdict", "with_watch"]
+__all__ = [
+    "Closeness",
+    "RowCount",
+    "Verdict",
+    "ideal_scores",
+    "judge_bound",
+    "trials_to_decide",
+    "verdict",
+    "with_watch",
+]
 
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
@@ -57,7 +66,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowCount:
     """So many scores, and what so many can show; that is computed only where a verdict tells it."""
 
     number: int
@@ -72,7 +81,7 @@ class Rows:
         return f"{self.number:,} {self.unit}"
 
 
-def judge_bound(bound: Bound, claim: Epsilon, rows: Rows) -> Verdict:
+def judge_bound(bound: Bound, claim: Epsilon, rows: RowCount) -> Verdict:
     """The verdict of one estimator."""
     if not bound.decides:
         return Verdict("cannot judge", " ".join(_why_undecided(bound)))
@@ -97,7 +106,7 @@ def _conditions(bound: Bound) -> str:
     return "".join(f"{', if' if number == 0 else '; and if'} {text}" for number, text in enumerate(trusted))
 
 
-def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: Rows) -> str:
+def _beyond_proof(bound: Bound, claim: Epsilon, most: float, rows: RowCount) -> str:
     """A claim so large that so many rows could not refute it, however good the attack."""
     return (
         f"By {bound.method}, {rows} prove an epsilon of at least {at_least(bound.value)} (confidence "

@@ -13,7 +13,7 @@ __all__ = [
     "AttackResult",
     "AttackRow",
     "BlindMean",
-    "ExposedRecord",
+    "ExposedMember",
     "MemberExposure",
     "ModelAccuracy",
     "ProvenLimits",
@@ -105,7 +105,7 @@ class ShadowsUsed(Part, frozen=True, kw_only=True):
     accuracy_outside: float | None = None
 
 
-class ExposedRecord(Part, frozen=True, kw_only=True):
+class ExposedMember(Part, frozen=True, kw_only=True):
     """A member that the attack is sure of."""
 
     number: int
@@ -161,7 +161,7 @@ class AttackResult(Result, frozen=True, kw_only=True, tag="deniable/attack/1"):
     attacks: tuple[AttackRow, ...] = ()
     """Every attack that was played."""
     shadows: ShadowsUsed | None = None
-    most_exposed: tuple[ExposedRecord, ...] = ()
+    most_exposed: tuple[ExposedMember, ...] = ()
     """The members with the largest likelihood ratio, first the most exposed one."""
     exposure: MemberExposure | None = None
     """Where it was asked for: all members on one scale."""

@@ -23,7 +23,7 @@ from deniable.utility.local_records import perturb_records
 from deniable.utility.measures import Measures, join_measures, measure, nothing, score
 from deniable.utility.parts import Parts
 
-__all__ = ["Choice", "Played", "play"]
+__all__ = ["Choice", "UnitResult", "play"]
 
 VALUES_AT_ONCE = 2**27
 """Weights and their sums, noise and moments that are held at once, about."""
@@ -33,7 +33,7 @@ Choice = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Played(Measures):
+class UnitResult(Measures):
     """What a unit gave: `scores` of searched settings (promises and none, settings), or measures of chosen ones.
 
     A measuring unit's rows are the promises, none, and the local levels.
@@ -75,7 +75,7 @@ class _Memory:
 
 def play(
     plan: FrontierPlan, keeper: Keeper | None, engine: Engine, progress: Any = None
-) -> tuple[Choice, list[Played]]:
+) -> tuple[Choice, list[UnitResult]]:
     """The chosen settings and every repeat's measures; units that the keeper has are not played again."""
     kept: Keeper = _Memory() if keeper is None else keeper
 
@@ -83,14 +83,14 @@ def play(
         if progress is not None:
             progress(done, plan.units)
 
-    search = Campaign(plan.description, plan.search_units, Played, partial(search_unit, plan))
+    search = Campaign(plan.description, plan.search_units, UnitResult, partial(search_unit, plan))
     found = play_missing(search, engine, kept, tell=tell) if plan.search_units else []
     choice = _choose(plan, found)
-    both = Campaign(plan.description, plan.units, Played, partial(measure_unit, plan, choice))
+    both = Campaign(plan.description, plan.units, UnitResult, partial(measure_unit, plan, choice))
     return choice, play_missing(both, engine, kept, tell=tell)[plan.search_units :]
 
 
-def _choose(plan: FrontierPlan, found: Sequence[Played]) -> Choice:
+def _choose(plan: FrontierPlan, found: Sequence[UnitResult]) -> Choice:
     """The setting with the best mean score on the validation records, for every promise and none."""
     if not found:
         return ()
@@ -102,7 +102,7 @@ def _choose(plan: FrontierPlan, found: Sequence[Played]) -> Choice:
     return tuple(int(number) for number in means.argmax(1))
 
 
-def search_unit(plan: FrontierPlan, number: int) -> Played:
+def search_unit(plan: FrontierPlan, number: int) -> UnitResult:
     """All settings with equal batches and epochs, at every promise and none, judged on the validation records."""
     group = plan.groups[number // plan.repeats]
     trials = [_trial(plan, row, one) for row in range(len(plan.promises) + 1) for one in group]
@@ -111,7 +111,7 @@ def search_unit(plan: FrontierPlan, number: int) -> Played:
         plan, parts, trials, records=parts.search_places, setting=group[0], block=number, judged=[parts.validation]
     )
     scores = score(measured, plan.metric).reshape(len(plan.promises) + 1, len(group))
-    return Played(scores=scores)
+    return UnitResult(scores=scores)
 
 
 def _trial(plan: FrontierPlan, row: int, number: int) -> _Trial:
@@ -161,7 +161,7 @@ def _together(plan: FrontierPlan, trials: Sequence[_Trial], setting: int) -> Tog
     return Together(plan.model, rate, steps, *values, plan.optimizer, plan.loss)
 
 
-def measure_unit(plan: FrontierPlan, choice: Choice, number: int) -> Played:
+def measure_unit(plan: FrontierPlan, choice: Choice, number: int) -> UnitResult:
     """One repeat: every promise's chosen setting, judged on the test part."""
     measured = _measure_accounted(plan, number) if plan.tuning == "accounted" else _measure_chosen(plan, choice, number)
     if plan.local_epsilons:
@@ -169,7 +169,7 @@ def measure_unit(plan: FrontierPlan, choice: Choice, number: int) -> Played:
         measured = join_measures(
             [measured, *(_measure_local(plan, row, setting, number) for row in range(len(plan.promises)))]
         )
-    return Played(**arrays_of(measured))
+    return UnitResult(**arrays_of(measured))
 
 
 def _measure_chosen(plan: FrontierPlan, choice: Choice, number: int) -> Measures:

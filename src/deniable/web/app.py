@@ -22,9 +22,9 @@ from deniable.results.base import Part
 from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
 from deniable.web import listed_runs, request_forms
 from deniable.web.answer_pool import Answers
-from deniable.web.costs import Costs, read_chosen
 from deniable.web.guard import Guard
 from deniable.web.planner_answer import PlannerAnswer
+from deniable.web.promise_costs import Costs, read_chosen
 from deniable.web.work import Answer, refusal
 
 __all__ = ["create_app"]

@@ -32,8 +32,8 @@ from deniable.promises import Promise, resolve_spellings
 from deniable.results.base import encode
 from deniable.results.explain_result import AnswerInput, ChooseResult, CurvesResult, Demand, ExplainResult
 from deniable.web import exports
-from deniable.web.costs import find_costs
 from deniable.web.planner_answer import PlannerAnswer
+from deniable.web.promise_costs import find_costs
 from deniable.web.training_code import opacus_code, pytorch_code
 
 __all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]

@@ -70,22 +70,22 @@ class GivenInputs:
 
     def _rule(self, records: Tensor, given: Tensor) -> OtherInputs:
         rules: Iterator[tuple[OtherInputs, Iterator[Tensor]]] = iter(
-            (("scale of the batch", _scaled(records, records)), ("own scale", self._own_scales(records)))
+            (("scale of the batch", _scaled_records(records, records)), ("own scale", self._own_scales(records)))
         )
         for name, candidates in rules:
             if any(_alike(given, one) for one in candidates):
                 return name
         if records.shape[1] >= _LEAST_FEATURES and _are_mixed(records, given):
             return "mixed"
-        if any(_alike(given, one) for one in self._projected(records)):
+        if any(_alike(given, one) for one in self._projected_records(records)):
             return "own components"
         return _OTHERS
 
     def _own_scales(self, records: Tensor) -> Iterator[Tensor]:
         if self._all_records is not None:
-            yield from _scaled(records, self._all_records)
+            yield from _scaled_records(records, self._all_records)
 
-    def _projected(self, records: Tensor) -> Iterator[Tensor]:
+    def _projected_records(self, records: Tensor) -> Iterator[Tensor]:
         """On the first principal components of all records, of any number, around their mean or around zero."""
         every = self._all_records
         if every is None or every.shape[1] > _MOST_FEATURES:
@@ -126,7 +126,7 @@ def _rows(given: Tensor) -> Tensor:
     return given.detach().flatten(1) if batched or given.dim() > 1 else given.detach().reshape(1, -1)
 
 
-def _scaled(records: Tensor, by: Tensor) -> Iterator[Tensor]:
+def _scaled_records(records: Tensor, by: Tensor) -> Iterator[Tensor]:
     """Every feature by its own mean and spread, or by its least and most where these are not common to all features.
 
     One scale for all features is often public, such as that of pixels.

@@ -32,7 +32,7 @@ def numbers_check(record: RunRecord) -> RunCheck | None:
     if not with_noise:
         return None
     found = _without_noise(with_noise, record) or _left_out(with_noise)
-    found = found or _drawn_once(with_noise) or _cut_off(with_noise) or _centred(with_noise)
+    found = found or _drawn_once(with_noise) or _cut_off(with_noise) or _centred_rows(with_noise)
     if found is None:
         return None
     outcome, seen = found
@@ -98,7 +98,7 @@ def _cut_off(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     return None
 
 
-def _centred(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+def _centred_rows(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     if not all(one.centred for one in counts):
         return None
     return UNKNOWN, (

@@ -48,7 +48,7 @@ def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: b
         numbers=len(a),
         bare=int(((a - c).abs() <= near).sum()),
         residual_edge=_edge((a - c).abs(), near),
-        repeated=_repeated((a - c)[:_COMPARED], near),
+        repeated=_count_repeats((a - c)[:_COMPARED], near),
         applied_edge=_edge(a.abs(), near),
         zeros=int((a == 0).sum()),
         kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
@@ -66,7 +66,7 @@ def _edge(sizes: Tensor, near: float) -> int:
     return int((sizes >= sizes.max() - near).sum()) if len(sizes) else 0
 
 
-def _repeated(values: Tensor, near: float) -> int:
+def _count_repeats(values: Tensor, near: float) -> int:
     return int((values[values.abs() > near].sort().values.diff() <= near).sum())
 
 

@@ -232,10 +232,10 @@ def meaning(document: AuditResult) -> str:
         )
     if document.verdict == "other recipe":
         return "The training is not the one that is claimed, though nothing shows that it is less private."
-    return _undecided(document)
+    return _tell_undecided(document)
 
 
-def _undecided(document: AuditResult) -> str:
+def _tell_undecided(document: AuditResult) -> str:
     if document.diagnostics is None and document.measured.trials and not _tells(document):
         return (
             "These trainings cannot tell the observer from one who guesses. Nothing shows more than is promised, but "

@@ -24,7 +24,7 @@ from deniable.training.noise_source import RandomSource, SeededSource, SystemSou
 from deniable.training.release import fill_model, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
 
-__all__ = ["Fitted", "Quality", "TargetCourse", "TargetSettings", "calibrate_settings", "fit", "quality"]
+__all__ = ["Fitted", "ModelQuality", "TargetCourse", "TargetSettings", "calibrate_settings", "fit", "quality"]
 
 LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""
@@ -89,7 +89,7 @@ def calibrate_settings(settings: TargetSettings, promise: Promise, records: int)
 
 
 @dataclass(frozen=True)
-class Quality:
+class ModelQuality:
     """How a model does on a data set."""
 
     loss: float
@@ -111,9 +111,9 @@ class Fitted:
     settings: TargetSettings
     records: int
     steps: int
-    history: tuple[Quality, ...]
+    history: tuple[ModelQuality, ...]
     """The held-out quality after every epoch."""
-    train: Quality
+    train: ModelQuality
     """On the records as they were given, perturbed ones if they were."""
 
     @cached_property
@@ -168,7 +168,7 @@ def fit(
     generator = unpredictable() if seed is None else SeededSource(seed, 0, stream=0).generator
     with one_thread(), torch.no_grad():
         run = _Run(settings, train, source, generator)
-        history: list[Quality] = []
+        history: list[ModelQuality] = []
         while len(history) < settings.epochs and not _stagnant(history, settings.patience):
             run.advance(settings.steps(len(train), len(history) + 1))
             history.append(quality(run.model(), validation))
@@ -207,13 +207,13 @@ class _Run:
         return fill_model(self._model, self._ensemble)
 
 
-def _stagnant(history: list[Quality], patience: int | None) -> bool:
+def _stagnant(history: list[ModelQuality], patience: int | None) -> bool:
     """Whether the best loss is `patience` epochs old."""
     losses = [epoch.loss for epoch in history]
     return patience is not None and len(losses) > patience and len(losses) - 1 - int(np.argmin(losses)) >= patience
 
 
-def quality(model: nn.Module, dataset: Dataset) -> Quality:
+def quality(model: nn.Module, dataset: Dataset) -> ModelQuality:
     """Mean loss and accuracy of a model on a data set."""
     loss, right = 0.0, 0
     for start in range(0, len(dataset), LARGEST_BATCH_RECORDS):
@@ -221,7 +221,7 @@ def quality(model: nn.Module, dataset: Dataset) -> Quality:
         outputs, labels = _outputs(model, dataset, rows), torch.from_numpy(dataset.labels[rows])
         loss += float(nn.functional.cross_entropy(outputs, labels, reduction="sum"))
         right += int((outputs.argmax(1) == labels).sum())
-    return Quality(loss / len(dataset), right / len(dataset))
+    return ModelQuality(loss / len(dataset), right / len(dataset))
 
 
 def _outputs(model: nn.Module, dataset: Dataset, rows: slice) -> Tensor:

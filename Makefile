@@ -60,7 +60,7 @@ quick: $(VENV)/.installed-test
 test: $(VENV)/.installed-test
 	$(look_at_the_code)
 	@echo "== tests (pytest), one process a core"
-	@$(PYTEST) --dist loadfile
+	@$(PYTEST) --dist loadfile --no-loadscope-reorder
 
 docs: $(VENV)/.installed-test
 	@echo "== documentation (mkdocs), strict"

@@ -37,7 +37,7 @@ from deniable.evidence.likelihood import (
 from deniable.evidence.limits import interval, quantile_interval
 from deniable.evidence.one_run import one_run, one_run_gaussian
 from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split, ThresholdRule
-from deniable.evidence.verdict import Rows, judge_bound
+from deniable.evidence.verdict import RowCount, judge_bound
 from deniable.promises import Epsilon
 from hunt.attacks import Attack, draw_attack
 from hunt.find import Find
@@ -249,7 +249,7 @@ def _of_verdict(
 
     def ends(scores: Scores) -> Ends:
         bound = asked.estimator(asked.primary)(scores)
-        return float(judge_bound(bound, claim, Rows(len(scores))).name == "violated"), inf
+        return float(judge_bound(bound, claim, RowCount(len(scores))).name == "violated"), inf
 
     return Statement(f"violated, {asked.thresholds.name}, {attack.name}", ends, 0.5, 0.5, 1 - confidence)
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 
@@ -68,11 +69,28 @@ def script(tmp_path: Path) -> Path:
 
 
 def examine(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own; most tests stay in this one, which has imported torch."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
     command = [sys.executable, "-m", "deniable", "examine", *arguments]
     return subprocess.run(
         command, cwd=script.parent, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
+
+
+Here = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def examine_here(script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        with chdir(script.parent), pytest.raises(SystemExit) as left:
+            main(["examine", *arguments])
+        shown = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(left.value.code or 0), shown.out, shown.err)
+
+    return run
 
 
 NUMBERS = ("--noise", "1", "--rate", "1", "--steps", "6")
@@ -85,8 +103,8 @@ def test_a_right_script_exits_with_0(script: Path) -> None:
     assert "a word on standard output" in done.stderr
 
 
-def test_a_violated_claim_exits_with_1_and_names_the_line(script: Path) -> None:
-    done = examine(script, "training.py:quiet", "--claimed", "CLAIM", "--sarif", "found.sarif")
+def test_a_violated_claim_exits_with_1_and_names_the_line(script: Path, examine_here: Here) -> None:
+    done = examine_here("training.py:quiet", "--claimed", "CLAIM", "--sarif", "found.sarif")
     line = next(n for n, text in enumerate(SCRIPT.splitlines(), 1) if "torch.randn(t.shape)" in text)
     assert done.returncode == 1, done.stderr
     assert f"training.py:{line}: p.grad = (t + noise" in done.stdout
@@ -95,8 +113,8 @@ def test_a_violated_claim_exits_with_1_and_names_the_line(script: Path) -> None:
     assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == line
 
 
-def test_another_recipe_exits_with_3(script: Path) -> None:
-    assert examine(script, "training.py:loud", *NUMBERS).returncode == 3
+def test_another_recipe_exits_with_3(examine_here: Here) -> None:
+    assert examine_here("training.py:loud", *NUMBERS).returncode == 3
 
 
 @pytest.mark.parametrize(
@@ -114,12 +132,8 @@ def test_another_recipe_exits_with_3(script: Path) -> None:
         (("training.py:train", *NUMBERS, "--adjacency", "next"), "add-remove"),
     ],
 )
-def test_a_refusal_exits_with_2_and_one_line(
-    script: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
-    with chdir(script.parent), pytest.raises(SystemExit) as left:
-        main(["examine", *arguments])
-    shown = capsys.readouterr()
-    assert left.value.code == 2
-    assert said in shown.err.splitlines()[-1]
-    assert shown.out == ""
+def test_a_refusal_exits_with_2_and_one_line(examine_here: Here, arguments: tuple[str, ...], said: str) -> None:
+    refused = examine_here(*arguments)
+    assert refused.returncode == 2
+    assert said in refused.stderr.splitlines()[-1]
+    assert refused.stdout == ""

@@ -14,7 +14,7 @@ from torch.func import functional_call, grad, vmap
 import deniable as dn
 from deniable.examination import AppliedStep, Records
 
-STEPS = 6
+STEPS = 4
 
 
 def convolutional() -> nn.Module:
@@ -129,11 +129,11 @@ NAMED = [
     (Training("convolutional", "biases whole"), "the biases' gradients are not clipped"),
     (Training("skipping", "per layer"), "every layer is clipped on its own"),
     (Training("convolutional", "momentum before noise"), "momentum before the noise is added"),
-    (Training("skipping", "first half"), "missing in steps 4 to 6"),
+    (Training("skipping", "first half"), "missing in steps 3 to 4"),
     (Training("convolutional", "variance"), "used as the variance"),
     (Training("convolutional", "own size", rate=0.3), "divided by the batch's own size"),
     (Training("convolutional", "above thrice"), "not clipped to the claimed norm, or not all"),
-    (Training("words", "first half"), "missing in steps 4 to 6"),
+    (Training("words", "first half"), "missing in steps 3 to 4"),
     (Training("skipping", "noise by loss"), "its size or its draws follow the records"),
     (Training("skipping", "long sums left out"), "whether a step is applied is decided by looking at the records"),
 ]

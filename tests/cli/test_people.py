@@ -50,10 +50,14 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         *("worker", "submit", "merge", "status", "card", "assess", "doctor", "frontier"),
     ],
 )
-def test_help_is_locked(name: str) -> None:
-    shown = command(*([] if name == "deniable" else [name]), "--help", COLUMNS="80")
-    assert shown.returncode == 0
-    assert [line.rstrip() for line in shown.stdout.splitlines()] == (HELP / f"{name}.txt").read_text().splitlines()
+def test_help_is_locked(run: Run, name: str) -> None:
+    shown = run(*([] if name == "deniable" else [name]), "--help")
+    assert shown.code == 0
+    assert [line.rstrip() for line in shown.out.splitlines()] == (HELP / f"{name}.txt").read_text().splitlines()
+
+
+def test_help_is_the_same_in_a_process_of_its_own(run: Run) -> None:
+    assert command("--help", COLUMNS="80").stdout == run("--help").out
 
 
 def test_version(run: Run) -> None:

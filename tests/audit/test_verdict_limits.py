@@ -83,7 +83,9 @@ def document(region: float, mechanism: float, noise: float = NOISE, trials: int 
     given = Some(noise=noise, rate=1.0, steps=5, adjacency=Adjacency.REPLACE)
     game = Some(epsilon=epsilon, trials=trials, advantage=Some(value=0.1, low=0.0, high=0.2))
     exact = Some(delta=1e-5, epsilon=20.0)
-    return Some(measured=game, game=game, input=given, exact=exact, verdict="consistent", diagnostics=None)
+    return Some(
+        measured=game, game=game, input=given, exact=exact, verdict="consistent", diagnostics=None, watched=None
+    )
 
 
 def test_the_proven_epsilon_is_the_one_that_the_verdict_rests_on_rounded_down() -> None:

@@ -14,7 +14,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, multiply
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.pairs.pair import Pair
@@ -48,7 +48,7 @@ def drawn_tails(pair: Pair, losses: Floats) -> tuple[Floats, Floats]:
     taper = np.exp(-4 * (frequencies / (_MOST_FREQUENCIES * spacing)) ** 2)
     weighted = found * (taper / frequencies)[:, None]
     angles = np.outer(losses.clip(low, high), frequencies)
-    integrals = (np.cos(angles) @ weighted.imag - np.sin(angles) @ weighted.real) / (high - low)
+    integrals = (multiply(np.cos(angles), weighted.imag) - multiply(np.sin(angles), weighted.real)) / (high - low)
     tails = np.where(losses < low, 1.0, np.where(losses > high, 0.0, (0.5 + integrals.T).clip(0.0, 1.0)))
     return pair.escape + (1 - pair.escape) * tails[0], (1 - pair.mirror.escape) * tails[1]
 

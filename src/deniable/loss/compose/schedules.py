@@ -32,7 +32,7 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from deniable.effort import UnresolvedError, spend
-from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1, log1p, log_mixture
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.moments.wave_sums import sum_waves
@@ -52,6 +52,7 @@ _SIZES = (16, 48)  # nodes on a curve, tried in turn
 _FREQUENCIES = (32, 64)  # of a line, by which steps are picked that stand for a cloud of them, tried in turn
 _NO_NEWS = 1e-14  # relative distance of a step from those that are picked
 _CURVE_DEGREE = 24
+_FITTED_POINTS = 96  # to which a curve is fitted, and looked at by all steps
 _ON_CURVE = 1e-12  # relative distance of a step from the curve, which moves its K by about as much
 _WITNESSES = 6  # steps by which a polynomial is checked, beside the extreme ones
 _REACH_DEVIATIONS = (-14.0, 26.0)
@@ -139,12 +140,12 @@ class Schedule:
         height, polynomials = self._fitting(float(s[0].real))
         for nodes in polynomials:
             found, exact = nodes.stack.cumulants(s), self._witnesses.cumulants(s)
-            total = nodes.weights @ found
+            total = multiply(nodes.weights, found)
             # an error matters as much as e^K does, beside its value on the real axis
             matters = np.exp(np.minimum(total.real - height, 0.0))
             if (nodes.apart(found, exact) * matters <= self._tolerance).all():
                 return np.asarray(total)
-        return np.asarray(sum(counts @ stack.cumulants(s) for stack, counts in self._every))
+        return np.asarray(sum(multiply(counts, stack.cumulants(s)) for stack, counts in self._every))
 
     def _fitting(self, c: float) -> tuple[float, list[_Polynomial]]:
         """K at the real point of a line, and the polynomials that are close enough there."""
@@ -212,7 +213,7 @@ class Schedule:
             if not left.size:
                 break
             found = nodes.stack.tilted_moments(c[left])
-            total[:, left] = np.tensordot(nodes.weights, found, 1)
+            total[:, left] = multiply(nodes.weights, found)
             apart = nodes.apart(found, exact[:, :, left]) * self.counts.sum()
             left = left[~(apart <= _CLOSE_ENOUGH * (1 + np.abs(total[:, left]))).all(axis=0)]
         if left.size:
@@ -222,7 +223,7 @@ class Schedule:
 
     def _exact(self, c: Floats) -> Floats:
         every = self._every_on_axis
-        return np.asarray(sum(np.tensordot(counts, stack.tilted_moments(c), 1) for stack, counts in every))
+        return np.asarray(sum(multiply(counts, stack.tilted_moments(c)) for stack, counts in every))
 
     @cached_property
     def _chosen(self) -> list[int]:
@@ -247,8 +248,9 @@ class Schedule:
             if values.max() == values.min():
                 continue
             at, _ = _scale_values(values)
-            degree = min(_CURVE_DEGREE, np.unique(at).size // 2)
-            mu, rate = (Chebyshev.fit(at, fitted, degree, domain=[-1.0, 1.0]) for fitted in (self.mus, self.rates))
+            some = _spread_places(at)
+            degree = min(_CURVE_DEGREE, np.unique(at[some]).size // 2)
+            mu, rate = (Chebyshev.fit(at[some], of[some], degree, domain=[-1.0, 1.0]) for of in (self.mus, self.rates))
             if max(_apart(mu(at), self.mus), _apart(rate(at), self.rates)) < _ON_CURVE:
                 return at, mu, rate
         return None
@@ -256,7 +258,7 @@ class Schedule:
     def _on_curve(self, at: Floats, mu: Chebyshev, rate: Chebyshev, size: int) -> _Polynomial:
         nodes, shares = _lagrange(at, size)
         stack = _Stack(mu(nodes), rate(nodes), self.exchanged)
-        return _Polynomial(stack, self.counts @ shares, shares[self._chosen])
+        return _Polynomial(stack, multiply(self.counts, shares), shares[self._chosen])
 
     def _few_steps(self, c: float, bend: float) -> list[_Polynomial]:
         """A few steps whose K on this line, so weighted, are those of all steps; none where these are not found.
@@ -267,18 +269,18 @@ class Schedule:
         last = sqrt(2 * _NEGLIGIBLE_NATS / bend)
         for size in _FREQUENCIES if last > 0 else ():
             found = np.concatenate([stack.cumulants(c + 1j * np.linspace(0, last, size)) for stack, _ in self._every])
-            total = self.counts[self._order] @ found
+            total = multiply(self.counts[self._order], found)
             found = found * np.exp(np.minimum(total.real - total[0].real, 0.0))
             known = found[:, np.arange(size) % 4 != 2]
             places, shares = _pick_rows(np.concatenate([known.real, known.imag], axis=1))
-            if (np.abs(shares @ found[places] - found) <= self._tolerance).all():
+            if (np.abs(multiply(shares, found[places]) - found) <= self._tolerance).all():
                 return [self._of_steps(places, shares)]
         return []
 
     def _of_steps(self, places: list[int], shares: Floats) -> _Polynomial:
         few, chosen = self._order[places], np.argsort(self._order)[self._chosen]
         stack = _Stack(self.mus[few], self.rates[few], self.exchanged)
-        return _Polynomial(stack, self.counts[self._order] @ shares, shares[chosen])
+        return _Polynomial(stack, multiply(self.counts[self._order], shares), shares[chosen])
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
@@ -308,7 +310,8 @@ class _Polynomial:
 
     def apart(self, found: Numbers, exact: Numbers) -> Floats:
         """The largest difference at any of the chosen steps from their own values."""
-        return np.asarray(np.abs(np.tensordot(self.shares, found, 1) - exact).max(axis=0))
+        met = multiply(self.shares, found.reshape(len(found), -1)).reshape(exact.shape)
+        return np.asarray(np.abs(met - exact).max(axis=0))
 
 
 def _apart(found: Floats, values: Floats) -> float:
@@ -327,8 +330,8 @@ def _pick_rows(table: Floats) -> tuple[list[int], Floats]:
         if sizes[place] <= _NO_NEWS * largest:
             break
         places, units = [*places, place], [*units, left[place] / sizes[place]]
-        left -= np.multiply.outer(left @ units[-1], units[-1])
-    along = np.array(units) @ table.T
+        left -= np.multiply.outer(multiply(left, units[-1]), units[-1])
+    along = multiply(np.array(units), table.T)
     return places, np.linalg.solve(along[:, places], along).T
 
 
@@ -338,12 +341,22 @@ def _scale_values(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     return np.clip((values - middle) / half, -1.0, 1.0), lambda at: np.asarray(middle + half * at)
 
 
+def _spread_places(at: Floats) -> NDArray[np.int64]:
+    """Places of a few of the values from -1 to 1, nearest to points that are denser towards both ends.
+
+    A polynomial that is fitted to these is as good as one that is fitted to all.
+    """
+    order = at.argsort()
+    ranks = np.searchsorted(at[order], -np.cos(np.linspace(0, pi, _FITTED_POINTS)))
+    return np.asarray(order[np.unique(np.minimum(ranks, at.size - 1))])
+
+
 def _lagrange(at: Floats, size: int) -> tuple[Floats, Floats]:
     """Chebyshev nodes, and Lagrange's polynomials of them at every place: an array (places, nodes)."""
     nodes = np.cos(pi * (np.arange(size) + 0.5) / size)
     # columns of chebvander(nodes) are orthogonal: its inverse is its transpose, scaled
     inverse = chebvander(nodes, size - 1).T * (np.minimum(np.arange(size), 1)[:, None] + 1) / size
-    return nodes, chebvander(at, size - 1) @ inverse
+    return nodes, multiply(chebvander(at, size - 1), inverse)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from math import ceil, exp, factorial, log, log1p, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.loss.arrays import Floats
+from deniable.loss.arrays import Floats, multiply
 from deniable.loss.moments.panel_law import SHARES, TO_COEFFICIENTS, PanelLaw, panel_points
 
 __all__ = ["MeanLaw", "law_of_mean"]
@@ -99,7 +99,7 @@ def _mean_of(one: MeanLaw, other: MeanLaw) -> MeanLaw:
 
 def _are_rough(lows: Floats, highs: Floats, values: Floats) -> NDArray[np.bool_]:
     """Which panels are too wide: for the polynomial, for the nodes, or for e^b."""
-    sizes = np.abs(TO_COEFFICIENTS @ values.T)
+    sizes = np.abs(multiply(TO_COEFFICIENTS, values.T))
     unresolved = sizes[-3:].max(axis=0) > _CLOSE * np.maximum(1.0, 0.05 * np.abs(values).max(axis=1))
     bend = 4 * sizes[2] + 16 * sizes[3] + 32 * sizes[4]
     return np.asarray(unresolved | (bend > _MOST_BEND) | (highs - lows > 1.001 * _WIDEST_NATS))

@@ -11,7 +11,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from deniable.effort import UnresolvedError
-from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.moments.wave_sums import sum_waves
 
@@ -117,7 +117,7 @@ def tilted_sums(nodes: Nodes, c: Floats, tops: Floats, terms: Floats) -> Floats:
     values = tops + np.log(totals)
     if missing is not None and (near := _near_one(tops)).any():
         values[near] = np.log1p(_gain(losses, log_weights, c[near, None]).sum(axis=1) - missing)
-    means = terms @ losses / totals
+    means = multiply(terms, losses) / totals
     return np.array([values, means, (terms * (losses - means[:, None]) ** 2).sum(axis=1) / totals])
 
 

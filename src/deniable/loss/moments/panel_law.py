@@ -18,7 +18,7 @@ from numpy.polynomial.chebyshev import chebder, chebpts1, chebval, chebvander
 from numpy.polynomial.legendre import leggauss
 
 from deniable.effort import UnresolvedError, spend
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, multiply
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, Nodes, is_inside, log_moments, tilted_moments
 
 __all__ = ["SHARES", "TO_COEFFICIENTS", "PanelLaw", "panel_points"]
@@ -86,7 +86,7 @@ class PanelLaw:
 
     @cached_property
     def _coefficients(self) -> Floats:
-        return np.asarray(TO_COEFFICIENTS @ self.values.T)
+        return np.asarray(multiply(TO_COEFFICIENTS, self.values.T))
 
     @cached_property
     def mode(self) -> float:

@@ -7,7 +7,7 @@ from math import ceil, log2
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, multiply
 
 __all__ = ["PLACES", "growing_panels", "unresolved_where_smooth"]
 
@@ -24,7 +24,7 @@ def unresolved_where_smooth(terms: Complexes, weights: Floats) -> float:
     head^2 / size, with `head` the coefficients of degree 14 and 15; head^1.5 / size^.5 is on the safe side of that.
     """
     values = (terms / weights).reshape(-1, _NODES.size)
-    heads, sizes = np.abs(values @ _HIGHEST).sum(axis=1), np.abs(values).max(axis=1)
+    heads, sizes = np.abs(multiply(values, _HIGHEST)).sum(axis=1), np.abs(values).max(axis=1)
     shares = np.sqrt(np.minimum(heads / np.maximum(sizes, 1e-300), 1.0))
     return float((heads * shares) @ weights.reshape(-1, _NODES.size).sum(axis=1))
 

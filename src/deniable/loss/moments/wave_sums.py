@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.effort import spend, still_affordable
-from deniable.loss.arrays import Complexes, Floats, Numbers
+from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1
 from deniable.loss.moments.panels import PLACES
 
@@ -27,7 +27,6 @@ _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time
 _CHUNK = 2**11  # nodes whose tables stay in the processor's cache
-_ONE_THREAD = 2**16  # multiplications; for more OpenBLAS waits for other threads: 20 ms for 20 us on busy cores
 _SAME = 1e-13  # relative
 
 
@@ -68,9 +67,7 @@ def _products(weights: Numbers, starts: Complexes, offsets: Complexes) -> Comple
     """Sums at starts_j + offsets_k, an array (..., starts, offsets), from tables (..., starts or offsets, nodes)."""
     weighted, across = weights[..., None, :] * starts, offsets.swapaxes(-1, -2)
     grown = weighted + weights[..., None, :]
-    rows = max(_ONE_THREAD // (across.shape[-2] * across.shape[-1]), 1)
-    parts = [grown[..., at : at + rows, :] @ across for at in range(0, grown.shape[-2], rows)]
-    return np.asarray(np.concatenate(parts, axis=-2) + weighted.sum(axis=-1)[..., None])
+    return np.asarray(multiply(grown, across) + weighted.sum(axis=-1)[..., None])
 
 
 def _powers(grown: Numbers, count: int) -> Complexes:

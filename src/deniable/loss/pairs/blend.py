@@ -12,7 +12,7 @@ from math import inf, log
 import numpy as np
 
 from deniable.effort import spend
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import Complexes, Floats, multiply
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.pairs.step import Moments, Step
@@ -136,11 +136,11 @@ class _Mean:
         found = np.array([moments.cumulant(s) for _, moments in self.parts])
         shares = np.array([share for share, _ in self.parts])
         tops = found.real.max(axis=0)
-        gained = shares @ expm1(np.where(tops < _LARGE_NATS, found, 0.0))
+        gained = multiply(shares, expm1(np.where(tops < _LARGE_NATS, found, 0.0)))
         near = (tops < _LARGE_NATS) & (gained.real > _SUNK)
         if near.all():
             return np.asarray(log1p(gained), dtype=np.complex128)
-        far = tops + np.log(shares @ np.exp(found - tops))
+        far = tops + np.log(multiply(shares, np.exp(found - tops)))
         return np.asarray(np.where(near, log1p(np.where(near, gained, 0.0)), far), dtype=np.complex128)
 
     def tilted_moments(self, c: Floats) -> Floats:
@@ -152,7 +152,7 @@ class _Mean:
         tops = values.max(axis=0)
         terms = shares[:, None] * np.exp(values - tops)
         totals = terms.sum(axis=0)
-        gained = shares @ np.expm1(np.minimum(values, _LARGE_NATS))
+        gained = multiply(shares, np.expm1(np.minimum(values, _LARGE_NATS)))
         near = (tops < _LARGE_NATS) & (gained > _SUNK)
         total = np.where(near, np.log1p(np.maximum(gained, _SUNK)), tops + np.log(totals))
         mean = (terms * means).sum(axis=0) / totals

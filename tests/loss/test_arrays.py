@@ -1,0 +1,36 @@
+"""The product that stays in one thread is the usual one, for every shape that the loss room hands to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deniable.loss.arrays import _ONE_THREAD, multiply
+
+SHAPES = [
+    ((7,), (7,)),
+    ((7,), (7, 5)),
+    ((7,), (7, 3, 5)),
+    ((400, 300), (300,)),
+    ((3, 4, 7), (7,)),
+    ((20, 30), (30, 40)),
+    ((400, 30), (30, 20)),
+    ((3, 300), (300, 900)),
+    ((2, 60, 50), (2, 50, 70)),
+    ((1, 70_000), (70_000, 2)),
+]
+
+
+@pytest.mark.parametrize("complex_numbers", [False, True])
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_the_product_is_that_of_numpy(left, right, complex_numbers):
+    draw = np.random.default_rng(5)
+    a, b = draw.normal(size=left), draw.normal(size=right) + (1j * draw.normal(size=right) if complex_numbers else 0)
+    found, naive = multiply(a, b), np.tensordot(a, b, 1) if a.ndim < 3 else a @ b
+    assert found.shape == naive.shape
+    assert np.abs(found - naive).max() <= 1e-15 * left[-1] * np.abs(a).max() * np.abs(b).max()
+
+
+def test_some_products_are_taken_in_parts():
+    assert _ONE_THREAD < 400 * 30 * 20
+    assert _ONE_THREAD < 3 * 300 * 900

@@ -15,7 +15,9 @@ Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 Numbers = Floats | Complexes
 
-_ONE_THREAD = 2**16  # multiplications in one product
+_ONE_THREAD = 2**16  # multiplications in one product of matrices, ...
+_ONE_THREAD_VECTOR = 2**12  # ... and in one with a vector
+_ROWS = _ONE_THREAD // _ONE_THREAD_VECTOR
 
 
 def multiply(left: Numbers, right: Numbers) -> Any:
@@ -31,5 +33,16 @@ def multiply(left: Numbers, right: Numbers) -> Any:
         return left @ right
     if width > height:
         return multiply(right.swapaxes(-1, -2), left.swapaxes(-1, -2)).swapaxes(-1, -2)
-    rows = max(_ONE_THREAD // (width * depth), 1)
-    return np.concatenate([left[..., at : at + rows, :] @ right for at in range(0, height, rows)], axis=-2)
+    deep = max(_ONE_THREAD_VECTOR // max(width, _ROWS), 1)
+    return np.concatenate(
+        [_sum_products(left[..., at : at + _ROWS, :], right, deep) for at in range(0, height, _ROWS)], axis=-2
+    )
+
+
+def _sum_products(left: Numbers, right: Numbers, deep: int) -> Numbers:
+    """left @ right, so many terms of its sums at a time."""
+    depth = left.shape[-1]
+    found = left[..., :deep] @ right[..., :deep, :]
+    for at in range(deep, depth, deep):
+        found += left[..., at : at + deep] @ right[..., at : at + deep, :]
+    return np.asarray(found)

@@ -39,10 +39,10 @@ def multiply(left: Numbers, right: Numbers) -> Any:
     )
 
 
-def _sum_products(left: Numbers, right: Numbers, deep: int) -> Numbers:
+def _sum_products(left: Numbers, right: Numbers, deep: int) -> Any:
     """left @ right, so many terms of its sums at a time."""
     depth = left.shape[-1]
     found = left[..., :deep] @ right[..., :deep, :]
     for at in range(deep, depth, deep):
         found += left[..., at : at + deep] @ right[..., at : at + deep, :]
-    return np.asarray(found)
+    return found

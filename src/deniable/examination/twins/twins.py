@@ -161,9 +161,9 @@ class Twins:
     def other_columns(self, run: Run, place: int) -> list[int]:
         """Columns of other records, those of another label first."""
         labels = run.recomputer.columns.labels
-        own = labels[run.members[place]]
+        like_own = (labels == labels[run.members[place]]).tolist()
         order = [int(c) for c in np.roll(run.members, -place - len(run.members) // 2) if c != run.members[place]]
-        return sorted(order, key=lambda column: bool(labels[column] == own))
+        return sorted(order, key=like_own.__getitem__)
 
     @cached_property
     def counts_with_noise(self) -> bool:

@@ -118,14 +118,24 @@ def _with_style() -> Iterator[None]:
         yield
 
 
-def log_roc(found: Axes, fpr: Sequence[float], tpr: Sequence[float], **style: Any) -> None:
+def log_roc(
+    found: Axes,
+    fpr: Sequence[float],
+    tpr: Sequence[float],
+    *,
+    color: str,
+    label: str,
+    linestyle: str = "-",
+    linewidth: float | None = None,
+) -> None:
     """A ROC curve on logarithmic axes, beside guessing; points at a rate of 0 have no place on them."""
     points = [(x, y) for x, y in zip(fpr, tpr, strict=True) if x > 0 and y > 0]
     if not found.lines:
         found.plot([LEAST_RATE, 1], [LEAST_RATE, 1], ":", color=MUTED, linewidth=1, label="guessing")
         found.set(xscale="log", yscale="log", xlim=(LEAST_RATE, 1), ylim=(LEAST_RATE, 1.3))
         percent_axes(found)
-    found.plot([x for x, _ in points], [y for _, y in points], **style)
+    x, y = [x for x, _ in points], [y for _, y in points]
+    found.plot(x, y, color=color, label=label, linestyle=linestyle, linewidth=linewidth)
 
 
 def percent_axes(found: Axes) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from msgspec import structs
+from msgspec.structs import asdict, replace
 
 from deniable.answers.batches import parse_batches
 from deniable.answers.python_text import write_python
@@ -40,21 +39,23 @@ _PROBE = 1.25
 
 def describe_release(mechanism: Mechanism, question: Question) -> AnswerInput:
     """By the options of `explain`; a release that they cannot describe is written out in Python."""
-    return _input(question, **(_options(mechanism, question.delta) or {"release": write_python(mechanism)}))
+    asked = _asked(question)
+    return _by_options(asked, mechanism) or replace(asked, release=write_python(mechanism))
 
 
 def describe_choice(family: Callable[[float], Mechanism], promise: Promise, question: Question) -> AnswerInput:
     """By the options of `choose`, with the promise; `family` gives the release with a noise."""
+    asked = _asked(question)
     promised = {promise.field.name: promise.bound}
-    match _options(family(_PROBE), question.delta):
-        case {"noise": noise, **others} if noise == _PROBE:
-            return _input(question, **promised, **others)
-        case {"laplace": scale} if scale == _PROBE:
-            return _input(question, **promised, mechanism="laplace")
-        case {"randomized_response": epsilon, "categories": categories, "features": features} if epsilon == 1 / _PROBE:
+    match _by_options(asked, family(_PROBE)):
+        case AnswerInput(noise=noise) as found if noise == _PROBE:
+            return replace(found, noise=None, **promised)
+        case AnswerInput(laplace=scale) if scale == _PROBE:
+            return replace(asked, mechanism="laplace", **promised)
+        case AnswerInput(randomized_response=epsilon) as found if epsilon == 1 / _PROBE:
             kind = "randomized-response"
-            return _input(question, **promised, mechanism=kind, categories=categories, features=features)
-    return _input(question, **promised, release=write_python(family(_PROBE)).replace(str(_PROBE), "noise"))
+            return replace(asked, mechanism=kind, categories=found.categories, features=found.features, **promised)
+    return replace(asked, release=write_python(family(_PROBE)).replace(str(_PROBE), "noise"), **promised)
 
 
 def mechanism_in(given: AnswerInput, chosen_noise: float | None = None) -> Mechanism | None:
@@ -75,7 +76,7 @@ def _of_record(given: AnswerInput, chosen_noise: float | None) -> Mechanism:
 
 def _training(given: AnswerInput, noise: float) -> Mechanism:
     if given.sampling is not None:
-        return parse_batches({name: value for name, value in structs.asdict(given).items() if value is not None})(noise)
+        return parse_batches({name: value for name, value in asdict(given).items() if value is not None})(noise)
     return Training(noise, given.rate or 1.0, given.steps or 1, given.adjacency).mechanism
 
 
@@ -85,9 +86,8 @@ def _guarantee(given: AnswerInput) -> Mechanism:
     return GaussianDP(given.gdp) if given.gdp is not None else ApproximateDP(given.epsilon or 0.0, given.delta)
 
 
-def _input(question: Question, **described: Any) -> AnswerInput:
+def _asked(question: Question) -> AnswerInput:
     return AnswerInput(
-        **described,
         delta=question.delta,
         prior=question.prior,
         fpr=question.fpr,
@@ -96,53 +96,52 @@ def _input(question: Question, **described: Any) -> AnswerInput:
     )
 
 
-def _options(mechanism: Mechanism, delta: float) -> dict[str, Any]:
-    """The options that describe a release; none where they cannot. An epsilon goes with the delta that is asked."""
+def _by_options(asked: AnswerInput, mechanism: Mechanism) -> AnswerInput | None:
+    """With the options that describe a release; None where they cannot. An epsilon goes with the asked delta."""
     match mechanism:
-        case ApproximateDP(epsilon, own) if own == delta:
-            found = {"epsilon": epsilon}
+        case ApproximateDP(epsilon, own) if own == asked.delta:
+            return replace(asked, epsilon=epsilon)
         case TotalVariation(alpha):
-            found = {"tvd": alpha}
+            return replace(asked, tvd=alpha)
         case GaussianDP(mu):
-            found = {"gdp": mu}
+            return replace(asked, gdp=mu)
         case Laplace(scale):
-            found = {"laplace": scale}
+            return replace(asked, laplace=scale)
+        case Composed(((step, runs),)) if runs > 0:
+            return _by_runs(asked, step, runs)
+    return _by_runs(asked, mechanism, 1)
+
+
+def _by_runs(asked: AnswerInput, step: Mechanism, runs: int) -> AnswerInput | None:
+    match step:
         case RandomizedResponse(epsilon, categories):
-            found = {"randomized_response": epsilon, "categories": categories, "features": 1}
+            return replace(asked, randomized_response=epsilon, categories=categories, features=runs)
         case Gaussian(noise):
-            found = {"noise": noise, "rate": 1.0, "steps": 1}
+            return replace(asked, noise=noise, rate=1.0, steps=runs)
         case Subsampled(Gaussian(noise), rate):
-            found = {"noise": noise, "rate": rate, "steps": 1}
-        case Composed(((RandomizedResponse() as answer, features),)) if features > 0:
-            found = {**_options(answer, delta), "features": features}
-        case Composed((((Gaussian() | Subsampled(Gaussian())) as step, steps),)) if steps > 0:
-            found = {**_options(step, delta), "steps": steps}
+            return replace(asked, noise=noise, rate=rate, steps=runs)
         case Sampled(Gaussian(noise), sampling):
-            found = _drawn(noise, sampling, 1)
-        case Composed(((Sampled(Gaussian(noise), sampling), runs),)) if runs > 0:
-            found = _drawn(noise, sampling, runs)
-        case _:
-            found = {}
-    return found
+            return _by_sampling(replace(asked, noise=noise), sampling, runs)
+    return None
 
 
-def _drawn(noise: float, sampling: Sampling, runs: int) -> dict[str, Any]:
-    """The options that describe batches which are not Poisson's; none where they cannot."""
+def _by_sampling(asked: AnswerInput, sampling: Sampling, runs: int) -> AnswerInput | None:
+    """With the options that describe batches which are not Poisson's; None where they cannot."""
     match sampling:
         case RandomAllocation(steps, 1):
-            found = {"sampling": "allocation", "steps_per_epoch": steps, "epochs": runs}
+            found = replace(asked, sampling="allocation", steps_per_epoch=steps, epochs=runs)
         case Shuffled(steps):
-            found = {"sampling": "shuffled", "steps_per_epoch": steps, "epochs": runs}
+            found = replace(asked, sampling="shuffled", steps_per_epoch=steps, epochs=runs)
         case FixedSize(batch, records, replacement):
-            found = {"sampling": "fixed", "batch": batch, "records": records, "steps": runs}
-            found |= {"with_replacement": True} if replacement else {}
+            found = replace(asked, sampling="fixed", batch=batch, records=records, steps=runs)
+            found = replace(found, with_replacement=True) if replacement else found
         case TruncatedPoisson(rate, cap, records):
-            found = {"sampling": "truncated", "rate": rate, "cap": cap, "records": records, "steps": runs}
+            found = replace(asked, sampling="truncated", rate=rate, cap=cap, records=records, steps=runs)
         case CyclicPoisson(rate, bands):
-            found = {"sampling": "cyclic", "rate": rate, "bands": bands, "steps": runs * bands}
+            found = replace(asked, sampling="cyclic", rate=rate, bands=bands, steps=runs * bands)
         case Poisson(rate):
-            found = {"rate": rate, "steps": runs}
+            found = replace(asked, rate=rate, steps=runs)
         case _:
-            return {}
-    person = {"records_per_person": sampling.records_per_person} if sampling.records_per_person > 1 else {}
-    return {"noise": noise, **found, **person}
+            return None
+    person = sampling.records_per_person
+    return replace(found, records_per_person=person) if person > 1 else found

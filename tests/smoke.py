@@ -1,9 +1,9 @@
 """Does an installed deniable work? Run outside of the repository, in an environment with the wheel or sdist alone:
 
-    python smoke.py
+    python smoke.py [--kernels]
 
 `make smoke` does so for every Python that is named. The basic installation has no torch: trainings are refused with the
-way to get them.
+way to get them. With --kernels an installation without the compiled part fails, too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def main() -> None:
     refused = run("audit", "digits", "--belief", ".9", "--trials", "2")
     if "torch" in missing:
         assert "pip install 'deniable[train]'" in refused.stderr, refused.stderr
+    if "--kernels" in sys.argv[1:]:
+        assert doctor["kernels"].startswith(("in use", "built")), doctor["kernels"]
     print(
         f"deniable {dn.__version__} works with Python {sys.version.split()[0]}; "
         f"compiled kernels {doctor['kernels']}; missing: {sorted(missing) or 'nothing'}"

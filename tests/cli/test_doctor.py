@@ -44,4 +44,4 @@ def test_doctor_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     built = find_spec("deniable.training._kernels") is not None
-    assert done.stdout.startswith("built" if built else "not built: install a C compiler")
+    assert done.stdout.startswith("built" if built else "not built: install GCC or Clang")

@@ -80,11 +80,12 @@ def test_the_noise_of_another_training_is_called_claimed(verdict: str) -> None:
 @pytest.mark.usefixtures("undrawn_chapters")
 def test_what_was_not_examined_is_not_released() -> None:
     """ "Release", in green, stood below "Not examined: the final weights"."""
-    answers = {
-        unseen: chapters.audit_chapter(ReportedRun("a", examined("consistent", *unseen))).decision
+    whole, part = (
+        chapters.audit_chapter(ReportedRun("a", examined("consistent", *unseen)))
         for unseen in ((), ("the final weights",))
-    }
-    assert [found and found.answer for found in answers.values()] == ["Release", "Not enough evidence"]
+    )
+    assert [found.decision and found.decision.answer for found in (whole, part)] == ["Release", "Not enough evidence"]
+    assert (whole.tone, part.tone) == ("good", "open")
 
 
 @pytest.mark.parametrize("whole", [0.95, 0.99, None])

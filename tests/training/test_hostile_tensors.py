@@ -130,7 +130,7 @@ def test_a_stale_or_missing_library_is_left_out_and_said(monkeypatch: pytest.Mon
     assert library is None
     assert "of another version" in state or "not built" in state
     monkeypatch.setattr(kernels, "find_spec", lambda name: None)
-    assert kernels._library() == (None, "not built: trainings are slower; install a C compiler and deniable again")
+    assert kernels._library() == (None, "not built: trainings are slower; install GCC or Clang and deniable again")
 
 
 def test_slower_trainings_are_told_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -139,6 +139,6 @@ def test_slower_trainings_are_told_of(monkeypatch: pytest.MonkeyPatch, caplog: p
     monkeypatch.setattr(kernels, "STATE", "left out: torch is faster on this processor")
     kernels.tell_if_slow()
     assert not caplog.text  # nothing is to be done
-    monkeypatch.setattr(kernels, "STATE", "not built: trainings are slower; install a C compiler and deniable again")
+    monkeypatch.setattr(kernels, "STATE", "not built: trainings are slower; install GCC or Clang and deniable again")
     kernels.tell_if_slow()
-    assert "compiled kernels are not built: trainings are slower; install a C compiler" in caplog.text
+    assert "compiled kernels are not built: trainings are slower; install GCC or Clang" in caplog.text

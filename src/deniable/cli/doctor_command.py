@@ -86,7 +86,7 @@ def kernel_state() -> str:
     except ModuleNotFoundError:  # torch
         place = str(Path(__file__).parents[1] / "training")
         found = PathFinder.find_spec("_kernels", [place])
-        return "built, for trainings with torch" if found else "not built: install a C compiler and deniable again"
+        return "built, for trainings with torch" if found else "not built: install GCC or Clang and deniable again"
     return STATE
 
 

@@ -21,7 +21,7 @@ def _library() -> tuple[ctypes.CDLL | None, str]:
     """The kernels, or None, and in a few words why."""
     spec = find_spec("deniable.training._kernels")
     if spec is None or spec.origin is None:
-        return None, "not built: trainings are slower; install a C compiler and deniable again"
+        return None, "not built: trainings are slower; install GCC or Clang and deniable again"
     try:
         library = ctypes.CDLL(spec.origin)
         version = library.kernel_version()

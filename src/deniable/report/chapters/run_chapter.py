@@ -28,7 +28,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
         name=run.name,
         title=title(run),
         verdict=verdict_words.badge(document.verdict, weak),
-        tone=verdict_words.tone(document.verdict, weak),
+        tone=_tone(document, weak),
         sure=f"{100 * given.confidence:.4g} % confidence" if document.verdict == "violated" else "",
         promise=f"DP-SGD with {noise} ({given.adjacency} neighbours).",
         measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed. "
@@ -41,12 +41,18 @@ def run_chapter(run: ReportedRun) -> Chapter:
         labels=("Claimed", "Watched"),
         decision=decide(
             document.verdict,
-            verdict_words.tone(document.verdict, weak),
+            _tone(document, weak),
             weak,
             (document.verdict_text,),
             enough=not document.not_shown,
         ),
     )
+
+
+def _tone(document: RunResult, weak: str | None) -> str:
+    """No green beside what the run did not show."""
+    found = verdict_words.tone(document.verdict, weak)
+    return "open" if found == "good" and document.not_shown else found
 
 
 def _meaning(document: RunResult) -> str:

@@ -134,9 +134,11 @@ def tone(verdict: str, weak: str | None, test_mode: bool = False) -> str:
 
 
 def audit_tone(document: AuditResult) -> str:
-    """The colour of an audit: no green where so few trainings could hardly have shown a violation."""
+    """The colour of an audit: no green where so few hardly show a violation, or where parts stayed unseen."""
     found = tone(document.verdict, protection(document), is_test_mode(document))
-    if found != "good" or document.diagnostics is not None:
+    if found == "good" and document.diagnostics is not None:
+        return "open" if document.diagnostics.not_examined else "good"
+    if found != "good":
         return found
     shown = document.measured.trials > 0 and _tells(document)
     return "good" if shown and not any(_rough(document)) else "open"

@@ -14,7 +14,7 @@ from deniable.campaigns.provenance import python_call
 from deniable.report.chapters import audit_chapter as chapters
 from deniable.report.chapters.chapter import Section
 from deniable.report.chapters.frontier_chapter import _cautions, _judged
-from deniable.report.impact_assessment import _about, _measures, _section
+from deniable.report.impact_assessment import _about, _measures, _risks, _section
 from deniable.report.law_table import law_of_audit
 from deniable.report.model_quality import REFUTED, tell_quality
 from deniable.report.pictures.picture import Picture
@@ -132,6 +132,14 @@ def test_an_assessment_does_not_describe_data_by_a_refuted_claim(verdict: str) -
     assert ("REFUTED" in used) == (verdict == "violated")
     assert ("protects people" in protects) == (verdict == "consistent")
     assert ("does not protect as claimed" in protects) == (verdict == "violated")
+
+
+def test_cautions_come_before_what_they_warn_of() -> None:
+    """ "No violation found" led the risks of a test mode that protects nobody."""
+    chapter = Some(name="a", meaning="No violation found.", cautions=("Test mode.",), labels=("", "Seen"), measured="1")
+    first, second, *_ = list(_risks([(ReportedRun("a", Some()), chapter)]))[1:]  # type: ignore[arg-type, list-item]
+    assert "Test mode." in str(first)
+    assert "No violation found." in str(second)
 
 
 def test_words_of_pictures_stand_with_pictures_alone() -> None:

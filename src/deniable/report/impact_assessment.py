@@ -101,9 +101,9 @@ def _risks(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("3. Risks to people")
     for run, chapter in told:
         yield Heading(chapter.name, 3)
-        yield Paragraph(chapter.meaning)
         if chapter.cautions:
             yield Listed(chapter.cautions)
+        yield Paragraph(chapter.meaning)
         yield Paragraph(f"{chapter.labels[1]}: {chapter.measured}")
         if isinstance(run.result, ExplainResult):
             yield from _answer(run.result)

@@ -93,13 +93,39 @@ def test_models_trained_together_equal_models_trained_in_a_loop() -> None:
             assert torch.allclose(found, expected, atol=1e-5)
 
 
+def pooled() -> nn.Module:
+    """Convolutions whose kernels pool, the first with filters that are no multiple of eight."""
+    first = nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2)
+    return nn.Sequential(*first, nn.Conv2d(6, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 4))
+
+
+def normalised() -> nn.Module:
+    """A convolution by itself, then group norm with pooling."""
+    first = nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3), nn.GroupNorm(2, 8), nn.MaxPool2d(2)
+    return nn.Sequential(*first, nn.Flatten(), nn.Linear(8 * 3 * 3, 4))
+
+
+def padded() -> nn.Module:
+    """What only torch computes: padding and strides."""
+    first = nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.GroupNorm(2, 4), nn.Tanh()
+    return nn.Sequential(*first, nn.Flatten(), nn.Linear(4 * 5 * 5, 4))
+
+
+PICTURES = Dataset(
+    "pictures", np.random.default_rng(1).random((120, 10, 10), np.float32), MEMBERS.labels, MEMBERS.classes, "image"
+)
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_small_batches_are_trained_as_in_a_loop(optimizer: str) -> None:
+@pytest.mark.parametrize(
+    ("network", "members"), [(small, MEMBERS), (pooled, PICTURES), (normalised, PICTURES), (padded, PICTURES)]
+)
+def test_small_batches_are_trained_as_in_a_loop(network: Any, members: Dataset, optimizer: str) -> None:
     """One model, the very batches that were drawn, by torch's own optimizer."""
-    settings = TargetSettings(small, learning_rate=0.01, batch=16, epochs=1, optimizer=optimizer)  # type: ignore[arg-type]
-    inside = draw_halves(4, len(MEMBERS), 1)
-    models = shuffled(settings, MEMBERS, inside)
-    twin = small()
+    settings = TargetSettings(network, learning_rate=0.01, batch=16, epochs=1, optimizer=optimizer)  # type: ignore[arg-type]
+    inside = draw_halves(4, len(members), 1)
+    models = shuffled(settings, members, inside)
+    twin = network()
     with torch.no_grad():
         for parameter, first in zip(twin.parameters(), models.weights, strict=True):
             parameter.copy_(first[2])
@@ -114,7 +140,7 @@ def test_small_batches_are_trained_as_in_a_loop(optimizer: str) -> None:
         models.apply()
         batch = drawn[-1][2]
         learner.zero_grad()
-        records, labels = torch.from_numpy(MEMBERS.inputs)[batch], torch.from_numpy(MEMBERS.labels)[batch]
+        records, labels = torch.from_numpy(members.inputs)[batch], torch.from_numpy(members.labels)[batch]
         # the engine divides by the expected size of a batch
         loss = nn.functional.cross_entropy(twin(records), labels, reduction="sum") / models._count
         loss.backward()

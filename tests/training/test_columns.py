@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deniable.training import columns, kernels
+from deniable.training import columns, kernels, optimizers
 
 SHAPES = [(1, 1, 1), (3, 2, 7), (2, 5, 16), (2, 100, 37), (1, 3, 1008)]
 compiled_only = pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
@@ -89,3 +89,26 @@ def test_multiply_few(values: Tensor, shared: bool, count: int) -> None:
     found = columns.multiply_few(values, vectors)
     assert found.shape == (*values.shape[:2], count)
     close(found, values.double() @ vectors.double(), 1e-4)
+
+
+@pytest.mark.parametrize("rate", [0.01, torch.tensor([0.01, 0.3, 1e-4])], ids=["one rate", "a rate a trial"])
+def test_adam(rate: float | Tensor) -> None:
+    """Three steps of three trials against the formulas in float64; gradients of 0 and of 1e-12 among them."""
+    torch.manual_seed(1)
+    weights, gradients = torch.randn(3, 5, 7), torch.randn(4, 3, 5, 7).mul_(torch.tensor([1, 1e-12, 0, 5, 1, 1, 1e3]))
+    expected, first, second = weights.double(), torch.zeros(3, 5, 7).double(), torch.zeros(3, 5, 7).double()
+    adam = optimizers.Adam(rate)
+    for step, gradient in enumerate(gradients, 1):
+        adam.apply([weights], [gradient], 20.0)
+        mean = gradient.double() / 20
+        first, second = 0.9 * first + 0.1 * mean, 0.999 * second + 0.001 * mean.square()
+        move = first / (1 - 0.9**step) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+        expected -= move * (rate.double().view(3, 1, 1) if isinstance(rate, Tensor) else rate)
+    close(weights, expected, 1e-5)
+
+
+def test_a_kernel_for_each_trial_is_refused_tensors_of_other_trials() -> None:
+    if kernels.KERNELS is None:
+        pytest.skip("the compiled kernels are left out")
+    with pytest.raises(TypeError, match="3 trials needs tensors of as many parts"):
+        kernels.call_each("rectify", 3, torch.zeros(2, 4, 8), None, kernels.sizes(1, 4, 8))

@@ -11,7 +11,7 @@
 #include "_vectors.h"
 
 /* Of the kernels' names, arguments and sizes: kernels.py refuses a library of another number. */
-EXPORT int kernel_version(void) { return 2; }
+EXPORT int kernel_version(void) { return 3; }
 
 /* Whether this processor runs the kernels faster than torch; on x86 that takes AVX2, in this build and here. */
 EXPORT int faster_than_torch(void) {
@@ -78,7 +78,10 @@ INLINE void taps_of_sixteen(const float *x, const float *delta, long line, float
             for (int t = 0; t < taps; t++) low[t] += at[t] * first, high[t] += at[t] * second;
         }
     }
-    for (int t = 0; t < taps; t++) STORE(gradient + t * z->o, low[t]), STORE(gradient + t * z->o + 8, high[t]);
+    for (int t = 0; t < taps; t++, gradient += z->o) {
+        STORE(gradient, LOAD(gradient) + low[t]);
+        STORE(gradient + 8, LOAD(gradient + 8) + high[t]);
+    }
 }
 
 INLINE float tap_of_one(const float *x, const float *delta, long line, const Sizes *z) {
@@ -89,7 +92,7 @@ INLINE float tap_of_one(const float *x, const float *delta, long line, const Siz
     return sum;
 }
 
-/* Of one example: gradient (r, s, c, o) of the kernel. */
+/* Of one example: added to gradient (r, s, c, o) of the kernel. */
 INLINE void gradient_of_kernel(const float *x, const float *delta, long line, float *gradient, const Sizes *z) {
     const long row = z->s * z->c, o = z->o;
     for (long k = 0; k < z->r; k++, x += z->w * z->c)
@@ -105,15 +108,14 @@ INLINE void gradient_of_kernel(const float *x, const float *delta, long line, fl
             }
             for (; f < o; f++)
                 for (long t = 0; t < taps; t++)
-                    gradient[(k * row + i + t) * o + f] = tap_of_one(x + i + t, delta + f, line, z);
+                    gradient[(k * row + i + t) * o + f] += tap_of_one(x + i + t, delta + f, line, z);
             i += taps;
         }
 }
 
-/* The deltas that pass the ReLU (all without `out`), and their sum over positions if there is a bias. */
+/* The deltas that pass the ReLU (all without `out`), and their sum over positions, added to a bias if there is one. */
 INLINE void pass(const float *delta, const float *out, float *passed, long line, float *bias, const Sizes *z) {
     const long p = z->h - z->r + 1, q = z->w - z->s + 1, o = z->o;
-    if (bias) memset(bias, 0, sizeof(float) * o);
     for (long i = 0; i < p; i++, delta += q * o, passed += line, out = out ? out + q * o : out) {
         for (long j = 0; j < q * o; j++) passed[j] = out && out[j] <= 0.0f ? 0.0f : delta[j];
         for (long j = 0; j < q && bias; j++)
@@ -132,10 +134,11 @@ EXPORT FOR_THIS_CPU int convolve_backward(const float *x, const float *out, cons
     float *padded = calloc(around.h * line, sizeof(float));
     if (!padded) return 1;
     float *inside = padded + ((z->r - 1) * around.w + z->s - 1) * o;
-    for (long e = 0; e < z->n; e++, x += image, delta += p * q * o, gradient += size) {
+    memset(gradient, 0, sizeof(float) * size * (squares ? z->n : 1));
+    for (long e = 0; e < z->n; e++, x += image, delta += p * q * o) {
         pass(delta, out ? out + e * p * q * o : out, inside, line, bias ? gradient + weights : NULL, z);
         gradient_of_kernel(x, inside, line, gradient, z);
-        squares[e] += square_of(gradient, size);
+        if (squares) squares[e] += square_of(gradient, size), gradient += size;
         if (back) convolve_one(padded, turned, NULL, back + e * image, -__builtin_inff(), &around);
     }
     free(padded);

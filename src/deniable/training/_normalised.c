@@ -56,7 +56,7 @@ EXPORT FOR_THIS_CPU int normalise_and_pool(const float *x, const float *scale, c
 }
 
 /* Through the pooling and the normalisation: gradient (n, 2, c) of scale and shift, whose squared norms are added to
-   squares (n), and back (n, h, w, c). */
+   squares (n) unless it is NULL, and back (n, h, w, c). */
 EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, const int32_t *place,
                                             const float *scale, const float *statistics, float *gradient,
                                             float *squares, float *back, const Norm *z) {
@@ -81,7 +81,7 @@ EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, 
             STORE(gradient + k, by_scale * LOAD(inverse + k));
             STORE(gradient + c + k, by_shift);
         }
-        squares[e] += square_of(gradient, 2 * c);
+        if (squares) squares[e] += square_of(gradient, 2 * c);
         for (long g = 0; g < c; g += width) {
             float through_mean = 0.0f, through_deviation = 0.0f;
             for (long k = g; k < g + width; k++)

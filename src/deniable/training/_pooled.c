@@ -66,7 +66,7 @@ typedef struct {
     int32_t *origin;
 } Windows;
 
-/* Of one example: gradient (o, r, s, c), one filter after the other. */
+/* Of one example: added to gradient (o, r, s, c), one filter after the other. */
 INLINE void gradient_of_filters(const float *x, const float *delta, const int32_t *place, float *gradient,
                                 int32_t *at, float *value, const Windows *windows, const Sizes *z) {
     const long row = z->s * z->c, line = z->w * z->c;
@@ -78,7 +78,6 @@ INLINE void gradient_of_filters(const float *x, const float *delta, const int32_
             at[count] = windows->origin[cell] + (int32_t)windows->shift[t];
             count += t != STOPPED;
         }
-        memset(gradient, 0, sizeof(float) * z->r * row);
         for (long k = 0; k < z->r; k++) add_weighted(x + k * line, at, value, count, gradient + k * row, row);
     }
 }
@@ -126,18 +125,18 @@ INLINE void gradient_of_few(const float *x, const float *delta, const int32_t *p
                 }
         }
         for (long lane = 0; lane < 8; lane++)
-            for (long tap = 0; tap < r * row; tap++) gradient[(f + lane) * r * row + tap] = sums[tap][lane];
+            for (long tap = 0; tap < r * row; tap++) gradient[(f + lane) * r * row + tap] += sums[tap][lane];
     }
 }
 
 INLINE void gradient_of_bias(const float *delta, const int32_t *place, float *gradient, long cells, long o) {
-    memset(gradient, 0, sizeof(float) * o);
     for (long cell = 0; cell < cells; cell++, delta += o, place += o)
         for (long f = 0; f < o; f++) gradient[f] += place[f] == STOPPED ? 0.0f : delta[f];
 }
 
 /* delta, place (n, p / 2, q / 2, o) of the pooled outputs. To gradient (n, o r s c [+ o with bias]), whose squared
-   norms are added to squares (n), and to back (n, h, w, c) unless it is NULL. */
+   norms are added to squares (n), and to back (n, h, w, c) unless it is NULL. Where squares is NULL, gradient (1, ...)
+   is the sum over examples. */
 EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *delta, const int32_t *place, const float *turned,
                                         float *gradient, float *squares, float *back, const Sizes *z, int bias) {
     const long p = (z->h - z->r + 1) / 2, q = (z->w - z->s + 1) / 2, cells = p * q, o = z->o, row = z->s * z->c;
@@ -150,7 +149,8 @@ EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *delta, cons
     const Windows windows = {cells, {0, z->c, z->w * z->c, (z->w + 1) * z->c, 0}, origin};
     for (long i = 0; i < cells; i++) origin[i] = (int32_t)((2 * (i / q) * z->w + 2 * (i % q)) * z->c);
     const int few = row < 8 && z->r * row <= FEW && o % 8 == 0;
-    for (long e = 0; e < z->n; e++, x += image, delta += cells * o, place += cells * o, gradient += size) {
+    memset(gradient, 0, sizeof(float) * size * (squares ? z->n : 1));
+    for (long e = 0; e < z->n; e++, x += image, delta += cells * o, place += cells * o) {
         if (few && row == 3 && z->r == 3)
             gradient_of_few(x, delta, place, gradient, &windows, z, 3, 3);
         else if (few)
@@ -158,8 +158,8 @@ EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *delta, cons
         else
             gradient_of_filters(x, delta, place, gradient, at, value, &windows, z);
         if (bias) gradient_of_bias(delta, place, gradient + weights, cells, o);
-        squares[e] += square_of(gradient, size);
         if (back) gradient_of_inputs(delta, place, turned, back + e * image, at, value, &windows, z);
+        if (squares) squares[e] += square_of(gradient, size), gradient += size;
     }
     free(origin);
     return 0;

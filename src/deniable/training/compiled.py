@@ -35,27 +35,28 @@ def halves(pool: nn.MaxPool2d) -> bool:
 
 
 class Compiled(Materialised):
-    """A layer whose kernel gives each example's gradient, all parameters in a row, and its square, trial by trial."""
+    """A layer whose kernel gives each example's gradient, all parameters in a row, and its square."""
+
+    sums_itself = True
+    """Whether its kernel sums gradients over the examples where none is needed apart."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """One kernel a trial."""
+        """One kernel for each trial."""
         self._inputs = channels_last(inputs)
         self._sizes = self._measure()
-        shape = len(self._now[0]), self._inputs.shape[1], *self._output_shape()
-        self._outputs = self._buffers.get("out", *shape)
-        for trial in range(len(self._outputs)):
-            self._forward(trial)
+        self._trials = len(self._now[0])
+        self._outputs = self._buffers.get("out", self._trials, self._inputs.shape[1], *self._output_shape())
+        self._forward()
         return self._outputs.movedim(-1, 2)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
-        """Gradients, their squares and the inputs' deltas at once."""
+        """Gradients, their squares and the inputs' deltas at once; one gradient, the sum, if none is needed apart."""
         passed = channels_last(delta)
-        shape = len(passed), passed.shape[1]
-        self._gradient = self._buffers.get("gradient", *shape, sum(weight[0].numel() for weight in self._now))
-        self._squares = self._buffers.get("squares", *shape).zero_()
-        back = None if last else self._buffers.get("back", len(passed), *self._inputs.shape[1:])
-        for trial in range(len(passed)):
-            self._backward(trial, passed[trial], None if back is None else back[trial])
+        rows = passed.shape[1] if self._apart or not self.sums_itself else 1
+        self._gradient = self._buffers.get("gradient", self._trials, rows, sum(w[0].numel() for w in self._now))
+        self._squares = self._buffers.get("squares", self._trials, rows).zero_() if self._apart else None
+        back = None if last else self._buffers.get("back", self._trials, *self._inputs.shape[1:])
+        self._backward(passed, back)
         return delta if back is None else back.movedim(-1, 2)
 
     @abstractmethod
@@ -67,18 +68,15 @@ class Compiled(Materialised):
         """Rows, columns and channels."""
 
     @abstractmethod
-    def _forward(self, trial: int) -> None:
-        """Fill the trial's outputs."""
+    def _forward(self) -> None:
+        """Fill the outputs."""
 
     @abstractmethod
-    def _backward(self, trial: int, delta: Tensor, back: Tensor | None) -> None:
-        """Fill the trial's gradients, squares and `back`."""
+    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+        """Fill gradients, squares and `back`."""
 
-    def _images(self, trial: int) -> Tensor:
-        return self._inputs[trial if len(self._inputs) > 1 else 0]
-
-    def _bias(self, trial: int) -> Tensor | None:
-        return self._now[1][trial] if len(self._now) == 2 else None
+    def _bias(self) -> Tensor | None:
+        return self._now[1] if len(self._now) == 2 else None
 
     def _places(self) -> Tensor:
         """For every output, which of its window it is."""
@@ -87,6 +85,7 @@ class Compiled(Materialised):
     def add_square_norms(self, total: Tensor) -> None:
         """The kernel has them."""
         self._current = self._gradients()
+        assert self._squares is not None
         total += self._squares
 
     def _gradients(self) -> list[Tensor]:
@@ -115,16 +114,18 @@ class CompiledConvolution(Compiled):
         (rows, columns), (filters, _, height, width) = self._inputs.shape[2:4], self._now[0].shape[1:]
         return rows - height + 1, columns - width + 1, filters
 
-    def _forward(self, trial: int) -> None:
-        kernel = self._now[0][trial].permute(2, 3, 1, 0).contiguous()
-        ins = self._images(trial), kernel, self._bias(trial)
-        kernels.call("convolve", *ins, self._outputs[trial], self._sizes, int(self.relu))
+    def _kernels_last(self) -> Tensor:
+        return self._now[0].permute(0, 3, 4, 2, 1).contiguous()
 
-    def _backward(self, trial: int, delta: Tensor, back: Tensor | None) -> None:
-        turned = self._now[0][trial].flip(2, 3).permute(2, 3, 0, 1).contiguous()
-        ins = self._images(trial), self._outputs[trial] if self.relu else None, delta, turned
-        outs = self._gradient[trial], self._squares[trial], back
-        kernels.call("convolve_backward", *ins, *outs, self._sizes, int(len(self._now) == 2))
+    def _forward(self) -> None:
+        ins = self._inputs, self._kernels_last(), self._bias()
+        kernels.call_each("convolve", self._trials, *ins, self._outputs, self._sizes, int(self.relu))
+
+    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+        turned = self._now[0].flip(3, 4).permute(0, 3, 4, 1, 2).contiguous()
+        ins = self._inputs, self._outputs if self.relu else None, delta, turned
+        outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2)
+        kernels.call_each("convolve_backward", self._trials, *ins, *outs)
 
     def _as_parameter(self, number: int, values: Tensor) -> Tensor:
         if number == 1:
@@ -140,17 +141,16 @@ class PooledConvolution(CompiledConvolution):
         rows, columns, filters = super()._output_shape()
         return rows // 2, columns // 2, filters
 
-    def _forward(self, trial: int) -> None:
-        kernel = self._now[0][trial].permute(2, 3, 1, 0).contiguous()
-        ins = self._images(trial), kernel, self._bias(trial)
-        outs = self._outputs[trial], self._places()[trial], self._sizes, int(self.relu)
-        kernels.call("convolve_and_pool", *ins, *outs)
+    def _forward(self) -> None:
+        ins = self._inputs, self._kernels_last(), self._bias()
+        outs = self._outputs, self._places(), self._sizes, int(self.relu)
+        kernels.call_each("convolve_and_pool", self._trials, *ins, *outs)
 
-    def _backward(self, trial: int, delta: Tensor, back: Tensor | None) -> None:
-        turned = self._now[0][trial].permute(0, 2, 3, 1).contiguous()
-        ins = self._images(trial), delta, self._places()[trial], turned
-        outs = self._gradient[trial], self._squares[trial], back
-        kernels.call("pooled_backward", *ins, *outs, self._sizes, int(len(self._now) == 2))
+    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+        turned = self._now[0].permute(0, 1, 3, 4, 2).contiguous()
+        ins = self._inputs, delta, self._places(), turned
+        outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2)
+        kernels.call_each("pooled_backward", self._trials, *ins, *outs)
 
     def _as_parameter(self, number: int, values: Tensor) -> Tensor:
         if number == 1:
@@ -161,6 +161,8 @@ class PooledConvolution(CompiledConvolution):
 
 class NormalisedPool(Compiled):
     """`nn.GroupNorm`, then `nn.MaxPool2d(2)`."""
+
+    sums_itself = False
 
     def __init__(self, weights: list[Tensor], module: nn.GroupNorm) -> None:
         super().__init__(weights)
@@ -173,15 +175,15 @@ class NormalisedPool(Compiled):
         rows, columns, channels = self._inputs.shape[2:]
         return rows // 2, columns // 2, channels
 
-    def _statistics(self, trial: int) -> Tensor:
-        return self._buffers.get("statistics", *self._outputs.shape[:2], 2, self._outputs.shape[-1])[trial]
+    def _statistics(self) -> Tensor:
+        return self._buffers.get("statistics", *self._outputs.shape[:2], 2, self._outputs.shape[-1])
 
-    def _forward(self, trial: int) -> None:
-        ins = self._images(trial), self._now[0][trial], self._now[1][trial]
-        outs = self._outputs[trial], self._places()[trial], self._statistics(trial)
-        kernels.call("normalise_and_pool", *ins, *outs, self._sizes, c_float(self._eps))
+    def _forward(self) -> None:
+        ins = self._inputs, self._now[0], self._now[1]
+        outs = self._outputs, self._places(), self._statistics()
+        kernels.call_each("normalise_and_pool", self._trials, *ins, *outs, self._sizes, c_float(self._eps))
 
-    def _backward(self, trial: int, delta: Tensor, back: Tensor | None) -> None:
-        ins = self._images(trial), delta, self._places()[trial], self._now[0][trial], self._statistics(trial)
-        outs = self._gradient[trial], self._squares[trial], back
-        kernels.call("normalised_backward", *ins, *outs, self._sizes)
+    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+        ins = self._inputs, delta, self._places(), self._now[0], self._statistics()
+        outs = self._gradient, self._squares, back
+        kernels.call_each("normalised_backward", self._trials, *ins, *outs, self._sizes)

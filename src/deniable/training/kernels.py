@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "call", "sizes", "suit", "tell_if_slow"]
+__all__ = ["KERNELS", "STATE", "call", "call_each", "sizes", "suit", "tell_if_slow"]
 
-VERSION = 2
+VERSION = 3
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 
@@ -56,9 +56,31 @@ def call(name: str, *arguments: Tensor | Any) -> None:
 
     TypeError refuses any other tensor: a kernel would read and write beyond it.
     """
+    _call(name, [_address(value) for value in arguments])
+
+
+def call_each(name: str, trials: int, *arguments: Tensor | Any) -> None:
+    """`call` for every trial: a tensor (trials, ...) gives each its own part, one of length 1 the same to all."""
+    addresses = [_address(value) for value in arguments]
+    steps = [_bytes_apart(value, trials) for value in arguments]
+    for trial in range(trials):
+        own = zip(addresses, steps, strict=True)
+        _call(name, [ctypes.c_void_p(at.value + trial * step) if step else at for at, step in own])
+
+
+def _bytes_apart(value: Tensor | Any, trials: int) -> int:
+    """From one trial's part to the next one's; 0 if there is one for all."""
+    if not isinstance(value, Tensor) or len(value) == 1:
+        return 0
+    if len(value) != trials:
+        raise TypeError(f"a kernel for {trials} trials needs tensors of as many parts, or of one, got {len(value)}")
+    return value.element_size() * value.numel() // trials
+
+
+def _call(name: str, arguments: list[Any]) -> None:
     if KERNELS is None:
         raise RuntimeError(f"the compiled kernels are {STATE}")
-    if getattr(KERNELS, name)(*map(_address, arguments)):
+    if getattr(KERNELS, name)(*arguments):
         raise MemoryError(f"no memory is left for the kernel {name}: take fewer records or a smaller model")
 
 

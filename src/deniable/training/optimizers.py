@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from math import sqrt
 
 import torch
 from torch import Tensor
 
+from deniable.training import kernels
 from deniable.training.settings import Course
 
 __all__ = ["Adam", "Sgd", "Updater", "updater"]
@@ -53,9 +55,22 @@ class Adam(Updater):
     def apply(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
         """One Adam step on the noisy mean gradient."""
         self._moments = self._moments or [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
-        self._scratch = self._scratch or [torch.empty_like(w) for w in weights]
         self._step += 1
+        if kernels.KERNELS is not None and kernels.suit(*weights, *sums):
+            self._apply_compiled(weights, sums, count)
+        else:
+            self._apply_torch(weights, sums, count)
+
+    def _apply_compiled(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
+        left = (ctypes.c_float * 3)(1 / count, 1 - 0.9**self._step, 1 - 0.999**self._step)
+        rates = torch.as_tensor(self.learning_rate, dtype=torch.float32).reshape(-1).contiguous()
+        for weight, total, moments in zip(weights, sums, self._moments, strict=True):
+            shape = kernels.sizes(len(rates), weight.numel() // len(rates))
+            kernels.call("adam", weight, total, *moments, rates, shape, left)
+
+    def _apply_torch(self, weights: list[Tensor], sums: list[Tensor], count: float) -> None:
         first_left, second_left = 1 - 0.9**self._step, 1 - 0.999**self._step
+        self._scratch = self._scratch or [torch.empty_like(w) for w in weights]
         for place, (weight, total, (first, second)) in enumerate(zip(weights, sums, self._moments, strict=True)):
             first.mul_(0.9).add_(total, alpha=0.1 / count)
             second.mul_(0.999).addcmul_(total, total, value=0.001 / count**2)

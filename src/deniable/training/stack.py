@@ -70,24 +70,34 @@ class StackGradients(ExampleGradients):
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
         include = _pad(include, shape[1])
-        measured = bool(self.differing) or isinstance(clip, Tensor) or clip < inf
+        apart = bool(self.differing) or isinstance(clip, Tensor) or clip < inf
         for layer in self._weighted:
-            layer.begin()
+            layer.begin(apart)
         for start in range(0, len(include), self._wave):
             trials = slice(start, start + self._wave)
-            self._run(trials, norms[trials] if measured else None)
-            clip_factors(norms[trials], clip[trials] if isinstance(clip, Tensor) else clip, factors[trials])
-            self._sum_wave(factors[trials] * include[trials], [total[trials] for total in out])
-        return norms[:, : self._examples], factors[:, : self._examples]
+            sums = [total[trials] for total in out]
+            if apart:
+                self._run(trials, norms[trials])
+                clip_factors(norms[trials], clip[trials] if isinstance(clip, Tensor) else clip, factors[trials])
+                self._sum_wave(factors[trials] * include[trials], sums)
+            else:
+                self._run(trials, None, include[trials])
+                self._sum_whole(sums)
+        return norms[:, : self._examples], (factors if apart else include)[:, : self._examples]
 
-    def _run(self, trials: slice, norms: Tensor | None) -> None:
-        """Forward and backward; the examples' gradient norms go into `norms`, if given, which must be zero."""
+    def _run(self, trials: slice, norms: Tensor | None, weights: Tensor | None = None) -> None:
+        """Forward and backward; the examples' gradient norms go into `norms`, if given, which must be zero.
+
+        Each example's loss is multiplied by its weight, if there are `weights` (trials, examples).
+        """
         for weighted in self._weighted:
             weighted.select(trials)
         values = self._records if len(self._records) == 1 else self._records[trials]
         for layer in self._layers:
             values = layer.forward(values)
         delta = self._output_gradient(values, trials)
+        if weights is not None:
+            delta.mul_(weights.unsqueeze(1))
         for layer in reversed(self._layers):
             delta = layer.backward(delta, layer is self._weighted[0])
             if norms is not None and isinstance(layer, Weighted):
@@ -101,6 +111,10 @@ class StackGradients(ExampleGradients):
         for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):
             layer.keep(slice(self._examples - self.differing, self._examples))
             layer.clipped_sum(factors, sums)
+
+    def _sum_whole(self, out: list[Tensor]) -> None:
+        for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):
+            layer.whole_sum(sums)
 
     def _by_layer(self, tensors: list[Tensor]) -> Iterator[list[Tensor]]:
         start = 0

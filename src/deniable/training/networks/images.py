@@ -40,8 +40,9 @@ def _stack_trials(images: list[Tensor]) -> Tensor:
 class Materialised(Weighted):
     """A layer whose per-example gradients are small enough to be held, one (trials, examples, size) per parameter."""
 
-    def begin(self) -> None:
+    def begin(self, apart: bool) -> None:
         """Nothing is kept."""
+        super().begin(apart)
         self._kept: list[list[Tensor]] = []
         self._rows: Tensor | None = None
 
@@ -77,6 +78,11 @@ class Materialised(Weighted):
         for number, (gradient, total) in enumerate(zip(self._current, out, strict=True)):
             summed = torch.bmm(factors.unsqueeze(1), gradient)
             total.copy_(self._as_parameter(number, summed).view_as(total))
+
+    def whole_sum(self, out: list[Tensor]) -> None:
+        """Over the examples."""
+        for number, (gradient, total) in enumerate(zip(self._gradients(), out, strict=True)):
+            total.copy_(self._as_parameter(number, gradient.sum(1, keepdim=True)).view_as(total))
 
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """Inner products."""

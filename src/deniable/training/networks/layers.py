@@ -40,16 +40,17 @@ class Weighted(Layer):
 
     A pass goes through the trials in waves that fit the cache: ``begin`` once, then for each wave ``select``,
     ``forward``, ``backward``, ``add_square_norms``, ``keep`` and ``clipped_sum`` (which overwrites the deltas).
-    ``gram`` and ``project`` are about the kept examples of all trials.
+    ``gram`` and ``project`` are about the kept examples of all trials. Where no example needs a gradient of its own,
+    ``whole_sum`` follows on ``backward``.
     """
 
     def __init__(self, weights: list[Tensor]) -> None:
         self.weights, self._now = weights, weights
         self._buffers = Buffers()
 
-    @abstractmethod
-    def begin(self) -> None:
-        """Forget the kept gradients."""
+    def begin(self, apart: bool) -> None:
+        """Forget the kept gradients; examples need gradients of their own only if they are told `apart`."""
+        self._apart = apart
 
     def select(self, trials: slice) -> None:
         """Go on with these trials."""
@@ -68,6 +69,10 @@ class Weighted(Layer):
         """The sum over examples of factor (trials, examples) times gradient."""
 
     @abstractmethod
+    def whole_sum(self, out: list[Tensor]) -> None:
+        """The sum over examples of their gradients, each weighed by the delta that came in."""
+
+    @abstractmethod
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """Inner products of some of the kept gradients with others, (trials, rows, columns), in float64."""
 
@@ -81,8 +86,9 @@ class Dense(Weighted):
 
     relu = False
 
-    def begin(self) -> None:
+    def begin(self, apart: bool) -> None:
         """Nothing is kept."""
+        super().begin(apart)
         self._kept_deltas: list[Tensor] = []
         self._kept_inputs: list[Tensor] = []
 
@@ -135,6 +141,12 @@ class Dense(Weighted):
         columns.weigh(self._delta, factors, out[1] if len(out) == 2 else None)
         self._outer(self._delta, out[0])
 
+    def whole_sum(self, out: list[Tensor]) -> None:
+        """Delta a^T."""
+        if len(out) == 2:
+            torch.sum(self._delta, 2, out=out[1])
+        self._outer(self._delta, out[0])
+
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
         torch.bmm(scaled, self._inputs.transpose(1, 2), out=out)
 
@@ -161,9 +173,9 @@ class Dense(Weighted):
 class SharedDense(Dense):
     """A first layer whose inputs (1, features, examples) are the same in all trials: one product for all of them."""
 
-    def begin(self) -> None:
+    def begin(self, apart: bool) -> None:
         """Nothing is kept; the inputs' norms are computed once a pass."""
-        super().begin()
+        super().begin(apart)
         self._shared_squares: Tensor | None = None
 
     def _input_squares(self) -> Tensor:

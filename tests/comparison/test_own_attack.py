@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 pytest.importorskip("torch", reason="attacks need the extra 'train'")
 
 from msgspec import structs
+from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import deniable as dn
 from deniable.adversaries import ShadowTraining
+from deniable.cli.attack_command import _side_by_side
 from deniable.data import Dataset, from_arrays
 from deniable.report.words import attack_words
 from deniable.results import read_result
@@ -149,6 +152,26 @@ def test_shadows_that_do_not_match_are_named(
     model, members, others = overfitted
     few = dn.attack(model, members, others.take(np.arange(40)), training=ShadowTraining(epochs=1), shadows=4, repeats=1)
     assert "they were trained on 220 records, the target on 400" in str(attack_words.shadow_caution(few))
+
+
+def test_shadows_that_learnt_nothing_are_named_though_their_gap_is_the_targets(found: AttackResult) -> None:
+    assert found.shadows is not None
+    assert found.shadows.accuracy_inside is not None
+    assert found.shadows.accuracy_outside is not None
+    inside, outside = found.shadows.accuracy_inside - 0.3, found.shadows.accuracy_outside - 0.3
+    worse = structs.replace(found.shadows, accuracy_inside=inside, accuracy_outside=outside)
+    said = str(attack_words.shadow_caution(found.replace(shadows=worse)))
+    assert f"are right {100 * inside:.1f} % of the time on their own records" in said
+
+
+def test_no_figure_side_by_side_is_broken_over_two_lines(found: AttackResult) -> None:
+    """On 80 columns, with limits as long as they get."""
+    rows = tuple(
+        structs.replace(row, advantage=structs.replace(row.advantage, low=-0.111, high=0.222)) for row in found.attacks
+    )
+    printed = Console(width=80, file=StringIO(), record=True)
+    printed.print(_side_by_side(found.replace(attacks=rows)))
+    assert printed.export_text().count("-0.111..0.222") == len(rows)
 
 
 def test_an_estimator_is_attacked_with_shadows_of_its_own_kind(

@@ -185,12 +185,13 @@ def test_generated_data_is_made_of_sizes_alone(without_wage: Path) -> None:
     ("rows", "said"),
     [
         (["1,a"] * 3, "3 records, a frontier needs at least 40"),
+        (["1,a"] * 45, "34 training records, a frontier needs at least 40"),
         (["1,a"] * 60, "'a' in every record"),
         ([f"{n},2.5" for n in range(60)], "2.5 in every record|nothing to learn"),
         ([f"{n}," for n in range(60)], "every cell of the label 'y' is blank"),
-        ([f"{n},{'ab'[n > 58]}" for n in range(60)], "class 'b' of data.csv has 1 records"),
+        ([f"{n},{'ab'[n > 58]}" for n in range(60)], "class 'b' of data.csv has 1 record, fewer"),
         ([f",{'ab'[n % 2]}" for n in range(60)], "nothing to learn from"),
-        ([f"{n},w{n}" for n in range(2000)], "2,000 different values|has 1 records"),
+        ([f"{n},w{n}" for n in range(2000)], "2,000 different values|has 1 record, fewer"),
     ],
 )
 def test_bad_data_is_refused_in_one_line(tmp_path: Path, rows: list[str], said: str) -> None:
@@ -211,7 +212,7 @@ def test_blanks_are_encoded_and_unlabelled_rows_told(tmp_path: Path) -> None:
     )
     parts = prepare_parts(path, label="y")
     assert bool(torch.isfinite(parts.train).all())
-    assert "1 records of data.csv without a label" in parts.cautions[0]
+    assert parts.cautions[0] == "1 record of data.csv without a label was left out."
     assert len(parts.train) + len(parts.test) == 79
     assert len(set(parts.validation) & set(parts.search_places)) == 0
 

@@ -17,6 +17,7 @@ from deniable.data import Dataset, load
 from deniable.data.encoding import EncodedColumn, TableEncoder
 from deniable.data.table_reader import is_table
 from deniable.data.typed_columns import MixedColumn, MixedTable, read_mixed_table
+from deniable.formatting import count_of
 
 __all__ = ["Parts", "Task", "generated_parts", "prepare_parts"]
 
@@ -153,7 +154,7 @@ def _from_table(
     label = label if label is not None else ("label" if "label" in table.names else table.names[-1])
     table, cautions = _rows_with_label(path, table, label)
     if test is None:
-        _check_records(str(path), len(table))
+        _check_records(str(path), len(table), "record")
         order = _order(len(table), seed, 0)
         cut = round(TEST_SHARE * len(table))
         train, held_out = table.take(np.sort(order[cut:])), table.take(np.sort(order[:cut]))
@@ -172,7 +173,8 @@ def _rows_with_label(path: Path, table: MixedTable, label: str) -> tuple[MixedTa
         raise ValueError(f"{path}: every cell of the label {label!r} is blank: there is nothing to learn")
     if not blank.any():
         return table, ()
-    said = f"{int(blank.sum()):,} records of {path.name} without a label were left out."
+    left = int(blank.sum())
+    said = f"{count_of(left, 'record')} of {path.name} without a label {'was' if left == 1 else 'were'} left out."
     return table.take(np.flatnonzero(~blank)), (said,)
 
 
@@ -221,9 +223,9 @@ def _encode(
     )
 
 
-def _check_records(name: str, records: int) -> None:
+def _check_records(name: str, records: int, kind: str = "training record") -> None:
     if records < LEAST_RECORDS:
-        raise ValueError(f"{name} has {records:,} records, a frontier needs at least {LEAST_RECORDS}")
+        raise ValueError(f"{name} has {count_of(records, kind)}, a frontier needs at least {LEAST_RECORDS}")
 
 
 def _task_of(label: MixedColumn) -> Task:
@@ -274,8 +276,9 @@ def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...
         raise ValueError(f"the label of {name} is {only[:40]!r} in every record: there is nothing to learn")
     rare = next((place for place, count in enumerate(counts) if 0 < count < LEAST_OF_CLASS), None)
     if rare is not None:
+        few = count_of(int(counts[rare]), "record")
         raise ValueError(
-            f"class {classes[rare][:40]!r} of {name} has {counts[rare]} records, fewer than {LEAST_OF_CLASS}: "
+            f"class {classes[rare][:40]!r} of {name} has {few}, fewer than {LEAST_OF_CLASS}: "
             "leave it out, join it with another, or name the right label"
         )
 

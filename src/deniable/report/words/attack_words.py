@@ -28,6 +28,9 @@ __all__ = [
     "side_by_side",
 ]
 
+MOST_ACCURACY_APART, MOST_GAP_APART = 0.1, 0.05
+"""Shares of records: shadows whose accuracy on their own records, or whose gap to the others, is further from the
+target's were not trained alike. Two trainings of one recipe on a hundred records differ by less."""
 TONES = {"cannot be told": "open", "gives members away": "bad", "gives something away": "odd", "nothing shown": "open"}
 FRESH = (
     "Warning: no --weights were given. The network was attacked as MODEL returns it; if that is a freshly made one, "
@@ -181,9 +184,11 @@ def _unlike(document: AttackResult) -> Iterator[str]:
         yield f"their loss on their own records is {used.epochs_loss:.3g} {after}, the target's {loss:.3g}"
     assert used.accuracy_inside is not None
     assert used.accuracy_outside is not None
+    how = "explain {} of the variance" if document.input.task == "regression" else "are right {} of the time"
+    if abs(used.accuracy_inside - own.members) > MOST_ACCURACY_APART:
+        yield f"they {how.format(share(used.accuracy_inside))} on their own records, the target {share(own.members)}"
     gap, target_gap = used.accuracy_inside - used.accuracy_outside, own.members - own.non_members
-    if abs(gap - target_gap) > 0.05:
-        how = "explain {} of the variance" if document.input.task == "regression" else "are right {} of the time"
+    if abs(gap - target_gap) > MOST_GAP_APART:
         yield f"they {how.format(_points(gap))} on their own records than on others, the target {_points(target_gap)}"
 
 

@@ -103,10 +103,7 @@ class Dense(Weighted):
         return self._outputs
 
     def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
-        if bias is None:
-            torch.bmm(self._now[0], inputs, out=self._outputs)
-        else:
-            torch.baddbmm(bias.unsqueeze(2), self._now[0], inputs, out=self._outputs)
+        columns.multiply(self._now[0], inputs, bias, self._outputs)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """W^T delta."""
@@ -115,7 +112,7 @@ class Dense(Weighted):
         if last:
             return delta
         out = self._buffers.get("back", len(delta), self._now[0].shape[2], delta.shape[2])
-        return torch.bmm(self._now[0].transpose(1, 2), delta, out=out)
+        return columns.multiply_back(self._now[0], delta, out)
 
     def _stop(self, delta: Tensor) -> Tensor:
         return columns.stop(delta, self._outputs, self._buffers.get("delta", len(delta), delta.shape[2]))
@@ -148,7 +145,7 @@ class Dense(Weighted):
         self._outer(self._delta, out[0])
 
     def _outer(self, scaled: Tensor, out: Tensor) -> None:
-        torch.bmm(scaled, self._inputs.transpose(1, 2), out=out)
+        columns.multiply_outer(scaled, self._inputs, out)
 
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""

@@ -26,7 +26,7 @@ from deniable.report.words.assumptions import audit_assumptions
 from deniable.results.audit_result import Diagnostics
 from deniable.results.audit_result import Test as Diagnosed
 from deniable.results.shared import Ends, EpsilonBound, Watched
-from deniable.utility.knee import NO_SPREAD, tell_measure
+from deniable.utility.knee import NO_SPREAD, find_knee, tell_measure
 from tests.report.test_words_follow_numbers import audited, undrawn_chapters
 
 __all__ = ["undrawn_chapters"]
@@ -188,6 +188,17 @@ def test_cheap_is_green_where_the_limits_show_it(ends: tuple[float, float], show
     document = _frontier(Ends(low=low, high=high), Ends(low=-0.01, high=0.01))
     assert (frontier_words.tone(document) == "good") == shown
     assert frontier_words.outcome(document).startswith("cheap" if shown else "perhaps cheap")
+
+
+@pytest.mark.parametrize("lost", [(-0.295, 0.138), (-0.1, -0.05)])
+def test_a_gain_has_limits_too_and_is_bounded_from_below(lost: tuple[float, float]) -> None:
+    """ "It gains 7.9 points or less" stood where others gain more, and where 13.8 points may be lost."""
+    quality = {mean: Some(accuracy=Some(mean=mean, low=mean - 0.05, high=mean + 0.05)) for mean in (0.8, 0.879)}
+    level: Any = Some(bound=0.9, lost=Some(low=lost[0], high=lost[1]), quality=quality[0.879])
+    none: Any = Some(bound=None, lost=None, quality=quality[0.8])
+    said = find_knee("belief", "accuracy", [level], none, without_model=0.5, answer="0").sentences[-1]
+    assert f"7.9 points ({-100 * lost[1]:.1f} to {-100 * lost[0]:.1f}) or more." in said
+    assert ("gains, perhaps nothing," in said) == (lost[1] > 0)
 
 
 def test_trainings_that_came_out_alike_have_no_limits() -> None:

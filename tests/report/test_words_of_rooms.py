@@ -191,13 +191,15 @@ def test_measures_name_the_noise_and_whom_it_protects() -> None:
 @pytest.mark.parametrize("belief", [0.75, 0.99999, 1.0])
 def test_what_a_run_means_follows_its_verdict(belief: float) -> None:
     said = {
-        verdict: _meaning(Some(verdict=verdict, claimed_belief=belief))  # type: ignore[arg-type]
+        verdict: _meaning(Some(verdict=verdict, claimed_belief=belief, claimed_belief_delta=0.01))  # type: ignore[arg-type]
         for verdict in ("violated", "consistent", "other recipe", "cannot judge")
     }
     assert len(set(said.values())) == 4
     assert {name for name, text in said.items() if "does not hold" in text} == {"violated"}
     assert {name for name, text in said.items() if "cannot tell" in text} == {"cannot judge"}
     assert all(("certain" in text) == (belief == 1) for text in said.values())
+    assert all(("but for a chance of 1 in 100" in text) == (belief < 1) for text in said.values())
+    assert not any("at most just under" in text for text in said.values())
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5, 1.5])

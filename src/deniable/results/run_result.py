@@ -56,7 +56,9 @@ class RunResult(Result, frozen=True, kw_only=True, tag="deniable/run/1"):
     claimed_advantage: float
     """What the claimed noise allows an observer of all steps."""
     claimed_belief: float
-    """Exceeded with probability 1 / records at most, from a belief of one half."""
+    """Exceeded with probability `claimed_belief_delta` at most, from a belief of one half."""
+    claimed_belief_delta: float | None = None
+    """1 / records; None in documents of older versions."""
     steps: int
     examined_steps: int
     recomputed: tuple[int, ...]

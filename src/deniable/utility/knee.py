@@ -130,7 +130,8 @@ class _Words:
             shown = "shown to be cheap" if self._may_be_cheap(weakest) else "cheap"
             return f"No promise that was tried is {shown}: even at {self._name(weakest)} it {self._loses(weakest)}."
         costliest = min(self._levels[cheap:], key=self._gain)
-        said = f"From {self._name(self._levels[cheap])} on it {self._loses(costliest)} or less"
+        bound = "or less" if self._lost(costliest) >= 0 else "or more"
+        said = f"From {self._name(self._levels[cheap])} on it {self._loses(costliest)} {bound}"
         if cheap:
             before = self._levels[cheap - 1]
             said += f"; at {self._name(before)} it {self._loses(before)}"
@@ -149,13 +150,16 @@ class _Words:
         """Whether the limits of its loss leave that open."""
         return level.lost is not None and level.lost.low <= (1 - KEPT_SHARE) * self._gain(self._none)
 
+    def _lost(self, level: FrontierLevel) -> float:
+        return self._sign * (self._of(self._none).mean - self._of(level).mean)
+
     def _loses(self, level: FrontierLevel) -> str:
-        """The loss against no promise, with its limits, and whether it may be none."""
-        mean = self._sign * (self._of(self._none).mean - self._of(level).mean)
-        ends = level.lost
-        open_end = ", perhaps nothing," if ends is not None and ends.low <= 0 < mean else ""
-        verb = "loses" if mean >= 0 else "gains"
-        return f"{verb}{open_end} {self._points(abs(mean), ends if mean >= 0 else None)}"
+        """The loss against no promise, or the gain, with its limits, and whether it may be none."""
+        mean, ends = self._lost(level), level.lost
+        if mean < 0 and ends is not None:
+            ends = Ends(low=-ends.high, high=-ends.low)
+        open_end = ", perhaps nothing," if mean and ends is not None and ends.low <= 0 else ""
+        return f"{'loses' if mean >= 0 else 'gains'}{open_end} {self._points(abs(mean), ends)}"
 
     def _points(self, mean: float, ends: Ends | None) -> str:
         if self._metric in _NAMES:

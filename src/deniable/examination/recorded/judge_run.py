@@ -58,6 +58,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     name, text = _verdict(record, checks, not_shown)
     loss = privacy_loss(claimed.mechanism, claimed.adjacency)
     visible, unseen = visible_noise(record, level, ROUNDING), visible_noise_of_a_step(record, claimed, level)
+    rare = 1 / max(2, record.records)
     return RunResult(
         input=RunInput(
             noise=claimed.noise,
@@ -71,7 +72,8 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         checks=checks,
         not_shown=not_shown,
         claimed_advantage=float(loss.advantage()),
-        claimed_belief=float(loss.belief(1 / max(2, record.records))),
+        claimed_belief=float(loss.belief(rare)),
+        claimed_belief_delta=rare,
         recomputed=tuple(step.number for step in record.steps),
         noise_ratios=tuple(NoiseSizes.of(record, claimed).ratios.tolist()),
         steps=len(record.batches),

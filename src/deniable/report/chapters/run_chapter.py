@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from deniable.answers.strength import weakness
-from deniable.formatting import as_given, percent_at_most
+from deniable.formatting import ALMOST_ALL, as_given, chance, percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
@@ -45,6 +46,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
             weak,
             (document.verdict_text,),
             enough=not document.not_shown,
+            cause_named=True,  # a run is refuted by a part of its claim, which the verdict names
         ),
     )
 
@@ -58,8 +60,9 @@ def _tone(document: RunResult, weak: str | None) -> str:
 def _meaning(document: RunResult) -> str:
     """What the verdict is worth: the claim's limit where it stands, and that it does not where it is broken."""
     belief = document.claimed_belief
-    sure = "certain" if belief >= 1 else f"at most {percent_at_most(belief)} sure"
-    limit = f"an observer of all steps, who starts at 50 %, to become {sure} of one record, but for rare cases"
+    told = percent_at_most(belief)
+    sure = "certain" if belief >= 1 else f"{told} sure" if told == ALMOST_ALL else f"at most {told} sure"
+    limit = f"an observer of all steps, who starts at 50 %, to become {sure} of one record{_rarely(document)}"
     return {
         "violated": "The claim is broken. Do not rely on it until the cause is mended: what it allows does not hold "
         f"({limit}).",
@@ -67,6 +70,14 @@ def _meaning(document: RunResult) -> str:
         "other recipe": "The training is not the one that is claimed, though nothing shows that it is less private. "
         f"The claim allows {limit}.",
     }.get(document.verdict, f"This run cannot tell whether the claim holds. It would allow {limit}.")
+
+
+def _rarely(document: RunResult) -> str:
+    """How often the claimed belief may be exceeded; certainty never is."""
+    if document.claimed_belief >= 1:
+        return ""
+    delta = document.claimed_belief_delta
+    return ", but for rare cases" if delta is None else f", but for a chance of {chance(delta)}"
 
 
 def _parts(document: RunResult) -> Iterator[Section]:
@@ -90,6 +101,7 @@ def _noise_picture(document: RunResult) -> Picture:
 
 def _draw_noise(data: Data) -> Figure:
     drawing, found = axes("step", "applied / claimed standard deviation", height=2.6)
+    found.xaxis.set_major_locator(MaxNLocator(integer=True))
     found.plot([step + 1 for step in data["steps"]], data["ratios"], "o", color=BLUE, markersize=4, label="applied")
     found.axhline(1.0, color=INK, linestyle="--", linewidth=1, label="claimed")
     found.set(ylim=(0, max(1.2, 1.1 * max(data["ratios"]))))

@@ -92,7 +92,8 @@ def test_a_killed_run_leaves_its_complete_steps(tmp_path: Path) -> None:
     text = place.read_bytes()
     place.write_bytes(text[:-20])  # within the last line
     assert len(read_recording(place).batches) == 4
-    place.write_bytes(text[:200] + b"\x00" + text[200:])
+    second = text.index(b"\n") + 20
+    place.write_bytes(text[:second] + b"\x00" + text[second:])
     with pytest.raises(UnreadableError, match="line 2"):
         read_recording(place)
     with pytest.raises(ValueError, match="there already"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -39,7 +40,9 @@ class Run:
         self.model = self.network()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.3)
         loader = DataLoader(self.data, batch_sampler=self)  # type: ignore[arg-type]
-        run = dn.watch_run(self.model, self.optimizer, loader, clip=CLIP, divisor=RATE * RECORDS, budget=1.0)
+        run = dn.watch_run(
+            self.model, self.optimizer, loader, clip=CLIP, divisor=RATE * RECORDS, budget=1.0, **self.settings()
+        )
         for self.step, (self.x, self.y) in enumerate(loader):
             self.clean = self.total()
             noise = self.noise()
@@ -50,6 +53,9 @@ class Run:
         found = dn.examine(run, claimed=Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE))
         assert isinstance(found, RunResult)
         return found
+
+    def settings(self) -> dict[str, Any]:
+        return {}
 
     def network(self) -> nn.Module:
         return nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
@@ -81,6 +87,99 @@ class Run:
 
     def end(self) -> None:
         pass
+
+
+class WithMore(Run):
+    """Records that were not drawn are in the sum, with a weight."""
+
+    def more(self) -> tuple[slice, float]:
+        raise NotImplementedError
+
+    def total(self) -> Sums:
+        now = super().total()
+        (some, weight), drawn = self.more(), (self.x, self.y)
+        self.x, self.y = self.data.tensors[0][some], self.data.tensors[1][some]
+        added = super().total()
+        self.x, self.y = drawn
+        return {name: g + weight * added[name] for name, g in now.items()}
+
+
+class HiddenRecord(WithMore):
+    """Twice in every step: once in 24 steps would be five standard deviations of the noise."""
+
+    def more(self) -> tuple[slice, float]:
+        return slice(17, 18), 2.0
+
+
+class AllRecords(WithMore):
+    def more(self) -> tuple[slice, float]:
+        return slice(None), 0.1
+
+
+class UnequalClasses(Run):
+    """Three classes of different sizes, and gradients that are mostly shorter than the clipping norm."""
+
+    def network(self) -> nn.Module:
+        labels = self.data.tensors[1]
+        labels[labels == 1] = torch.where(torch.arange(int((labels == 1).sum())) % 3 == 0, 1, 0)
+        self.data.tensors[0].mul_(0.2)
+        return super().network()
+
+
+class ClassCounts(UnequalClasses):
+    def weights(self) -> Tensor:
+        return RECORDS / 3 / torch.bincount(self.data.tensors[1])
+
+    def gradients(self) -> Sums:
+        return {
+            name: torch.einsum("r,r...->r...", self.weights()[self.y], g) for name, g in super().gradients().items()
+        }
+
+
+class NamedCounts(ClassCounts):
+    def settings(self) -> dict[str, Any]:
+        return {
+            "loss": lambda outputs, targets: self.weights()[targets] * cross_entropy(outputs, targets, reduction="none")
+        }
+
+
+class NamedWeights(NamedCounts):
+    """Weights that nobody counted."""
+
+    def weights(self) -> Tensor:
+        return torch.tensor([1.0, 2.0, 1.5])
+
+
+class PriorBias(UnequalClasses):
+    def network(self) -> nn.Module:
+        model = super().network()
+        model[2].bias.data = (torch.bincount(self.data.tensors[1]) / RECORDS).log()  # type: ignore[index, union-attr]
+        return model
+
+
+class MeansAsRows(Run):
+    def network(self) -> nn.Module:
+        model = super().network()
+        model[0].weight.data[:2] = self.data.tensors[0][self.data.tensors[1] == 2].mean(0)  # type: ignore[index, operator, union-attr]
+        return model
+
+
+class TrainedBefore(Run):
+    def network(self) -> nn.Module:
+        model = super().network()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        for _ in range(150):
+            optimizer.zero_grad()
+            cross_entropy(model(self.data.tensors[0]), self.data.tensors[1]).backward()
+            optimizer.step()
+        return model
+
+
+class TrainedInPublic(TrainedBefore):
+    """The same, but the user answers for it."""
+
+    def settings(self) -> dict[str, Any]:
+        return {"initial": "public"}
 
 
 class NoNoise(Run):
@@ -353,6 +452,61 @@ class RateByLoss(Run):
         super().move()
 
 
+class RateByAllRecords(Run):
+    def move(self) -> None:
+        with torch.no_grad():
+            self.optimizer.param_groups[0]["lr"] = 0.2 * float(
+                cross_entropy(self.model(self.data.tensors[0]), self.data.tensors[1])
+            )
+        super().move()
+
+
+class RateBySmoothLoss(Run):
+    def move(self) -> None:
+        with torch.no_grad():
+            now = float(cross_entropy(self.model(self.x), self.y))
+        self.mean = 0.8 * getattr(self, "mean", now) + 0.2 * now
+        self.optimizer.param_groups[0]["lr"] = 0.2 * self.mean
+        super().move()
+
+
+class RateByNoisyLength(Run):
+    """The applied gradient is released, so that a rate may follow it."""
+
+    def move(self) -> None:
+        length = torch.cat([p.grad.flatten() for p in self.model.parameters() if p.grad is not None]).norm()
+        self.optimizer.param_groups[0]["lr"] = float(0.1 / length)
+        super().move()
+
+
+class Milestones(Run):
+    def settings(self) -> dict[str, Any]:
+        self.plan = torch.optim.lr_scheduler.MultiStepLR(self.optimizer, [3, 11, 12, 20], gamma=0.7)
+        return {}
+
+    def move(self) -> None:
+        super().move()
+        self.plan.step()
+
+
+class Waits(Run):
+    """The rate falls whenever the loss of all records was no better."""
+
+    def move(self) -> None:
+        if self.step == 0:
+            self.plan = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer, factor=0.9, patience=0)
+        with torch.no_grad():
+            self.plan.step(float(cross_entropy(self.model(self.data.tensors[0]), self.data.tensors[1])))
+        super().move()
+
+
+class NoiseByLoss(Run):
+    def noise(self) -> Sums:
+        with torch.no_grad():
+            loss = float(cross_entropy(self.model(self.x), self.y))
+        return {name: n * (0.9 * loss) ** 4 for name, n in super().noise().items()}
+
+
 class CleanMoves(Run):
     def move(self) -> None:
         before = [p.detach().clone() for p in self.model.parameters()]
@@ -423,6 +577,16 @@ class Decay(Run):
         (SameBatch, "records are in every batch, the others in none"),
         (BatchNormed, "BatchNorm1d.* mixes the records"),
         (RateByLoss, "learning rate follows the loss of its batch"),
+        (RateByAllRecords, "learning rate follows the loss of all records"),
+        (RateBySmoothLoss, "learning rate follows the loss of its batch"),
+        (Waits, "falls whenever the loss of all records was no better for 1 step,"),
+        (NoiseByLoss, "noise changes from step to step.* it follows the loss of its batch"),
+        (HiddenRecord, "a record is in steps that did not draw it .*record 17"),
+        (AllRecords, "the gradient of all records, not only of those that were drawn"),
+        (ClassCounts, "classes are weighted by how rare they are among all records"),
+        (NamedCounts, "the named loss weights classes by how rare they are"),
+        (PriorBias, "initial weights is the logarithm of the classes' shares"),
+        (MeansAsRows, "rows of the initial weights are means"),
         (CleanMoves, "weights move by the gradient without its noise"),
         (MoreSteps, "28 steps were taken in place of 24"),
     ],
@@ -440,6 +604,11 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (Averaged, "consistent"),
         (Schedule, "consistent"),
         (Decay, "other recipe"),
+        (NamedWeights, "consistent"),
+        (TrainedInPublic, "consistent"),
+        (RateByNoisyLength, "consistent"),
+        (Milestones, "consistent"),
+        (TrainedBefore, "cannot judge"),
         (FewWeights, "consistent"),
         (HalfPrecision, "consistent"),
         (TurnedRecords, "cannot judge"),

@@ -56,7 +56,7 @@ class GivenInputs:
     def compare(self, items: Sequence[Any]) -> OtherInputs:
         """What the model was given in place of these records of a step."""
         with torch.no_grad():
-            records = self._rows_of(items) if 0 < len(items) <= _MOST_RECORDS else None
+            records = self.rows_of(items) if 0 < len(items) <= _MOST_RECORDS else None
             if records is None or not self._held or self._numbers > _HELD_NUMBERS:
                 return ""
             if any(rows.shape[1] != records.shape[1] for rows in self._held):
@@ -101,9 +101,9 @@ class GivenInputs:
     def _all_records(self) -> Tensor | None:
         if len(self._data) > _COMPARED_RECORDS:
             return None
-        return self._rows_of([self._data[i] for i in range(len(self._data))])
+        return self.rows_of([self._data[i] for i in range(len(self._data))])
 
-    def _rows_of(self, items: Sequence[Any]) -> Tensor | None:
+    def rows_of(self, items: Sequence[Any]) -> Tensor | None:
         """(records, numbers) of their features; None where these are no numbers of one shape."""
         features = [self._features(item) for item in items]
         if not all(isinstance(one, Tensor) and one.is_floating_point() for one in features):

@@ -14,7 +14,14 @@ from deniable.examination.recorded.largest_share import LargestShare
 from deniable.examination.recorded.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
-from deniable.examination.recorded.run_record import VECTORS, ExaminedStep, RunRecord, noise_of_step, step_gram
+from deniable.examination.recorded.run_record import (
+    VECTORS,
+    ExaminedStep,
+    RunRecord,
+    noise_of_step,
+    noise_variance,
+    step_gram,
+)
 from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
@@ -46,6 +53,8 @@ class _Candidate:
     """Of the clipped sum in each step, where that is all."""
     margin: float = 0.0
     """So much nearer than harmless ones it must be."""
+    gain: float = _BETTER
+    """So much nearer than the claim it must be."""
 
 
 def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
@@ -57,12 +66,18 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
         any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
         any_of(_along_ways(record.steps)),
         shares.p_value,
+        _absent_p_value(record),
     )
     if p_value >= level or _is_rounding(grams):
         return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
-    units = [one / _variance(step) for one, step in zip(grams, record.steps, strict=True)]
+    units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     candidates = sorted(
-        (*_all_candidates(record, units), *_of_shares(record, units, shares, level)), key=lambda one: one.distance
+        (
+            *_all_candidates(record, units),
+            *_of_shares(record, units, shares, level),
+            *_absent_record(record, units, level),
+        ),
+        key=lambda one: one.distance,
     )
     excess = sum(_explained_share(unit) for unit in units)
     claim = float(sum(unit[0, 0] for unit in units))
@@ -71,8 +86,10 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     candidates = [
         one
         for one in candidates
-        if claim - one.distance >= _BETTER and one.distance - (claim - excess) <= most.get(one.outcome, allowed)
+        if claim - one.distance >= one.gain and one.distance - (claim - excess) <= most.get(one.outcome, allowed)
     ]
+    if not candidates and (shown := next(_of_shares(record, units, shares, level), None)) is not None:
+        return RunCheck(name=_NAME, outcome=LESS, observed=shown.sentence, expected=_EXPECTED, p_value=p_value)
     if not candidates:
         seen = "the applied gradient is another than the batch's clipped sum: name the loss that is trained on"
         return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
@@ -82,13 +99,6 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     if best.factors is not None:
         return _scaled_check(record, claimed, best.factors, p_value)
     return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
-
-
-def _variance(step: ExaminedStep) -> float:
-    """Of one number of the noise, as measured; of a bare gradient, that of rounding."""
-    squares, numbers = noise_of_step(step)
-    gram = step_gram(step)
-    return float(max(squares / numbers, (1e-5 * (gram[1, 1] + gram[0, 0]) ** 0.5) ** 2 / sum(step.sizes), 1e-300))
 
 
 def _explained_share(gram: Array) -> float:
@@ -102,7 +112,7 @@ def _along_known(steps: tuple[ExaminedStep, ...], grams: list[Array]) -> Iterato
     """p-values along the clean sum and along the rest of what is cut, of each step and of all together."""
     rows, degrees = [], np.array([noise_of_step(step)[1] for step in steps])
     for step, gram in zip(steps, grams, strict=True):
-        noise, clean = _variance(step) ** 0.5, max(gram[1, 1], 1e-30) ** 0.5
+        noise, clean = noise_variance(step) ** 0.5, max(gram[1, 1], 1e-30) ** 0.5
         along = gram[0, 1] / clean
         cut = max(gram[2, 2] - gram[1, 2] ** 2 / clean**2, 0.0)  # perpendicular to the clean sum
         over = (gram[0, 2] - along * gram[1, 2] / clean) / cut**0.5 if cut > 1e-9 * clean**2 else np.nan
@@ -226,6 +236,11 @@ def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
 
 
 def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
+    text = (
+        "the gradient of all records, not only of those that were drawn, is in the steps without noise of its own: use "
+        "the drawn records alone"
+    )
+    yield _Candidate(_fit(units, "all records")[0], LESS, text)
     distance, share = _fit(units, "weights")
     text = f"{share:.3g} x the weights is in the noisy sum (weight decay), which is as safe"
     yield _Candidate(distance, OTHER, text)
@@ -240,7 +255,7 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
 
 def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
     """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
-    claim, variances = float(sum(u[0, 0] for u in units)), [_variance(step) for step in record.steps]
+    claim, variances = float(sum(u[0, 0] for u in units)), [noise_variance(step) for step in record.steps]
     parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
     for place, (along, length) in enumerate(parts.sum(0)):
         name = record.names[place] if record.names else f"parameter {place}"
@@ -252,7 +267,7 @@ def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
     """p-values along what other ways to sum the records' gradients have more, of all steps together."""
     if not all(step.ways for step in steps if step.batch):
         return np.empty(0)
-    rows = np.array([np.array(step.ways) / _variance(step) for step in steps if step.ways])  # (steps, ways, 2)
+    rows = np.array([np.array(step.ways) / noise_variance(step) for step in steps if step.ways])  # (steps, ways, 2)
     along, length = rows.sum(0).T if len(rows) else np.zeros((2, len(WAYS_TO_SUM)))
     degrees = min(noise_of_step(step)[1] for step in steps)  # the variance is measured
     spread = np.sqrt(degrees / max(degrees - 2, 1))
@@ -265,10 +280,37 @@ def _other_sums(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
     if not steps:
         return
     claim = float(sum(u[0, 0] for u in units))
-    parts = np.sum([np.array(step.ways) / _variance(step) for step in steps], axis=0)
+    parts = np.sum([np.array(step.ways) / noise_variance(step) for step in steps], axis=0)
     for text, (along, length) in zip(_TEXTS_OF_WAYS, parts, strict=True):
         if length > 0:
             yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
+
+
+def _along_absent(record: RunRecord) -> Array:
+    """Standard normal, for those few that it is most along: the residuals along a record that was not drawn."""
+    _, along, squares = np.array(record.absent).reshape(-1, 3).T
+    return np.where(squares > 0, along / np.sqrt(np.maximum(squares, 1e-300)), np.nan)
+
+
+def _absent_p_value(record: RunRecord) -> float:
+    """Of the largest of so many that were looked at."""
+    found = normal(_along_absent(record))
+    return (
+        min(1.0, float(np.nanmin(found)) * record.compared_records) if len(found) and np.isfinite(found).any() else 1.0
+    )
+
+
+def _absent_record(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
+    """Applied = clipped sum + a multiple of the clipped gradient of one record that was not drawn."""
+    if _absent_p_value(record) >= level:
+        return
+    found = np.nan_to_num(_along_absent(record))
+    most = int(np.argmax(np.abs(found)))
+    text = (
+        "the gradient of a record is in steps that did not draw it (it is most like that of record "
+        f"{record.absent[most][0]:,}): use the drawn records alone"
+    )
+    yield _Candidate(float(sum(u[0, 0] for u in units) - found[most] ** 2), LESS, text, gain=0.0)
 
 
 _MIXED = "so that one record's share depends on other records of its batch"
@@ -280,6 +322,10 @@ _TEXTS_OF_WAYS = (
     ),
     f"the batch's mean gradient is taken from every record's before it is clipped, {_MIXED}: clip every record's own",
     f"records are weighted by how rare their class is in the batch, {_MIXED}: give all the same weight",
+    *(
+        "classes are weighted by how rare they are among all records, which no noise hides: fix the weights beforehand"
+        for _ in WAYS_TO_SUM[len(THRESHOLDS) + 2 :]
+    ),
 )
 
 
@@ -288,7 +334,7 @@ def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, leve
     if shares.p_value >= level:
         return
     claim = float(sum(u[0, 0] for u in units))
-    fits = [(step.shares, _variance(step)) for step in record.steps if step.shares is not None]
+    fits = [(step.shares, noise_variance(step)) for step in record.steps if step.shares is not None]
     gained = sum(one.inside / variance - _FITTED_IN_A_STEP * one.fitted for one, variance in fits)
     text = (
         "the gradients are not clipped to the claimed norm, or not all of them: some record's share is above "
@@ -320,6 +366,6 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
 
 def _is_one_factor(record: RunRecord, factors: Array) -> bool:
     """Whether the steps' factors differ by no more than their errors, five standard deviations allowed."""
-    lengths = np.array([step.clean / _variance(step) for step in record.steps])  # 1 / squared errors
+    lengths = np.array([step.clean / noise_variance(step) for step in record.steps])  # 1 / squared errors
     mean = float(factors @ lengths) / max(float(lengths.sum()), 1e-300)
     return bool(np.square(factors - mean) @ lengths <= len(factors) + 5 * (2 * len(factors)) ** 0.5)

@@ -25,6 +25,7 @@ from deniable.examination.recorded.noise_checks import (
 from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
 from deniable.examination.recorded.number_checks import numbers_check
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.public_checks import public_checks
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.examination.recorded.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.step_lengths import length_check
@@ -38,11 +39,14 @@ __all__ = ["judge_run"]
 CHECKS = 7
 """That rest on chance: noise, its layers, its shape, that of other steps, the gradient, independent steps, sampling."""
 _NOT_SHOWN = (
-    "whether the initial weights, public values such as the learning rate, or the records as they are loaded (their "
-    "scale, the choice of features) were made from the records",
-    "rules that did not act on these records in these steps",
+    "whether public values such as the learning rate, or the records as they are loaded (their scale, the choice of "
+    "features, weights of classes) were made from the records",
+    "rules that did not act in these steps (to stop early, to leave a step out, to choose the weights that are "
+    "released, by what the records show)",
     "where the random numbers come from",
 )
+_INITIAL = "whether the initial weights were made from the records"
+_INITIAL_PUBLIC = "whether the initial weights were made without the records, as was said"
 
 
 def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) -> RunResult:
@@ -54,7 +58,8 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     level = (1 - probability("confidence", confidence, open_ends=True)) / CHECKS
     checks = tuple(_all_checks(record, claimed, level))
     missing = f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"
-    not_shown = (*((missing,) if len(record.steps) < len(record.batches) else ()), *_NOT_SHOWN)
+    start = _INITIAL_PUBLIC if record.initial_is_public else _INITIAL
+    not_shown = (*((missing,) if len(record.steps) < len(record.batches) else ()), start, *_NOT_SHOWN)
     name, text = _verdict(record, checks, not_shown)
     loss = privacy_loss(claimed.mechanism, claimed.adjacency)
     visible, unseen = visible_noise(record, level, ROUNDING), visible_noise_of_a_step(record, claimed, level)
@@ -123,6 +128,7 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         yield RunCheck(
             name="noise and gradient", outcome=UNKNOWN, observed=record.not_recomputed, expected="recomputed steps"
         )
+    yield from public_checks(record)
     yield moves_check(record)
     if (rates := rates_check(record)) is not None:
         yield rates

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.diagnostics.p_values import cosine
+from deniable.examination.recorded.followed_figures import figure_that_explains
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, UNKNOWN
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
 from deniable.results.run_result import Outcome, RunCheck
@@ -39,11 +40,14 @@ def moves_check(record: RunRecord) -> RunCheck:
 
 
 def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome, str]:
-    along, towards = record.final_along_gradient, np.array(record.odd_moves).reshape(-1, 2)
+    along, towards = record.final_along_gradient, _towards(record)
     if len(towards) and np.median(np.abs(towards[:, 0])) > _WITHOUT_NOISE:
         return LESS, "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient"
     if len(towards) and np.median(np.abs(towards[:, 1])) > _WITHOUT_NOISE:
         return LESS, "the weights also move along the records' gradient without noise: apply the noisy gradient alone"
+    if len(towards) and np.median(np.abs(towards[:, 2])) > _WITHOUT_NOISE:
+        where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last step"
+        return LESS, f"the weights also move along the gradient of all records without noise, {where}: {_ALONE}"
     if last and not odd and record.final_holds_clean:
         return LESS, (
             "the final weights are made of the steps' clipped sums without noise: release the weights that the noisy "
@@ -58,30 +62,89 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
     return UNKNOWN, f"the weights move by something that was not watched, {where}"
 
 
-def rates_check(record: RunRecord) -> RunCheck | None:
-    """The learning rate does not follow the loss of its batch, or the length of the clipped sum; None: it is fixed.
+_ALONE = "apply the noisy gradient alone"
 
-    A schedule agrees with so many ups and downs by chance only.
+
+def _towards(record: RunRecord) -> NDArray[np.float64]:
+    """(odd moves, 3) cosines with noise, clipped sum and the gradient of all records; 0 where one is not known."""
+    rows = [(*one, *(0.0,) * (3 - len(one))) for one in record.odd_moves]
+    return np.array(rows, dtype=float).reshape(-1, 3)
+
+
+def rates_check(record: RunRecord) -> RunCheck | None:
+    """The learning rate does not follow the loss of its batch or of all records, or the length of the clipped sum.
+
+    None where it is fixed, or too few steps tell. A schedule agrees with so many ups and downs by chance only.
     """
     rates = np.array([record.rates[step.number] for step in record.steps if step.number < len(record.rates)])
     if len(rates) < len(record.steps) or len(rates) < _FEWEST + 2 or np.ptp(rates) <= 1e-9 * np.abs(rates).max():
         return None
-    figures = {
-        "the loss of its batch": np.array([np.nan if step.loss is None else step.loss for step in record.steps]),
-        "the length of the clean gradient": np.sqrt([max(step.clean, 0.0) for step in record.steps]),
-    }
-    follows = [what for what, figure in figures.items() if _rises_alike(rates, figure)]
     outcome: Outcome = AS_CLAIMED
     seen = "a schedule"
-    if follows:
-        seen, outcome = f"the learning rate follows {follows[0]}, which no noise hides: fix it beforehand", LESS
-    elif _falls_at_odd_times(rates):
+    if followed := _followed(record, rates):
+        seen, outcome = f"the learning rate follows {followed}, which no noise hides: fix it beforehand", LESS
+    elif waits := _plateau(record, rates):
+        seen = f"the learning rate falls whenever {waits}, which no noise hides: fix its schedule beforehand"
+        outcome = LESS
+    elif not record.scheduled and _falls_at_odd_times(rates):
         seen = (
             "the learning rate falls by the same factor at irregular times: if the records decide when (a plateau of "
             "their loss), no noise hides it; fix its schedule beforehand"
         )
         outcome = UNKNOWN
     return RunCheck(name="learning rate", outcome=outcome, observed=seen, expected="fixed before the records are seen")
+
+
+def _losses(record: RunRecord) -> dict[str, NDArray[np.float64]]:
+    """Of the examined steps."""
+    return {
+        "the loss of its batch": np.array([np.nan if step.loss is None else step.loss for step in record.steps]),
+        "the loss of all records": np.array([np.nan if s.data_loss is None else s.data_loss for s in record.steps]),
+    }
+
+
+def _followed(record: RunRecord, rates: NDArray[np.float64]) -> str:
+    """What the rate follows; "" for nothing that is known."""
+    figures = {**_losses(record), _LENGTH: np.sqrt([max(step.clean, 0.0) for step in record.steps])}
+    alike = [what for what, figure in figures.items() if _rises_alike(rates, figure)]
+    lengths = np.array([record.lengths[step.number] for step in record.steps])
+    if alike and not (alike == [_LENGTH] and _rises_alike(rates, lengths)):  # the noisy length is released
+        return alike[0]
+    return figure_that_explains(record, np.array(record.rates), _EXACTLY, of_released=True)
+
+
+_LENGTH = "the length of the clean gradient"
+_EXACTLY = 0.99
+"""The share of a learning rate that a figure explains: one with noise of its own explains less."""
+
+
+def _plateau(record: RunRecord, rates: NDArray[np.float64]) -> str:
+    """The rule "no better for so many steps" that gives all times at which the rate falls, in words; "" for none."""
+    falls = np.flatnonzero(np.diff(rates) < -1e-9 * np.abs(rates).max())
+    if len(falls) < _FALLS or len(rates) < len(record.rates):
+        return ""
+    for name, figure in _losses(record).items():
+        for patience in range(_PATIENCE):
+            for before in (0, 1):  # the rate changes after a step, or before it
+                if _times_without_better(figure, patience) == (falls + before).tolist():
+                    return f"{name} was no better for {patience + 1:,} step{'s' if patience else ''}"
+    return ""
+
+
+_PATIENCE = 12
+"""Steps without a better loss, up to which a rule is played."""
+
+
+def _times_without_better(losses: NDArray[np.float64], patience: int) -> list[int]:
+    """When a rate falls that waits so many steps for a loss that is better by 1e-4 of itself (torch's default)."""
+    best, waited, times = np.inf, 0, []
+    for at, loss in enumerate(losses):
+        waited = 0 if loss < best * (1 - 1e-4) else waited + 1
+        best = min(best, loss) if waited == 0 else best
+        if waited > patience:
+            times.append(at)
+            waited = 0
+    return times
 
 
 def _rises_alike(rates: NDArray[np.float64], figure: NDArray[np.float64]) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtr
 
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
+from deniable.examination.recorded.followed_figures import figure_that_explains
 from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
 from deniable.examination.recorded.step_lengths import gradient_sigmas
@@ -28,6 +29,8 @@ _MISSING = 0.05
 """Noise below this share of the claimed standard deviation is none."""
 _SCHEDULED = 0.8
 """The correlation with the step above which noise follows a schedule."""
+_MOSTLY = 0.6
+"""The share of the noise's size that a figure explains, beside the error of its measurement."""
 _UNLIKE = 0.1
 """Layers or steps whose ratios differ by more than this are unlike."""
 
@@ -108,11 +111,11 @@ class NoiseSizes:
             seen = "the noise grows with the root of the batch's own size: add the same noise in every step"
             return RunCheck(name="noise", outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
         if any_of(chi_square(self.squares / ratio**2, self.degrees)) < level and np.ptp(self.ratios) > _UNLIKE:
-            outcome, seen = self._uneven(level)
+            outcome, seen = self._uneven(record, level)
             return RunCheck(name="noise", outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
         return _scale_check("noise", what, p_value, level, ratio=shown, signal=self.signal)
 
-    def _uneven(self, level: float) -> tuple[Outcome, str]:
+    def _uneven(self, record: RunRecord, level: float) -> tuple[Outcome, str]:
         """Of noise that changes from step to step: less in some, or as much or more in all.
 
         What is too much in some steps and not in others, up and down, may be of another gradient.
@@ -120,6 +123,8 @@ class NoiseSizes:
         least, most = float(self.ratios.min()), float(self.ratios.max())
         seen = f"the noise changes from step to step, {least:.3g} to {most:.3g} x the claimed standard deviation"
         p_values = chi_square(self.squares, self.degrees) * len(self.squares)
+        if followed := self._followed(record):
+            return LESS, f"{seen}: it follows {followed}, which tells of the records; add the same noise in every step"
         if least < 1 - _UNLIKE and p_values[int(np.argmin(self.ratios))] < level:
             if self.signal is not None and self.signal.explains(least):
                 return UNKNOWN, f"{seen}, {_SHORTENED}"
@@ -127,6 +132,12 @@ class NoiseSizes:
         if abs(np.corrcoef(self.ratios, np.arange(len(self.ratios)))[0, 1]) > _SCHEDULED:
             return OTHER, seen
         return UNKNOWN, f"{seen}, or another gradient than the one recomputed is in it (mixed records, augmentations)"
+
+    def _followed(self, record: RunRecord) -> str:
+        """The figure of the records that the noise follows; "" for none."""
+        series = np.full(len(record.batches), np.nan)
+        series[[step.number for step in record.steps]] = self.ratios
+        return figure_that_explains(record, series, _MOSTLY, of_released=False)
 
     def follows_size(self, level: float, power: float = -1.0) -> bool:
         """Whether the noise of every step is the claimed one times a power of its batch's own size."""

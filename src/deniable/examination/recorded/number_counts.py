@@ -13,6 +13,8 @@ __all__ = ["NumberCounts", "are_centred", "count_numbers"]
 _ROUNDING = 1e-5
 """Relative to the largest number: below this two numbers are the same. Normal numbers agree so well once in 10^5."""
 
+_FLOAT = 2e-7
+"""The rounding of one float32 number."""
 _COMPARED = 1000
 """So many are compared with each other: of more, some agree by chance."""
 
@@ -48,7 +50,7 @@ def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: b
         numbers=len(a),
         bare=int(((a - c).abs() <= near).sum()),
         residual_edge=_edge((a - c).abs(), near),
-        repeated=_count_repeats((a - c)[:_COMPARED], near),
+        repeated=_count_repeats((a - c)[:_COMPARED], _near_of_noise(a - c, largest)),
         applied_edge=_edge(a.abs(), near),
         zeros=int((a == 0).sum()),
         kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
@@ -60,6 +62,11 @@ def are_centred(gradients: Sequence[Tensor]) -> bool:
     """Whether the rows of all matrices sum to zero, to rounding (gradient centralization); False without matrices."""
     tables = [g.detach().flatten(1) for g in gradients if g.dim() > 1 and g[0].numel() > 2]
     return bool(tables) and all(bool((t.sum(1).abs() <= 1e-4 * t.abs().sum(1)).all()) for t in tables)
+
+
+def _near_of_noise(residual: Tensor, largest: float) -> float:
+    """Relative to the largest residual, but never below the rounding of the applied numbers."""
+    return max(_ROUNDING * float(residual.abs().max()), _FLOAT * largest) if len(residual) else 0.0
 
 
 def _edge(sizes: Tensor, near: float) -> int:

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 from torch import Tensor
 
+from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
+
 __all__ = ["SHARES", "THRESHOLDS", "WAYS_TO_SUM", "RecordGradients", "RecordShares", "fit_shares", "products_of_ways"]
 
 Array = NDArray[np.float64]
@@ -27,9 +29,10 @@ SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
 """In clipping norms: bounds of every record's share, one after the other."""
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
 """In clipping norms: gradients up to so long may be left as they are."""
-WAYS_TO_SUM = (*(f"left up to {most:g}" for most in THRESHOLDS), "less the mean", "by class")
+_BY_COUNTS = tuple(f"by counts {power:g}, {mean}" for power in POWERS for mean in ("of classes", "of records"))
+WAYS_TO_SUM = (*(f"left up to {most:g}" for most in THRESHOLDS), "less the mean", "by class", *_BY_COUNTS)
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
-their class is in the batch."""
+their class is in the batch, or, before they are clipped, by how rare it is among all records."""
 _NUMBERS_HELD = 2**22
 """Of all records of a batch together."""
 _MOST_RECORDS = 128
@@ -96,27 +99,43 @@ def _distance(columns: Array, along: Array, clipped: Array, most: float) -> floa
 
 
 def products_of_ways(
-    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any]
+    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any], counts: Tensor | None = None
 ) -> tuple[tuple[float, float], ...]:
     """Of what each of `WAYS_TO_SUM` has more than the clipped sum: its product with the residual, its squared length.
 
-    Zeros where a way cannot be told.
+    `counts` are those of all records' classes. Zeros where a way cannot be told.
     """
+    nothing = torch.zeros_like(residual)
+    centred = _centred_sum(gradients, clip) if gradients.places is None else None
     factors = gradients.clipped_factors(clip)
-    more = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
-    weights = _class_weights(items)
-    if weights is not None:
-        more.append((weights.to(factors) - 1) * factors)
-    vectors = list(torch.stack(more) @ gradients.values)
-    centred = _centred_sum(gradients, clip) - factors @ gradients.values if gradients.places is None else None
-    vectors.insert(len(THRESHOLDS), torch.zeros_like(residual) if centred is None else centred)
-    found = [(_short(v.double() @ residual), _short(v.double() @ v.double())) for v in vectors]
-    return tuple(found + [(0.0, 0.0)] * (len(WAYS_TO_SUM) - len(found)))
+    more = torch.stack(
+        [
+            *(torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS),
+            *_by_classes(gradients, clip, items, counts),
+        ]
+    )
+    vectors = list(more.to(gradients.values) @ gradients.values)
+    vectors.insert(len(THRESHOLDS), nothing if centred is None else centred - factors @ gradients.values)
+    return tuple((_short(v.double() @ residual), _short(v.double() @ v.double())) for v in vectors)
+
+
+def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], counts: Tensor | None) -> list[Tensor]:
+    """(records,) more than the clipped factors: weighted by the batch's classes, and by those of all records."""
+    factors, classes = gradients.clipped_factors(clip), [class_of(item) for item in items]
+    nothing = torch.zeros_like(factors)
+    if not classes or any(one is None for one in classes):
+        return [nothing] * (1 + len(_BY_COUNTS))
+    weights = torch.tensor([1 / classes.count(one) for one in classes]).to(factors)
+    found = [(weights / weights.mean() - 1) * factors]
+    if counts is None or int(counts.min()) == int(counts.max()):
+        return found + [nothing] * len(_BY_COUNTS)
+    limits = clip / gradients.norms.clamp(min=1e-12)
+    return found + [torch.minimum(w[classes].to(factors), limits) - factors for w in weights_by_counts(counts)]
 
 
 def _short(value: Tensor) -> float:
     """In as many digits as a recording keeps."""
-    return float(f"{float(value):.8g}")
+    return float(f"{float(value):.5g}")
 
 
 def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:
@@ -124,23 +143,3 @@ def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:
     values = gradients.values - gradients.values.mean(0)
     factors: Tensor = (clip / values.norm(dim=1).clamp(min=1e-12)).clamp(max=1.0)
     return factors @ values
-
-
-def _class_weights(items: Sequence[Any]) -> Tensor | None:
-    """(records,) 1 / how often a record's class is in the batch, of mean one; None where records have no class."""
-    classes = [_class_of(item) for item in items]
-    if not classes or any(one is None for one in classes):
-        return None
-    counts = torch.tensor([1 / classes.count(one) for one in classes])
-    return counts / counts.mean()
-
-
-def _class_of(item: Any) -> int | None:
-    """Of a pair (features, whole number)."""
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        return None
-    target = item[1]
-    if isinstance(target, Tensor):
-        whole = target.numel() == 1 and not target.is_floating_point() and not target.is_complex()
-        return int(target) if whole else None
-    return target if isinstance(target, int) else None

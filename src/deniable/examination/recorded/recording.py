@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from deniable.examination.recorded.run_record import ExaminedStep, RunRecord
+from deniable.examination.recorded.initial_weights import InitialFinding
+from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.results.base import UnreadableError
 
 __all__ = ["Recording", "RunEnd", "RunStart", "StepTaken", "read_recording"]
@@ -24,6 +25,8 @@ class RunStart(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
     count_noise: float | None
     names: tuple[str, ...] = ()
     mixes_records: str = ""
+    initial: InitialFinding = ""
+    initial_is_public: bool = False
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defaults=True):
@@ -39,7 +42,7 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defa
     repeated: bool = False
     rate: float | None = None
     move_before: float | None = None
-    odd_before: tuple[float, float] | None = None
+    odd_before: tuple[float, ...] | None = None
     """Of a move before that is not explained, see `RunRecord.odd_moves`."""
     examined: ExaminedStep | None = None
     cosine: float | None = None
@@ -57,6 +60,10 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     final_is_average: bool = False
     final_holds_clean: bool = False
     final_step: int | None = None
+    absent: tuple[AbsentRecord, ...] = ()
+    compared_records: int = 0
+    weights_from_counts: bool = False
+    scheduled: bool = False
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -120,6 +127,12 @@ class Recording:
             final_is_average=self.end is not None and self.end.final_is_average,
             final_holds_clean=self.end is not None and self.end.final_holds_clean,
             final_step=None if self.end is None else self.end.final_step,
+            absent=() if self.end is None else self.end.absent,
+            compared_records=0 if self.end is None else self.end.compared_records,
+            initial=self.start.initial,
+            initial_is_public=self.start.initial_is_public,
+            weights_from_counts=self.end is not None and self.end.weights_from_counts,
+            scheduled=self.end is not None and self.end.scheduled,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

@@ -7,10 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.recorded.given_inputs import OtherInputs
+from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.record_shares import RecordShares
 
-__all__ = ["UNEXPLAINED_MOVE", "VECTORS", "ExaminedStep", "RunRecord", "known_factors", "noise_of_step", "step_gram"]
+AbsentRecord = tuple[int, float, float]
+"""The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
+of the noise; see other_records.py."""
+__all__ = [
+    "UNEXPLAINED_MOVE",
+    "VECTORS",
+    "ExaminedStep",
+    "RunRecord",
+    "known_factors",
+    "noise_of_step",
+    "noise_variance",
+    "step_gram",
+]
 
 
 UNEXPLAINED_MOVE = 1e-3
@@ -19,12 +32,13 @@ UNEXPLAINED_MOVE = 1e-3
 
 VECTORS = (
     *("residual", "clean", "cut", "normalised", "each parameter", "equal parts"),
-    *("weights", "earlier clean", "clean momentum", "earlier applied"),
+    *("weights", "earlier clean", "clean momentum", "all records", "earlier applied"),
 )
 """Of which a step keeps inner products: the residual; the clipped sum, and what clipping takes away; what sums have
 more than the clipped one whose gradients are all as long as the clipping norm, or are clipped parameter by parameter,
-to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, of all before with falling
-shares, and the applied one."""
+to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, and of all before with
+falling shares; the mean clipped gradient of all records, or of a sample; the applied sum of the step before."""
+_PRODUCTS = len(VECTORS) * (len(VECTORS) + 1) // 2
 _FEW_WEIGHTS = 4 * len(VECTORS)
 """Of fewer weights known gradients would leave too little of the noise."""
 _PARALLEL = 1e-7
@@ -62,6 +76,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
     """Of the residual's numbers the sum of fourth powers."""
     loss: float | None = None
     """The batch's mean loss."""
+    data_loss: float | None = None
+    """That of all records, or of a sample of them; None where none was computed."""
     ways: tuple[tuple[float, float], ...] = ()
     """Of each of `WAYS_TO_SUM`: residual x what it has more than the clipped sum, and the latter's squared length."""
     inputs: OtherInputs = ""
@@ -81,7 +97,7 @@ def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
 
 def step_gram(step: ExaminedStep) -> NDArray[np.float64]:
     """(vectors, vectors) inner products of `VECTORS`; of the first three where no more was kept."""
-    if not step.gram:
+    if len(step.gram) != _PRODUCTS:
         first = [sum(step.residual), step.residual_clean, step.residual_cut]
         return np.array([first, [first[1], step.clean, step.clean_cut], [first[2], step.clean_cut, step.cut]])
     gram, rows = np.zeros((len(VECTORS), len(VECTORS))), np.triu_indices(len(VECTORS))
@@ -98,7 +114,7 @@ def noise_of_step(step: ExaminedStep, present: bool = False) -> tuple[float, flo
     """
     gram, numbers = step_gram(step), sum(step.sizes)
     few = 3 if numbers >= _FEW_WEIGHTS / 4 else 2
-    gram = gram[:few, :few] if present or numbers < _FEW_WEIGHTS or not step.gram else gram[:-1, :-1]
+    gram = gram[:few, :few] if present or numbers < _FEW_WEIGHTS or len(gram) < len(VECTORS) else gram[:-1, :-1]
     lengths = np.sqrt(np.diag(gram)[1:])
     there = lengths > 1e-6 * lengths.max(initial=0.0)
     unit = gram[1:, 1:][np.ix_(there, there)] / np.outer(lengths[there], lengths[there])
@@ -106,6 +122,13 @@ def noise_of_step(step: ExaminedStep, present: bool = False) -> tuple[float, flo
     kept = values > _PARALLEL
     along = vectors[:, kept].T @ (gram[0, 1:][there] / lengths[there]) / np.sqrt(values[kept])
     return max(gram[0, 0] - float(along @ along), 0.0), float(max(1, numbers - kept.sum()))
+
+
+def noise_variance(step: ExaminedStep) -> float:
+    """Of one number of the noise, as measured; of a bare gradient, that of rounding."""
+    squares, numbers = noise_of_step(step)
+    gram = step_gram(step)
+    return float(max(squares / numbers, (1e-5 * (gram[1, 1] + gram[0, 0]) ** 0.5) ** 2 / sum(step.sizes), 1e-300))
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,8 +171,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Steps whose batch holds a record more than once."""
     rates: tuple[float, ...] = ()
     """The learning rate of each step."""
-    odd_moves: tuple[tuple[float, float], ...] = ()
-    """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise and clipped sum."""
+    odd_moves: tuple[tuple[float, ...], ...] = ()
+    """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise, its clipped sum, and
+    the gradient of all records."""
     final_is_average: bool = False
     """Whether the final weights are a combination of those that were watched."""
     final_step: int | None = None
@@ -158,3 +182,15 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they are one of those and of clipped sums without noise."""
     mixes_records: str = ""
     """The module that mixes the records of a batch; empty without one."""
+    absent: tuple[AbsentRecord, ...] = ()
+    """Of the records that were looked at in every examined step, those few whose gradients it is most along."""
+    compared_records: int = 0
+    """How many were looked at."""
+    initial: InitialFinding = ""
+    """What the initial weights have of the records; "" for nothing that was looked for."""
+    initial_is_public: bool = False
+    """Whether the user says that they are made without the records."""
+    weights_from_counts: bool = False
+    """Whether the named loss weights classes by how rare they are among the records."""
+    scheduled: bool = False
+    """Whether a scheduler of torch, which counts steps, has set the learning rate."""

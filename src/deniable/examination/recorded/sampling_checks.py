@@ -72,6 +72,9 @@ def _what_is_drawn(sizes: Array, draws: Array, n: int, rate: float, total_differ
     if not total_differs:
         return LESS, "batches vary in size as Poisson samples do not: draw every record independently, in every step"
     found = float(sizes.sum()) / (n * len(sizes))
+    if min(*_extreme_sizes(sizes, n, found)) < _RARE:
+        where = "small" if _extreme_sizes(sizes, n, found)[0] < _RARE else "large"
+        return LESS, f"there are no {where} batches, as Poisson samples have them: draw every record independently"
     return (LESS if found > rate else OTHER), f"records are drawn with rate {found:.4g} in place of {rate:g}"
 
 

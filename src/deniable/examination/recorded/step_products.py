@@ -36,28 +36,41 @@ class StepBefore:
     momentum: list[Tensor] = field(default_factory=list)
     """Clipped sums of all steps so far, each step `_MOMENTUM` times what was before."""
     applied: list[Tensor] = field(default_factory=list)
+    every: list[Tensor] = field(default_factory=list)
+    """The mean clipped gradient of all records, or of a sample; empty where none was computed."""
     whole: bool = False
     """Whether these are all weights."""
 
     def then(
-        self, number: int, gradients: Sequence[Tensor], places: Places, divisor: float, sums: BatchSums
+        self,
+        number: int,
+        gradients: Sequence[Tensor],
+        places: Places,
+        divisor: float,
+        *,
+        sums: BatchSums,
+        every: list[Tensor],
     ) -> StepBefore:
         """What an examined step leaves, of which this was the one before."""
         applied = [looked_at(g, at).clone() * divisor for g, at in zip(gradients, places, strict=True)]
         clean = [c.flatten() for c in sums.clean]
         earlier = self.of(number).momentum or [torch.zeros_like(c) for c in clean]
         momentum = [_MOMENTUM * before + now for before, now in zip(earlier, clean, strict=True)]
-        return StepBefore(number, clean, momentum, applied, all(at is None for at in places))
+        return StepBefore(number, clean, momentum, applied, every, all(at is None for at in places))
 
     def of(self, number: int) -> StepBefore:
         """Itself if it is the step just before; else nothing."""
         return self if self.number == number - 1 else StepBefore()
 
-    def watched_sums(self, number: int, weights: WatchedWeights) -> tuple[Tensor | None, Tensor | None]:
-        """Its noise and clipped sum on the watched weights, if it is the step just before and all were looked at."""
+    def watched_sums(self, number: int, weights: WatchedWeights) -> tuple[Tensor, ...]:
+        """Its noise, clipped sum and that of all records on the watched weights.
+
+        Nothing if it is not the step just before, or not all weights were looked at.
+        """
         if self.number != number - 1 or not self.whole:
-            return None, None
-        return weights.take([a - c for a, c in zip(self.applied, self.clean, strict=True)]), weights.take(self.clean)
+            return ()
+        noise = [a - c for a, c in zip(self.applied, self.clean, strict=True)]
+        return tuple(weights.take(part) for part in (noise, self.clean, self.every) if part)
 
 
 def inner_products(
@@ -68,8 +81,12 @@ def inner_products(
     *,
     sums: BatchSums,
     before: StepBefore,
+    every: Sequence[Tensor] = (),
 ) -> dict[str, Any]:
-    """Fields of `ExaminedStep`, parameter by parameter, so that no more than one is held in full."""
+    """Fields of `ExaminedStep`, parameter by parameter, so that no more than one is held in full.
+
+    `every`: the mean clipped gradient of all records, flat, where it was computed.
+    """
     gram, fourth, by_parameter, residuals = np.zeros((len(VECTORS), len(VECTORS))), 0.0, [], []
     for place, (p, g, at) in enumerate(zip(parameters, gradients, places, strict=True)):
         clean = sums.clean[place].flatten().double()
@@ -83,23 +100,29 @@ def inner_products(
                 looked_at(p, at).double(),
                 before.clean[place].double() if before.clean else nothing,
                 before.momentum[place].double() if before.momentum else nothing,
+                every[place].double() if every else nothing,
                 before.applied[place].double() if before.applied else nothing,
             ]
         )
         part = (rows @ rows.T).cpu().numpy()
         gram += part
-        residuals.append(float(part[0, 0]))
-        by_parameter.append((float(part[0, 2]), float(part[2, 2])))
+        residuals.append(_short(part[0, 0]))
+        by_parameter.append((_short(part[0, 2]), _short(part[2, 2])))
         fourth += float(rows[0].pow(4).sum())
     return {
         "residual": tuple(residuals),
         "sizes": tuple(c.numel() for c in sums.clean),
-        "clean": float(gram[1, 1]),
-        "cut": float(gram[2, 2]),
-        "residual_clean": float(gram[0, 1]),
-        "residual_cut": float(gram[0, 2]),
-        "clean_cut": float(gram[1, 2]),
-        "gram": tuple(float(f"{value:.8g}") for value in gram[np.triu_indices(len(VECTORS))]),
+        "clean": _short(gram[1, 1]),
+        "cut": _short(gram[2, 2]),
+        "residual_clean": _short(gram[0, 1]),
+        "residual_cut": _short(gram[0, 2]),
+        "clean_cut": _short(gram[1, 2]),
+        "gram": tuple(_short(value) for value in gram[np.triu_indices(len(VECTORS))]),
         "by_parameter": tuple(by_parameter),
-        "fourth": fourth,
+        "fourth": _short(fourth),
     }
+
+
+def _short(value: float) -> float:
+    """In as many digits as a recording keeps."""
+    return float(f"{value:.8g}")

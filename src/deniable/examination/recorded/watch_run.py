@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from time import perf_counter, process_time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -26,15 +26,25 @@ from deniable.examination.recorded.batch_gradients import (
     recompute_sums,
     uses_chance,
 )
+from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
 from deniable.examination.recorded.given_inputs import GivenInputs
+from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
+from deniable.examination.recorded.other_records import OtherRecords
 from deniable.examination.recorded.record_shares import fit_shares, products_of_ways
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
-from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, ExaminedStep, RunRecord, known_factors
+from deniable.examination.recorded.run_record import (
+    UNEXPLAINED_MOVE,
+    ExaminedStep,
+    RunRecord,
+    known_factors,
+    noise_variance,
+)
 from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.training.networks.losses import loss_function
 
 __all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
 
@@ -60,6 +70,7 @@ def watch_run(
     clip: float | None = None,
     divisor: float | None = None,
     batches_per_step: int | None = None,
+    initial: Literal["public"] | None = None,
     budget: float | str = 0.1,
     path: Path | str | None = None,
 ) -> RunWatcher:
@@ -77,6 +88,8 @@ def watch_run(
         divisor: By what the loop divides the noisy sum. With Opacus it is known.
         batches_per_step: How many batches make one step, for a loader that draws ahead (workers, prefetching). With
             Opacus it is known. Without it: all that were drawn since the step before.
+        initial: ``"public"`` says that the weights are now made without the records (drawn at random, or trained on
+            public data). One run cannot show that, and the verdict says so.
         budget: The share of the run's time that the watcher may take (.1 or ``"10%"``): it recomputes as many steps as
             that allows, the first in any case, and with 1 all of them.
         path: A new file to which every step is added at once, as a line of JSON; `dn.examine(path, ...)` reads it, also
@@ -103,7 +116,10 @@ def watch_run(
     batches = loader if isinstance(loader, UsedBatches) else UsedBatches(loader)
     batches.per_step = None if batches_per_step is None else whole("batches_per_step", batches_per_step)
     record_loss = RecordLoss(loss, batch_loss, batches.collate)
-    return RunWatcher(model, stepped, batches, record_loss, budget=_share(budget), path=path)
+    if initial not in (None, "public"):
+        raise ValueError(f'initial must be "public" or left out, got {initial!r}')
+    public = initial is not None
+    return RunWatcher(model, stepped, batches, record_loss, budget=_share(budget), path=path, initial_is_public=public)
 
 
 class RunWatcher:
@@ -118,6 +134,7 @@ class RunWatcher:
         *,
         budget: float,
         path: Path | str | None,
+        initial_is_public: bool = False,
     ) -> None:
         self.model = model
         self._optimizer, self._used, self._loss, self._budget = optimizer, batches, loss, budget
@@ -130,7 +147,12 @@ class RunWatcher:
         # the same in CPU time, which a busy machine does not stretch
         self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
+        self._given = GivenInputs(model, batches.data, _features)
+        self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
+        self._counts = class_counts(batches.data)
         start = RunStart(
+            initial="" if initial_is_public else self._look_at_weights(),
+            initial_is_public=initial_is_public,
             records=len(batches.data),
             weights=sum(p.numel() for p in self._parameters),
             watched_weights=len(self._weights),
@@ -139,12 +161,18 @@ class RunWatcher:
             mixes_records=mixes_records(model),
         )
         self._before = StepBefore()
-        self._given = GivenInputs(model, batches.data, _features)
         self._recording = Recording(start, path)
         self._closed = False
         self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
         if (begun := NEW_WATCHERS.get()) is not None:
             begun.append(self)
+
+    def _look_at_weights(self) -> InitialFinding:
+        started, computed = perf_counter(), process_time()
+        asks = self._loss.batch_loss is None and not mixes_records(self.model)
+        found = what_weights_have(self.model, self._used.data, self._given.rows_of, asks)
+        self._own, self._own_computed = perf_counter() - started, process_time() - computed
+        return found
 
     def use(self, indices: Sequence[int] | Tensor) -> None:
         """Tell which records the next step uses, for a loop that draws them without a `DataLoader`."""
@@ -191,8 +219,8 @@ class RunWatcher:
                 move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
                 examined=found,
                 cosine=cosine,
-                seconds=perf_counter() - self._started,
-                watcher_seconds=self._own,
+                seconds=round(perf_counter() - self._started, 6),
+                watcher_seconds=round(self._own, 6),
             )
         )
 
@@ -214,8 +242,11 @@ class RunWatcher:
         number, clips = len(self._recording.steps), self._optimizer.clips(self._parameters)
         items = [self._used.data[int(i)] for i in batch]
         sums = recompute_sums(self.model, items, self._loss, clips, self._places)
+        others = self._others.sums(self.model, self._loss, clips, self._places, len(batch))
+        every = self._others.mean(others)
         found = ExaminedStep(
             number=number,
+            data_loss=self._others.loss(others),
             batch=len(batch),
             clip=self._optimizer.clip,
             longest=sums.longest,
@@ -227,13 +258,22 @@ class RunWatcher:
                 are_centred(gradients),
             ),
             **inner_products(
-                self._parameters, gradients, self._places, divisor, sums=sums, before=self._before.of(number)
+                self._parameters,
+                gradients,
+                self._places,
+                divisor,
+                sums=sums,
+                before=self._before.of(number),
+                every=every,
             ),
             **self._of_records(items, gradients, divisor, sums),
         )
         if all(at is None for at in self._places):
             self._weights.keep_clean_sum(sums.clean)
-        self._before = self._before.then(number, gradients, self._places, divisor, sums)
+        if others is not None and not isinstance(clips, list):
+            residual = self._residual(gradients, divisor, sums)
+            self._others.note(others, clips, residual, noise_variance(found), set(batch))
+        self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
         return found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
 
@@ -241,14 +281,18 @@ class RunWatcher:
         """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
         if not items or isinstance(self._optimizer.clips(self._parameters), list):
             return {}
-        applied = torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double()
-        residual = applied * divisor - torch.cat([c.flatten() for c in sums.clean]).double()
+        residual = self._residual(gradients, divisor, sums)
         each, clip = sums.gradients, self._optimizer.clip
         residual = residual if each.places is None else residual[each.places.to(residual.device)]
         return {
-            "ways": products_of_ways(each, residual, clip, items),
+            "ways": products_of_ways(each, residual, clip, items, self._counts),
             "shares": fit_shares(each, residual, clip),
         }
+
+    def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
+        """At the weights that are looked at."""
+        applied = torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double()
+        return applied * divisor - torch.cat([c.flatten() for c in sums.clean]).double()
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""
@@ -266,13 +310,13 @@ class RunWatcher:
             self._steady = True
         return ""
 
-    def _odd_move(self, compared: int) -> tuple[float, float] | None:
+    def _odd_move(self, compared: int) -> tuple[float, ...] | None:
         """Of the move before, if it is not explained and its step was examined: what it is made of."""
         moves, off = self._weights.departures, self._weights.off
         if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None:
             return None
-        noise, clean = self._before.watched_sums(len(self._recording.steps), self._weights)
-        return None if noise is None or clean is None else (_cosine(off, noise), _cosine(off, clean))
+        sums = self._before.watched_sums(len(self._recording.steps), self._weights)
+        return tuple(_cosine(off, one) for one in sums) or None
 
     def _compare_noise(
         self, found: ExaminedStep, gradients: list[Tensor], divisor: float, clean: list[Tensor], whole: list[Tensor]
@@ -310,12 +354,23 @@ class RunWatcher:
                 not_recomputed=self._refusal,
                 final_is_average=average,
                 final_step=self._weights.final_step() if odd else None,
+                absent=self._others.found(),
+                compared_records=len(self._others),
+                weights_from_counts=self._weights_follow_counts(),
+                scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,
                 watcher_seconds=self._own,
             )
             self._close(end)
         return self._recording.record()
+
+    def _weights_follow_counts(self) -> bool:
+        """Of a loss of the user's own for pairs (features, class)."""
+        if self._counts is None or self._loss.batch_loss is not None:
+            return False
+        weights = weights_of_loss(loss_function(self._loss.loss), len(self._counts))
+        return weights is not None and follow_counts(weights, self._counts)
 
     def _close(self, end: RunEnd | None) -> None:
         if not self._closed:

@@ -1,0 +1,74 @@
+"""Whether a series of public values, one a step, follows a figure of the records.
+
+A public series is known from its own past, from time, and from what was released. What these leave of the series is
+compared with what they leave of the figure, of the same step or of the one before: under a public series both are
+unrelated, and their squared correlation is beyond x with the probability of an F distribution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from deniable.examination.recorded.run_record import ExaminedStep, RunRecord
+
+__all__ = ["figure_that_explains"]
+
+Array = NDArray[np.float64]
+_RARE = 1e-6
+"""A coincidence of smaller probability is none."""
+_LEFT = 1e-5
+"""Of a series' spread: what is left is rounding, so that it is known without the records."""
+_FEWEST = 6
+"""Steps beyond the fitted numbers."""
+
+
+def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_released: bool) -> str:
+    """The figure that explains at least this share of what is left of a series (one number a step); "" for none.
+
+    The series may be a power of the figure or a linear function of it, also smoothed. `of_released`: it may as well be
+    made of the lengths of the applied gradients.
+    """
+    if not len(record.batches) == len(record.lengths) == len(series):
+        return ""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        released = [np.log(np.array(record.lengths, dtype=float))] if of_released else []
+        for name, figure in _figures(record).items():
+            for of_series, of_figure in ((series, figure), (np.log(series), np.log(figure))):
+                for lag in (0, 1):
+                    if _explained(of_series, _later(of_figure, lag), released) >= least:
+                        return name
+    return ""
+
+
+def _figures(record: RunRecord) -> dict[str, Array]:
+    """(steps,) each; nan where a step was not examined."""
+    of: dict[int, ExaminedStep] = {step.number: step for step in record.steps}
+    steps = [of.get(number) for number in range(len(record.batches))]
+    rows = [(s.loss, s.data_loss, max(s.clean, 0.0) ** 0.5) if s is not None else (None,) * 3 for s in steps]
+    names = "the loss of its batch", "the loss of all records", "the length of the clean gradient"
+    return dict(zip(names, np.array(rows, dtype=float).reshape(-1, 3).T, strict=True))
+
+
+def _later(series: Array, steps: int) -> Array:
+    return np.concatenate([np.full(steps, np.nan), series[: len(series) - steps]])
+
+
+def _explained(series: Array, figure: Array, released: list[Array]) -> float:
+    """The squared correlation of what is left of both; 0 where it may be chance."""
+    time = np.linspace(-1, 1, len(series))
+    past = [_later(series, 1), _later(series, 2), *released, *(_later(one, 1) for one in released)]
+    known = [np.ones_like(time), time, time**2, *past]
+    rows = np.array([series, figure, *known]).T
+    rows = rows[np.isfinite(rows).all(1)]
+    free = len(rows) - len(known) - 1
+    if free < _FEWEST:
+        return 0.0
+    both, public = rows[:, :2], rows[:, 2:] / np.maximum(np.linalg.norm(rows[:, 2:], axis=0), 1e-300)
+    left, other = (both - public @ np.linalg.lstsq(public, both, rcond=1e-10)[0]).T
+    if (np.linalg.norm([left, other], axis=1) <= _LEFT * np.linalg.norm(both - both.mean(0), axis=0)).any():
+        return 0.0
+    share = float(left @ other) ** 2 / float((left @ left) * (other @ other))
+    ratio = share * free / max(1 - share, 1e-12)
+    return share if float(fdtrc(1, free, ratio)) < _RARE else 0.0

@@ -21,6 +21,8 @@ _ERRORS = 2.5
 """Standard errors: one-sided, less than one in 150 by chance."""
 _TIED, _FEWEST = 1e-5, 3
 """Squared lengths that differ by less, relatively, are the same; so many, and a tenth of all, are no accident."""
+_SURE = 0.2
+"""An error of less than this share leaves no doubt that both were scaled."""
 _ROUNDING = 0.03
 """Ratios that differ by less are equal, within what float32 and the estimate of r allow."""
 
@@ -57,5 +59,18 @@ class SignalToNoise:
 
     def explains(self, noise: float) -> bool:
         """Whether noise of this ratio, below one, is little because all that was applied was shortened after it."""
-        error = self.noise / max(self.strength, 1e-12)
-        return not self.exceeds(noise) and (self.equally_long or self.factor < 1 - _ERRORS * error)
+        return not self.exceeds(noise) and (self.equally_long or self.factor < 1 - _ERRORS * self._error)
+
+    def is_scaled(self, noise: float) -> bool:
+        """Whether gradient and noise are both this ratio of the claimed ones, not one, within a small error."""
+        near, other = max(_ERRORS * self._error, _ROUNDING * noise), abs(self.factor - 1) > _ERRORS * self._error
+        return other and not self.exceeds(noise) and abs(self.factor - noise) <= near <= _SURE * noise
+
+    def tell_error(self) -> str:
+        """Within how many per cent."""
+        return f" (within {100 * max(_ERRORS * self._error / max(self.factor, 1e-12), _ROUNDING):.0f} %)"
+
+    @property
+    def _error(self) -> float:
+        """Of the factor."""
+        return self.noise / max(self.strength, 1e-12)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -75,6 +75,7 @@ def watch_lightning(
     batch_loss: BatchLoss | None = None,
     clip: float | None = None,
     divisor: float | None = None,
+    initial: Literal["public"] | None = None,
     budget: float | str = 0.1,
     path: Path | str | None = None,
 ) -> Any:
@@ -85,6 +86,7 @@ def watch_lightning(
         batch_loss: A function (module, batch) -> loss; the module's own `training_step` without it.
         clip: As in `watch_run`.
         divisor: As in `watch_run`.
+        initial: As in `watch_run`.
         budget: As in `watch_run`.
         path: As in `watch_run`.
 
@@ -103,7 +105,13 @@ def watch_lightning(
     base = _first_of("Lightning", "lightning", "lightning.pytorch", "pytorch_lightning").Callback
     kind = type("WatchLightning", (_LightningHooks, base), {})
     return kind(
-        loader, batch_loss=batch_loss or _training_step_loss, clip=clip, divisor=divisor, budget=budget, path=path
+        loader,
+        batch_loss=batch_loss or _training_step_loss,
+        clip=clip,
+        divisor=divisor,
+        initial=initial,
+        budget=budget,
+        path=path,
     )
 
 
@@ -112,6 +120,7 @@ def watch_trainer(
     batch_loss: BatchLoss | None = None,
     clip: float | None = None,
     divisor: float | None = None,
+    initial: Literal["public"] | None = None,
     budget: float | str = 0.1,
     path: Path | str | None = None,
 ) -> Any:
@@ -122,6 +131,7 @@ def watch_trainer(
         batch_loss: A function (model, batch) -> loss; the loss that the model itself returns without it.
         clip: As in `watch_run`.
         divisor: As in `watch_run`.
+        initial: As in `watch_run`.
         budget: As in `watch_run`.
         path: As in `watch_run`.
 
@@ -136,7 +146,7 @@ def watch_trainer(
     """
     base = _first_of("Hugging Face's Trainer", "transformers", "transformers").TrainerCallback
     kind = type("WatchTrainer", (_TrainerHooks, base), {})
-    return kind(batch_loss=batch_loss, clip=clip, divisor=divisor, budget=budget, path=path)
+    return kind(batch_loss=batch_loss, clip=clip, divisor=divisor, initial=initial, budget=budget, path=path)
 
 
 def _first_of(what: str, extra: str, *packages: str) -> Any:

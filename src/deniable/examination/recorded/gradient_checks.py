@@ -257,7 +257,7 @@ def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candi
     """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
     claim, variances = float(sum(u[0, 0] for u in units)), [noise_variance(step) for step in record.steps]
     parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
-    for place, (along, length) in enumerate(parts.sum(0)):
+    for place, (along, length) in enumerate(parts.sum(0)[:, :2]):
         name = record.names[place] if record.names else f"parameter {place}"
         text = f"the gradients of {name} are not clipped, those of other layers are: clip the norm over all layers"
         yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
@@ -353,6 +353,9 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     noise, signal = sizes_of_noise.ratio, sizes_of_noise.signal
     seen = f"the sum is {factor:.3g} x the clipped one"
     surely = signal is None or signal.exceeds(noise)
+    if signal is not None and signal.is_scaled(noise):
+        seen += f", as its noise{signal.tell_error()}: both are scaled after it, which is as safe"
+        return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
     if factor <= 0 or (noise < _ENOUGH_NOISE * factor and surely):
         larger = " (clipped at a larger norm, or by a norm that leaves out parameters)" if factor > 1 else ""
         seen += f"{larger}, with too little noise for that"

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import msgspec
 
 from deniable.checks import probability
+from deniable.examination.recorded.accumulated_sums import accumulation_check
 from deniable.examination.recorded.gradient_checks import gradient_check
 from deniable.examination.recorded.inputs_check import inputs_check
 from deniable.examination.recorded.move_checks import moves_check, rates_check
 from deniable.examination.recorded.noise_checks import (
+    SCALED,
     NoiseSizes,
     independence_check,
     layers_check,
@@ -145,6 +147,9 @@ def _mixing_check(record: RunRecord) -> RunCheck:
 def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[RunCheck]:
     """Of the recomputed steps; what follows from a cause that is found is left out."""
     independent, noise = independence_check(record, level), NoiseSizes.of(record, claimed)
+    if independent.outcome != AS_CLAIMED and (added := accumulation_check(record, claimed)) is not None:
+        yield added
+        return
     if independent.outcome == LESS and noise.ratio > _BARE:
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
@@ -157,6 +162,13 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())
         return
+    yield from _gradient_and_noise_checks(record, claimed, level, noise, independent)
+
+
+def _gradient_and_noise_checks(
+    record: RunRecord, claimed: Training, level: float, noise: NoiseSizes, independent: RunCheck
+) -> Iterator[RunCheck]:
+    """Of steps whose noise is fresh, and in which no single number is odd."""
     gradient, shape = gradient_check(record, claimed, level), shape_check(record, claimed, level)
     odd = shape is not None and shape.outcome == LESS
     layers = layers_check(record, claimed, level, _SMALL_LAYER if odd else 0.0)
@@ -164,6 +176,10 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         layers is not None and layers.outcome == LESS and not noise.is_bare_in_steps
     ):  # whatever the gradient is, the residual is longer for it
         yield from (check for check in (layers, gradient) if check.outcome == LESS)
+        return
+    if layers is not None and layers.outcome == OTHER and layers.observed.endswith(SCALED):
+        yield layers
+        yield gradient if gradient.outcome in (AS_CLAIMED, OTHER) else _scaled_layers_check(gradient)
         return
     yield gradient
     if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:
@@ -179,6 +195,12 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     if gradient.outcome == AS_CLAIMED:
         told = layers, shape if noise.p_value() >= level else None
         yield from (check for check in told if check is not None)
+
+
+def _scaled_layers_check(gradient: RunCheck) -> RunCheck:
+    """Layers that are scaled after the noise hide what the clipped sum was."""
+    seen = "layers are scaled after the noise, so that clipping is not seen: watch the noisy gradient before that"
+    return msgspec.structs.replace(gradient, outcome=UNKNOWN, observed=seen)
 
 
 def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunCheck:

@@ -18,9 +18,10 @@ from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["NoiseSizes", "independence_check", "layers_check", "own_size_check", "shape_check"]
+__all__ = ["SCALED", "NoiseSizes", "independence_check", "layers_check", "own_size_check", "shape_check"]
 
 Array = NDArray[np.float64]
+SCALED = ": both are scaled after the noise, which is as safe"
 _COPIED = 0.9
 """A cosine above this, either side, is the same noise."""
 _ALIKE = 0.1
@@ -165,16 +166,47 @@ def layers_check(record: RunRecord, claimed: Training, level: float, least_share
         return RunCheck(name=_LAYERS, outcome=AS_CLAIMED, observed=seen, expected=_EXPECTED, p_value=p_value)
     if not unlike.any():
         return None
-    worst = int(np.argmin(np.where(unlike, ratios, np.inf)))
-    name = record.names[worst] if record.names else f"parameter {worst}"
-    if ratios[worst] < _MISSING:
+    found = [
+        _layer_check(record, claimed, level, int(at), (float(ratios[at]), p_value)) for at in _by_size(unlike, ratios)
+    ]
+    return min(found, key=lambda check: _ORDER.index(check.outcome))
+
+
+_ORDER = (LESS, UNKNOWN, OTHER, AS_CLAIMED)
+
+
+def _by_size(unlike: NDArray[np.bool_], ratios: Array) -> Array:
+    """The unlike layers with too little noise, the least first; without any, that of the least."""
+    order = np.argsort(np.where(unlike, ratios, np.inf))
+    few = int((unlike & (ratios < 1)).sum())
+    return np.asarray(order[: max(1, few)])
+
+
+def _layer_check(record: RunRecord, claimed: Training, level: float, at: int, found: tuple[float, float]) -> RunCheck:
+    """Of one layer, with its ratio and the p-value of all."""
+    ratio, p_value = found
+    name = record.names[at] if record.names else f"parameter {at}"
+    if ratio < _MISSING:
         seen = f"there is no noise on {name}: add it to every layer"
         return RunCheck(name=_LAYERS, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
-    signal = NoiseSizes.of(record, claimed).signal
-    return _scale_check(_LAYERS, f"the noise of {name}", p_value, level, ratio=float(ratios[worst]), signal=signal)
+    signal = _signal_of_layer(record, claimed, at, ratio)
+    return _scale_check(_LAYERS, f"the noise of {name}", p_value, level, ratio=ratio, signal=signal)
 
 
 _LAYERS = "noise of each layer"
+
+
+def _signal_of_layer(record: RunRecord, claimed: Training, place: int, ratio: float) -> SignalToNoise | None:
+    """The gradient of one parameter beside its noise; that of all where it was not kept."""
+    rows = [(step.by_parameter[place], s) for step, s in zip(record.steps, _sigmas(record, claimed), strict=True)]
+    if any(len(row) < _KEPT for row, _ in rows):
+        return NoiseSizes.of(record, claimed).signal
+    along, squares = (sum(row[at] / sigma**2 for row, sigma in rows) for at in (2, 3))
+    return SignalToNoise.of(float(along), float(squares), ratio, np.array(record.lengths))
+
+
+_KEPT = 4
+"""Numbers of `ExaminedStep.by_parameter`."""
 
 
 def shape_check(record: RunRecord, claimed: Training, level: float) -> RunCheck | None:
@@ -236,7 +268,12 @@ def _scale_check(
     if ratio < 1e-4:
         seen = f"there is no noise ({what} has {ratio:.1g} x the claimed standard deviation): add it in every step"
     outcome: Outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < ROUNDING else LESS if ratio < 1 else OTHER
-    if outcome == LESS and signal is not None and signal.explains(ratio):
+    if outcome == LESS and signal is not None and signal.is_scaled(ratio):
+        seen += (
+            f", and so has the gradient in it{signal.tell_error()}: both are scaled after the noise, which is as safe"
+        )
+        outcome = OTHER
+    elif outcome == LESS and signal is not None and signal.explains(ratio):
         outcome, seen = UNKNOWN, f"{seen}, {_SHORTENED}"
     return RunCheck(name=name, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
 

@@ -76,4 +76,4 @@ class OtherRecords:
 
     def loss(self, sums: BatchSums | None) -> float | None:
         """Their mean loss; None of a model that is too large."""
-        return None if sums is None else sums.loss / max(1, len(self))
+        return None if sums is None else float(f"{sums.loss / max(1, len(self)):.8g}")

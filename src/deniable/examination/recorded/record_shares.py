@@ -135,7 +135,7 @@ def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], c
 
 def _short(value: Tensor) -> float:
     """In as many digits as a recording keeps."""
-    return float(f"{float(value):.5g}")
+    return float(f"{float(value):.4g}")
 
 
 def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:

@@ -45,7 +45,7 @@ _PARALLEL = 1e-7
 """Squared sines, relative: vectors that differ by less are the same."""
 
 
-class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
+class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step whose clipped sum was recomputed. Residual: applied x divisor - clipped sum; lengths are squared.
 
     Of a large model they are those of the weights that are looked at, a random sample.
@@ -70,8 +70,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True):
     """The longest gradient of a record, before clipping."""
     gram: tuple[float, ...] = ()
     """Inner products of `VECTORS`, row by row from the diagonal on; none of a step that was not kept with them."""
-    by_parameter: tuple[tuple[float, float], ...] = ()
-    """Of each parameter: residual x what is cut, and the latter's squared length."""
+    by_parameter: tuple[tuple[float, ...], ...] = ()
+    """Of each parameter: residual x what is cut, and the latter's squared length; the same with the clipped sum."""
     fourth: float | None = None
     """Of the residual's numbers the sum of fourth powers."""
     loss: float | None = None

@@ -72,8 +72,8 @@ def _what_is_drawn(sizes: Array, draws: Array, n: int, rate: float, total_differ
     if not total_differs:
         return LESS, "batches vary in size as Poisson samples do not: draw every record independently, in every step"
     found = float(sizes.sum()) / (n * len(sizes))
-    if min(*_extreme_sizes(sizes, n, found)) < _RARE:
-        where = "small" if _extreme_sizes(sizes, n, found)[0] < _RARE else "large"
+    if min(*_extreme_sizes(sizes, n, found)) < _ODD:
+        where = "small" if _extreme_sizes(sizes, n, found)[0] < _ODD else "large"
         return LESS, f"there are no {where} batches, as Poisson samples have them: draw every record independently"
     return (LESS if found > rate else OTHER), f"records are drawn with rate {found:.4g} in place of {rate:g}"
 
@@ -115,6 +115,8 @@ def _extreme_sizes(sizes: Array, n: int, rate: float) -> tuple[float, float]:
     return above ** len(sizes), float(bdtr(most, n, rate)) ** len(sizes)
 
 
+_ODD = 1e-3
+"""The same where it is only asked which of two faults it is."""
 _RARE = 1e-4
 """A coincidence of smaller probability is none."""
 

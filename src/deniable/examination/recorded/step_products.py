@@ -107,7 +107,7 @@ def inner_products(
         part = (rows @ rows.T).cpu().numpy()
         gram += part
         residuals.append(_short(part[0, 0]))
-        by_parameter.append((_short(part[0, 2]), _short(part[2, 2])))
+        by_parameter.append(tuple(_short(part[i, j], 4) for i, j in ((0, 2), (2, 2), (0, 1), (1, 1))))
         fourth += float(rows[0].pow(4).sum())
     return {
         "residual": tuple(residuals),
@@ -123,6 +123,6 @@ def inner_products(
     }
 
 
-def _short(value: float) -> float:
+def _short(value: float, digits: int = 8) -> float:
     """In as many digits as a recording keeps."""
-    return float(f"{value:.8g}")
+    return float(f"{value:.{digits}g}")

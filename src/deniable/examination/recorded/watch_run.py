@@ -249,8 +249,8 @@ class RunWatcher:
             data_loss=self._others.loss(others),
             batch=len(batch),
             clip=self._optimizer.clip,
-            longest=sums.longest,
-            loss=sums.loss / len(batch) if len(batch) else None,
+            longest=float(f"{sums.longest:.5g}"),
+            loss=float(f"{sums.loss / len(batch):.8g}") if len(batch) else None,
             inputs=self._given.compare(items),
             counts=count_numbers(
                 [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],

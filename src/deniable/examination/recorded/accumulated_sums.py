@@ -1,0 +1,61 @@
+"""Noisy sums that are added up from step to step (momentum of one's own): as safe, and each step's own noise is seen.
+
+Applied_t = clipped sum_t + noise_t + a x applied_(t-1). The residual without its share of the step before is fresh
+noise. Noise that is used again has the same share of the earlier noise, but not of the earlier clipped sum.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.examination.recorded.outcomes import LESS, OTHER
+from deniable.examination.recorded.run_record import VECTORS, RunRecord, step_gram
+from deniable.examination.recorded.step_lengths import gradient_sigmas
+from deniable.mechanisms import Training
+from deniable.results.run_result import Outcome, RunCheck
+
+Array = NDArray[np.float64]
+__all__ = ["accumulation_check"]
+
+_BETTER = 50.0
+"""Variances of the noise by which it must be nearer than any other explanation."""
+_FEWEST = 4
+"""Steps."""
+_ERRORS, _ROUNDING = 4.0, 0.02
+"""Standard errors, and the share, that the fresh noise may be below the claimed one."""
+_RIVALS = ("earlier clean", "clean momentum")
+
+
+def accumulation_check(record: RunRecord, claimed: Training) -> RunCheck | None:
+    """None where the steps before are not in what was applied, or only their noise or their gradient is."""
+    sigmas = gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
+    rows = zip(record.steps, sigmas, strict=True)
+    grams = [(step_gram(step) / sigma**2, float(sum(step.sizes))) for step, sigma in rows if sigma > 0]
+    later = [(gram, numbers) for gram, numbers in grams if len(gram) == len(VECTORS) and gram[-1, -1] > 0]
+    if len(later) < _FEWEST:
+        return None
+    total, count = np.sum([gram for gram, _ in later], axis=0), sum(n for _, n in later)
+    applied = np.eye(len(VECTORS))[-1]
+    noise_again = applied - np.eye(len(VECTORS))[VECTORS.index("earlier clean")]
+    rivals = [noise_again, *(np.eye(len(VECTORS))[VECTORS.index(name)] for name in _RIVALS)]
+    left = _left(total, applied)
+    fresh = sqrt(max(left, 0.0) / count)
+    best = min(_left(total, rival) for rival in (*rivals, np.zeros(len(VECTORS))))
+    share = float(total[0, -1] / total[-1, -1])
+    if best - left < _BETTER * max(fresh**2, 1e-12) or share <= 0:
+        return None
+    seen = f"{share:.2g} x the noisy sum of the step before is in it, which is as safe"
+    outcome: Outcome = OTHER
+    if fresh < 1 - max(_ERRORS / sqrt(2 * count), _ROUNDING):
+        seen = f"{seen}, but the noise of a step itself has {fresh:.3g} x the claimed standard deviation"
+        outcome = LESS
+    return RunCheck(name="noise", outcome=outcome, observed=seen, expected="1 x the claimed standard deviation")
+
+
+def _left(total: Array, vector: Array) -> float:
+    """The residuals' squared length less their part along a combination of `VECTORS`, with one factor in all steps."""
+    length = float(vector @ total @ vector)
+    return float(total[0, 0] - (total[0] @ vector) ** 2 / length) if length > 0 else float(total[0, 0])

@@ -308,9 +308,9 @@ def _several_panels(mu: float, rate: float, records: int, panels: int) -> _Panel
     def loss(x: Floats) -> Floats:
         m = np.arange(records + 1.0)
         exponents = np.multiply.outer(x, m * mu) - (m * mu) ** 2 / 2
-        small = np.log1p((weights * np.expm1(np.minimum(exponents, 30.0))).sum(axis=-1))
-        large = np.logaddexp.reduce(exponents + logs, axis=-1)
-        return np.where(exponents.max(axis=-1) < 30.0, small, large)
+        gained = (weights * np.expm1(np.minimum(exponents, 30.0))).sum(axis=-1)
+        near = (exponents.max(axis=-1) < 30.0) & (gained > -0.5)  # below, of none of the records no digits are left
+        return np.where(near, np.log1p(np.where(near, gained, 0.0)), np.logaddexp.reduce(exponents + logs, axis=-1))
 
     ends, inside = loss(edges), loss(x)
     p = sum(weight * _normal_mass(edges, m * mu) for m, weight in enumerate(weights))

@@ -45,7 +45,7 @@ from deniable.report.words import attack_words, verdict_words
 from deniable.report.words.amount_text import share
 from deniable.results.base import plain
 from deniable.results.compare_result import NamedEpsilons, RegionRow
-from deniable.results.shared import MeasuredLimits
+from deniable.results.shared import MeasuredLimits, Provenance
 from deniable.training import TrainingSettings
 
 EPSILONS = (0.01, 0.5, 2.0, 8.0, 50.0)
@@ -76,7 +76,7 @@ def audited(name: str, bound: float, kind: str, count: int, *, delta: float = 0.
     noise = least_noise(promise, delta, ONE_STEP)
     training = TrainingSettings("digits", noise, steps=1, sensitivity=sensitivity, adjacency="replace")  # type: ignore[arg-type]
     origin = {"data": "digits", "data_sha256": "0" * 64, "records": 100, "measure": "ssim", "search": "all"}
-    source = {"data": "digits", "label": None, "usual_block": True}
+    source = Provenance(versions={}, data="digits", usual_block=True)
     plan = Plan(promise, delta, "exact", training, None, count, 0, origin, source)  # type: ignore[arg-type]
     return judge(plan, _trials(noise, kind, count)).replace(seconds=1.0, trials_per_second=1.0)
 

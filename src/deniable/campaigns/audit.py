@@ -15,7 +15,7 @@ from deniable.campaigns.campaign import Plan, Progress, Trials, play
 from deniable.campaigns.final_model import observe_final, refuse_fitted_noise
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import show_progress
-from deniable.campaigns.provenance import audit_command, now, versions, with_final_model
+from deniable.campaigns.provenance import audit_command, now, with_final_model
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
 from deniable.engines import Engine, choose_engine, open_store
@@ -27,7 +27,7 @@ from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, AuditResult
-from deniable.results.shared import Ends, Provenance, Watched
+from deniable.results.shared import Ends, Watched
 from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.training.settings import Optimizer, Sensitivity
@@ -241,9 +241,8 @@ def judge(plan: Plan, trials: Trials, confidence: float = 0.95, evidence: WatchE
         confidence=confidence,
         watched=watched,
         course=course(trials),
-        provenance=Provenance(
-            **plan.source,
-            versions=versions(),
+        provenance=structs.replace(
+            plan.source,
             command=audit_command(plan.settings, plan.source, confidence, "never" if evidence is None else "certain"),
         ),
     )
@@ -292,8 +291,8 @@ def as_measured(shown: Measured) -> results.MeasuredScores:
 
 def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
     notes = [] if plan.training.differentially_private else [LOCAL]
-    if "usual_model" in plan.source:
-        notes.append(f"The network is {plan.source['usual_model']}, usual for such data; --model names another.")
+    if plan.source.usual_model is not None:
+        notes.append(f"The network is {plan.source.usual_model}, usual for such data; --model names another.")
     if plan.origin.get("search") == "sampled":
         notes.append(SAMPLED)
     real = shown.epsilon_from_sensitivity

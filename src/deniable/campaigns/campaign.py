@@ -8,7 +8,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
+from msgspec import structs
 
+from deniable.campaigns.provenance import no_source
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
 from deniable.data import Dataset, most_dissimilar
@@ -19,6 +21,7 @@ from deniable.engines.blocks import Certain, arrays_of
 from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Mechanism, Training
 from deniable.promises import Promise
+from deniable.results.shared import Provenance
 from deniable.store import CampaignStore
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.block_size import usual_block
@@ -44,7 +47,7 @@ class Plan:
     seed: int
     origin: Mapping[str, Any]
     """Where the neighbours come from, for people and for the comparison on resuming."""
-    source: Mapping[str, Any] = field(default_factory=dict)
+    source: Provenance = field(default_factory=no_source)
     """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
@@ -57,7 +60,7 @@ class Plan:
         origin = {"data": ground.dataset.name, "data_sha256": ground.dataset.sha256, **origin}
         usual = usual_block(model_factory(training.model)(), neighbours, training.rate)
         block = usual if ground.block is None else ground.block
-        source = {**ground.source, "usual_block": block == usual}
+        source = structs.replace(ground.source, usual_block=block == usual)
         settled = replace(training, trials_per_block=block)
         promise = ground.promise, ground.delta, ground.calibration
         return cls(*promise, settled, neighbours, trials, ground.seed, origin, source)

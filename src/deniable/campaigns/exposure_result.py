@@ -6,20 +6,20 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-from msgspec import convert
+from msgspec import convert, structs
 from numpy.typing import NDArray
 
 from deniable.answers.explain import exact_scores
 from deniable.campaigns.campaign import Progress, named_by
 from deniable.campaigns.exposure import Exposure, exposure, rank_correlations
-from deniable.campaigns.provenance import exposure_command, now, versions
+from deniable.campaigns.provenance import exposure_command, now
 from deniable.campaigns.setup import Ground
 from deniable.data import Dataset
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, ExposureResult
-from deniable.results.shared import Provenance, ReleaseScores
+from deniable.results.shared import ReleaseScores
 
 __all__ = ["exposed_by", "exposure_alone", "exposure_document", "scores_of"]
 
@@ -56,7 +56,7 @@ def exposure_alone(ground: Ground, found: results.ExposureSummary) -> ExposureRe
         claimed=claimed_scores(promise, ground.delta),
         exact=scores_of(ground),
         exposure=found,
-        provenance=Provenance(**ground.source, versions=versions(), command=exposure_command(settings, ground.source)),
+        provenance=structs.replace(ground.source, command=exposure_command(settings, ground.source)),
         finished=now(),
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.data.table_reader import SUFFIXES
 from deniable.promises import AUDITED
+from deniable.results.shared import Provenance
 
 if TYPE_CHECKING:
     from deniable.data import Dataset
@@ -28,6 +29,7 @@ __all__ = [
     "exposure_command",
     "frontier_command",
     "name_data",
+    "no_source",
     "now",
     "python_call",
     "verdict_command",
@@ -60,10 +62,22 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> dict[str, Any]:
-    """The data as the user named it, its shape, and how to ask for it again."""
-    asked = {"data": name_data(data), "label": label, "asked_classes": classes}
-    return {**asked, "shape": list(dataset.features.shape), "classes": dataset.classes, "kind": dataset.kind}
+def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: int | None = None) -> Provenance:
+    """The data as the user named it, its shape, and how to ask for it again; the command follows with the result."""
+    return Provenance(
+        versions=versions(),
+        data=name_data(data),
+        label=label,
+        asked_classes=classes,
+        shape=tuple(dataset.features.shape),
+        classes=dataset.classes,
+        kind=dataset.kind,
+    )
+
+
+def no_source() -> Provenance:
+    """Of data that were not named."""
+    return Provenance(versions=versions())
 
 
 def name_data(data: Any) -> str | None:
@@ -77,9 +91,7 @@ def _reference(function: Any) -> str | None:
     return name if _IMPORTABLE.fullmatch(name) else None
 
 
-def audit_command(
-    given: Mapping[str, Any], source: Mapping[str, Any], confidence: float, stop: str = "never"
-) -> str | None:
+def audit_command(given: Mapping[str, Any], source: Provenance, confidence: float, stop: str = "never") -> str | None:
     """The campaign's one command; None where its data or model has no name that another process could find."""
     asked = (
         _name_options(given, source)
@@ -87,16 +99,15 @@ def audit_command(
         | {"confidence": confidence}
     )
     asked |= {} if stop == "never" else {"stop": stop}
-    if source["data"] is None or not _is_importable(given["model"]):
+    if source.data is None or not _is_importable(given["model"]):
         return None
-    if given["loss"] == USUAL_LOSS and source["usual_block"]:
-        return shlex.join(
-            ["deniable", "audit", *_data(source["data"]), *_options({**asked, "learning-rate": given["learning_rate"]})]
-        )
+    if given["loss"] == USUAL_LOSS and source.usual_block:
+        options = _options({**asked, "learning-rate": given["learning_rate"]})
+        return shlex.join(["deniable", "audit", *_data(source.data), *options])
     if not _is_importable(given["loss"]):
         return None
     more = {name: given[name] for name in ("learning_rate", "loss", "trials_per_block")}
-    return _program(python_call("audit", repr(source["data"]), {**asked, **more, "processes": 1}))
+    return _program(python_call("audit", repr(source.data), {**asked, **more, "processes": 1}))
 
 
 def with_final_model(command: str) -> str:
@@ -106,21 +117,21 @@ def with_final_model(command: str) -> str:
     return f"{command} --final-model"
 
 
-def exposure_command(given: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
+def exposure_command(given: Mapping[str, Any], source: Provenance) -> str | None:
     """The command that tells who is exposed, without a campaign; None as for `audit_command`."""
-    if source["data"] is None or not _is_importable(given["model"]) or given["loss"] != USUAL_LOSS:
+    if source.data is None or not _is_importable(given["model"]) or given["loss"] != USUAL_LOSS:
         return None
     asked = _name_options(given, source) | {"learning-rate": given["learning_rate"], "trials": 0}
-    return shlex.join(["deniable", "audit", *_data(source["data"]), *_options(asked), "--exposure"])
+    return shlex.join(["deniable", "audit", *_data(source.data), *_options(asked), "--exposure"])
 
 
-def _name_options(given: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+def _name_options(given: Mapping[str, Any], source: Provenance) -> dict[str, Any]:
     """The promise, the data and the training, by the command's options."""
     promise = next(name for name in AUDITED if name in given)  # noise comes last: a calibrated campaign has it, too
     words = ("records", "delta", "calibration", "model", "steps", "clip", "optimizer", "rate")
     asked = {promise: given[promise], **{name: given[name] for name in words}}
     asked |= {name: given[name] for name in ("sensitivity", "adjacency", "seed")}
-    return asked if source["label"] is None else {**asked, "label": source["label"]}
+    return asked if source.label is None else {**asked, "label": source.label}
 
 
 def _is_importable(name: str) -> bool:
@@ -132,15 +143,15 @@ def _data(name: str) -> list[str]:
     return ["--data", name] if name.endswith((".npz", *SUFFIXES)) else [name]
 
 
-def compare_command(given: Mapping[str, Any], source: Mapping[str, Any], confidence: float) -> str | None:
+def compare_command(given: Mapping[str, Any], source: Provenance, confidence: float) -> str | None:
     """The comparison's one command; None where its data has no name that another process could find."""
-    if source["data"] is None:
+    if source.data is None:
         return None
     asked = {name: given[name] for name in ("records", "epochs", "attack", "repeats", "seed")}
-    asked |= {"classes": source["asked_classes"], "label": source["label"], "confidence": confidence}
+    asked |= {"classes": source.asked_classes, "label": source.label, "confidence": confidence}
     asked |= {name: ",".join(map(repr, given[name])) or "," for name in ("central", "local")}
     asked["patience"] = given["patience"] or 0
-    return shlex.join(["deniable", "compare", source["data"], *_options(asked)])
+    return shlex.join(["deniable", "compare", source.data, *_options(asked)])
 
 
 def frontier_command(data: str | None, asked: Mapping[str, Any], confidence: float) -> str | None:

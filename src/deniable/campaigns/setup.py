@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
+from msgspec import structs
 
 from deniable.bounds import epsilon_to_belief
 from deniable.bounds.gaussian_bounds import noise_for_belief
@@ -19,12 +20,13 @@ from deniable.data import Dataset, load, split
 from deniable.data.own_data import call_user_code
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Advantage, Belief, Noise, Promise, audited_promise
+from deniable.results.shared import Provenance
 from deniable.training import MODELS, TrainingSettings
 from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import check_fit, model_factory, sized_model
 from deniable.training.settings import Optimizer, Sensitivity
 
-__all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "model_source", "neighbourly", "usual_model"]
+__all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "neighbourly", "usual_model", "with_model"]
 
 CalibratedBy = Literal["exact", "rdp"]
 
@@ -47,7 +49,7 @@ class Ground:
     seed: int
     block: int | None
     """Trials in a block, where asked for."""
-    source: dict[str, Any]
+    source: Provenance
     """What the data and the model are, and how they were named: for people alone."""
 
     @classmethod
@@ -100,9 +102,9 @@ class Ground:
         check_records(dataset, records, kind)
         network = call_user_code("the model's function", model_factory(unsettled.model))
         check_fit(network, torch.from_numpy(dataset.inputs[:2]), dataset.classes)
-        source = data_source(data, dataset, label) | model_source(network)
+        source = with_model(data_source(data, dataset, label), network)
         if model is None and dataset.name not in USUAL_MODEL:
-            source["usual_model"] = unsettled.model
+            source = structs.replace(source, usual_model=unsettled.model)
         return cls(promise, delta, calibration, settled, dataset, records, seed, trials_per_block, source)
 
     @cached_property
@@ -153,7 +155,7 @@ def usual_records(dataset: Dataset) -> int:
     return min(USUAL_RECORDS, max(2, len(dataset) // 2))
 
 
-def model_source(network: torch.nn.Module) -> dict[str, Any]:
-    """What a network is made of, for people."""
-    layers = [str(layer) for layer in network.modules() if not any(layer.children())]
-    return {"weights": sum(value.numel() for value in trainable(network).values()), "layers": layers}
+def with_model(source: Provenance, network: torch.nn.Module) -> Provenance:
+    """What is known of the data, and what the network is made of, for people."""
+    layers = tuple(str(layer) for layer in network.modules() if not any(layer.children()))
+    return structs.replace(source, weights=sum(value.numel() for value in trainable(network).values()), layers=layers)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import convert, structs
 
-from deniable.campaigns.provenance import compare_command, now, versions
+from deniable.campaigns.provenance import compare_command, now
 from deniable.campaigns.region import region
 from deniable.checks import probability
 from deniable.comparison.comparison_plan import CENTRAL_NOISES, AttackName, ComparisonPlan, Level
@@ -42,7 +42,7 @@ from deniable.results.compare_result import (
     Recommended,
     RegionRow,
 )
-from deniable.results.shared import Provenance, Spread
+from deniable.results.shared import Spread
 from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.tradeoff import average_precision_bound, chance_level, phi
@@ -156,7 +156,7 @@ def judge(
     chance = chance_level(2 * len(first[0].members), plan.repeats, confidence)
     alone = [_row(plan, level, repeats, shifted, confidence) for level, repeats in levels.items()]
     rows = _with_phi(alone, chance, plan.data.classes)
-    command = compare_command(plan.settings, plan.source, confidence) if plan.source else None
+    command = compare_command(plan.settings, plan.source, confidence)
     return CompareResult(
         input=convert(plan.settings, CompareInput),
         delta=delta,
@@ -172,7 +172,7 @@ def judge(
         levels=tuple(rows),
         region=_region(plan, rows, delta),
         recommendation=_recommend(rows, chance, shifted, plan.data.largest_class_share),
-        provenance=Provenance(**plan.source, versions=versions(), command=command),
+        provenance=structs.replace(plan.source, command=command),
     )
 
 

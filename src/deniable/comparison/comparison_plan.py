@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from deniable.campaigns.provenance import data_source
+from deniable.campaigns.provenance import data_source, no_source
 from deniable.checks import positive, whole
 from deniable.data import Dataset, load, purchases, skewed_purchases
 from deniable.formatting import as_given
+from deniable.results.shared import Provenance
 from deniable.training.attacked.reference import reference_settings
 from deniable.training.attacked.targets import TargetSettings
 
@@ -74,7 +75,7 @@ class ComparisonPlan:
     seed: int
     epochs: int | None
     patience: int | None
-    source: Mapping[str, Any] = field(default_factory=dict)
+    source: Provenance = field(default_factory=no_source)
     """How the data was named, and its shape: for people alone."""
 
     @classmethod

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from msgspec import convert
+from msgspec import convert, structs
 
 from deniable.campaigns.campaign import Progress, choose_neighbours, named_by
 from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import data_source, now, python_call, versions
-from deniable.campaigns.setup import check_records, model_source, usual_model
+from deniable.campaigns.setup import check_records, usual_model, with_model
 from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
 from deniable.engines import Engine, choose_engine, open_store
@@ -162,8 +162,8 @@ def examine(
         found = _play_and_judge(
             game, claimed, given, confidence, store, stop=stop, engine=chosen_engine, progress=progress
         )
-        call = _call(given, source["data"], claim, confidence, stop)
-        return found.replace(provenance=Provenance(**source, versions=versions(), call=call), finished=now())
+        call = _call(given, source.data, claim, confidence, stop)
+        return found.replace(provenance=structs.replace(source, call=call), finished=now())
 
 
 def _judge_watched_run(
@@ -229,7 +229,7 @@ def _watches(game: Examination, claimed: Mechanism, confidence: float) -> Callab
 
 def _settle_data(
     data: Any, model: Any, claim: RecipeTraining, *, records: int, seed: int, measure: str | None, label: str | None
-) -> tuple[Neighbours, dict[str, Any], dict[str, Any], ModelFactory]:
+) -> tuple[Neighbours, dict[str, Any], Provenance, ModelFactory]:
     """The neighbours, where they come from (for the record), how they were named (for people), and the model."""
     if isinstance(data, Neighbours):
         if model is None:
@@ -238,14 +238,14 @@ def _settle_data(
         origin = {"data": "own neighbours", "data_sha256": digest, "records": len(data.records)}
         origin["record"] = data.index
         factory = model_factory(model)
-        source = {"data": None, "shape": list(data.records.shape), "classes": None, "kind": "tensor"}
-        return data, origin, source | model_source(factory()), factory
+        source = Provenance(versions=versions(), shape=tuple(data.records.shape), kind="tensor")
+        return data, origin, with_model(source, factory()), factory
     dataset = load(data, label=label)
     check_records(dataset, records, claim.adjacency)
     neighbours, chosen = choose_neighbours(split(dataset, records, seed), seed, claim.adjacency, measure)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, **chosen}
     factory = model_factory(usual_model(model, dataset))
-    return neighbours, origin, data_source(data, dataset, label) | model_source(factory()), factory
+    return neighbours, origin, with_model(data_source(data, dataset, label), factory()), factory
 
 
 def _digest(columns: Columns, index: int) -> str:

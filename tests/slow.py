@@ -18,6 +18,7 @@ SLOW = (
     "audit/test_examination.py",
     "audit/test_exposure.py",
     "audit/test_false_alarms.py",
+    "audit/test_followed_noise.py",
     "audit/test_idle_records.py",
     "audit/test_measured.py",
     "audit/test_optimizer_rules.py",

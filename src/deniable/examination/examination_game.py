@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +16,7 @@ from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
 from deniable.examination.handed_gradients import HandedGradients
 from deniable.examination.later_records import LaterRecords
+from deniable.examination.noise_draws import NoiseDraws
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
 from deniable.examination.step_listeners import Listener, train_and_listen
@@ -109,18 +111,24 @@ class Examination:
         *,
         at_most: int | None = None,
         listeners: Sequence[Listener] = (),
+        draws: NoiseDraws | None = None,
     ) -> WatchedTraining:
-        """Train, and undo what is known to be done to the noisy sums; `listeners` hear every step."""
+        """Train, and undo what is known to be done to the noisy sums; `listeners` hear the steps, `draws` the noise."""
         parts = self.claim.recipe.accumulated
         most = None if at_most is None else at_most * parts
-        steps = train_and_listen(self.trainer, given, seed, listeners)
-        done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
+        if draws is None and self.post is not None and self.post.noisy_sum is not None:
+            draws = NoiseDraws([p.shape for p in recomputer.parameters.values()])
+        with draws or nullcontext():
+            heard = listeners if draws is None else (*listeners, draws)
+            steps = train_and_listen(self.trainer, given, seed, heard)
+            done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
         check_batches(done, len(members))
         if self.post is None:
             return done
         with torch.no_grad():
             own = torch.Generator().manual_seed(seed ^ POST_SEED)
-            return undo(self.post, done, recomputer.recompute(done, members), own)
+            drawn = None if draws is None else draws.noise(len(done))
+            return undo(self.post, done, recomputer.recompute(done, members), own, drawn)
 
     def sketch(self, parameters: Mapping[str, torch.Tensor]) -> list[int]:
         """How many weights of each layer have their noise kept."""
@@ -137,6 +145,7 @@ def train_twin(
     *,
     after: int = 0,
     handed: HandedGradients | None = None,
+    draws: NoiseDraws | None = None,
 ) -> Run:
     """Train on D or D', with the records at some places exchanged: at once, or `after` so many steps."""
     records, labels, differing = game.columns
@@ -153,7 +162,9 @@ def train_twin(
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         return Run(
-            game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners), recomputer, members
+            game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners, draws=draws),
+            recomputer,
+            members,
         )
 
 
@@ -162,7 +173,9 @@ def twins_of(game: Examination) -> Twins:
     seeds = tuple(game.training_seed(game.trials + 2 * number + 2) for number in range(SEEDS))
     claim = game.claim
     place, small, post = game.neighbours.index, _small(game), game.post
-    return Twins(partial(train_twin, game), seeds, claim.adjacency, claim.clip, place, small, post, game.training_seed)
+    return Twins(
+        partial(train_twin, game), seeds, claim.adjacency, claim.clip, place, small, post, trial_seed=game.training_seed
+    )
 
 
 def _small(game: Examination) -> bool:

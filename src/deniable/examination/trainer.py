@@ -143,6 +143,20 @@ class WatchedTraining:
         """What moves the weights: the sums as they were yielded."""
         return self.sums if self.shown is None else self.shown
 
+    def first(self, steps: int) -> WatchedTraining:
+        """Its first steps."""
+        return replace(
+            self,
+            weights=[w[:steps] for w in self.weights],
+            sums=[s[:steps] for s in self.sums],
+            shown=None if self.shown is None else [s[:steps] for s in self.shown],
+            batches=self.batches[:steps],
+            divisors=self.divisors[:steps],
+            clips=self.clips[:steps],
+            public=self.public[:steps],
+            random_states=self.random_states[:steps],
+        )
+
     def __len__(self) -> int:
         return len(self.batches)
 

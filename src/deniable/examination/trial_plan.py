@@ -18,9 +18,10 @@ from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.idle_records import other_contents
+from deniable.examination.twins.shifted_noise import look_through_noise
 from deniable.examination.twins.twin_run import Run
 from deniable.examination.twins.twins import FAILS, Twins
-from deniable.examination.updates.post_processing import Pair, find_post_processing
+from deniable.examination.updates.post_processing import Pair, PostProcessing, find_post_processing
 from deniable.store import CampaignStore
 from deniable.training.gradients import trainable
 
@@ -28,6 +29,10 @@ __all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence",
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""
+
+
+MOST_SIGMAS = 6.0
+"""A sum whose noise is as claimed is hardly ever farther off."""
 
 
 FIRST_LOOK = 10
@@ -104,13 +109,30 @@ class _Hearing:
 def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
     """The game that undoes what is done to the noisy sums, if that is known; and its twins."""
     twins = twins_of(game)
-    if not twins.repeatable or twins.fits is not False or game.claim.recipe.augmentations > 1:
+    if not twins.repeatable or game.claim.recipe.augmentations > 1 or _is_sum_with_noise(twins):
         return game, twins
     with torch.no_grad():
         others = _pairs_on_other_records(twins) if _has_zeros(twins) else []
         post = find_post_processing([_recompute_pair(*pair) for pair in twins.exchanged_pairs], others)
+    shown = look_through_noise(twins)
+    if shown is not None:  # then what was found is known, or was a chance
+        layers_number = len(twins.original(twins.seeds[0]).seen.sums)
+        post = replace(post or PostProcessing.of_layers(layers_number), noisy_sum=shown.noisy_sum)
+        post = None if shown.noisy_sum is None else post
     undone = replace(game, post=post)
-    return (game, twins) if post is None else (undone, twins_of(undone))
+    return (game, replace(twins, shown=shown)) if post is None else (undone, twins_of(undone))
+
+
+def _is_sum_with_noise(twins: Twins) -> bool:
+    """Whether the sums are as claimed, by twins; where these do not tell, by the first sum of one training."""
+    if twins.fits is not None:
+        return twins.fits
+    one = twins.original(twins.seeds[0])
+    with torch.no_grad():
+        found = one.recomputer.recompute(one.seen.first(1), one.members)
+    rest, clean = found.residual[0].double(), found.clean[0].double()
+    along = float(rest @ clean / clean.norm().clamp(min=1e-300))
+    return abs(along) < MOST_SIGMAS and abs(float(rest.square().mean()) - 1) < MOST_SIGMAS * (2 / len(rest)) ** 0.5
 
 
 def _has_zeros(twins: Twins) -> bool:

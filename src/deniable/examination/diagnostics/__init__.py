@@ -21,6 +21,7 @@ import numpy as np
 
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
+from deniable.examination.diagnostics.followed_noise import settle_by_followed_noise
 from deniable.examination.diagnostics.own_rules import settle_own_rule
 from deniable.examination.diagnostics.shortened import settle_shortened
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
@@ -107,6 +108,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     if any(cause.weakens and cause.name in LOOKED_AGAIN for cause in causes):  # says more
         causes = [cause for cause in causes if cause.name != around_the_steps.LATER]
     causes = [settle_shortened(cause, evidence) for cause in causes]
+    causes = settle_by_followed_noise(causes, evidence, frozenset({*GRADIENT, *NOISE}))
     causes = sorted(causes, key=lambda one: one.weakens is not True)
     return Report(
         tests, tuple(causes), false_alarms, ratio, evidence.level, tuple(around_the_steps.not_shown(evidence))

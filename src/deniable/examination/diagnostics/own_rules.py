@@ -1,4 +1,4 @@
-"""Rules that are known by nobody: what they cannot be told from is settled by twins that are handed gradients."""
+"""Rules that are known by nobody: settled by twins that are handed gradients, or whose noise is shifted."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from deniable.examination.diagnostics.around_the_steps import FINAL, STEPS
 from deniable.examination.diagnostics.gradient import FOLLOWS, MOVED_OTHERWISE
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.twins.handed_twins import follows_gradients_alone
+from deniable.examination.twins.shifted_noise import follows_noisy_sums
 
 __all__ = ["settle_own_rule"]
 
 
 def settle_own_rule(test: Diagnosis, evidence: Evidence) -> Diagnosis:
-    """The same diagnosis, passed if it failed for an unknown rule that is one of the yielded gradients alone.
+    """The same diagnosis, passed if it failed for an unknown rule that is one of yielded gradients or noisy sums alone.
 
     A number of steps that varies stays another recipe.
     """
     unknown = test.weakens is None or test.sentence in MOVED_OTHERWISE
     asked = test.name in (FOLLOWS, FINAL, STEPS) and unknown and test.p_value < evidence.level
-    if not asked or not follows_gradients_alone(evidence.twins):
+    if not asked or not (follows_gradients_alone(evidence.twins) or follows_noisy_sums(evidence.twins)):
         return test
     if test.name == STEPS:
         text = (

@@ -16,6 +16,7 @@ from torch.func import functional_call
 
 from deniable.examination.alternatives import STEPS, vectors
 from deniable.examination.handed_gradients import HandedGradients
+from deniable.examination.noise_draws import NoiseDraws
 from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
 
@@ -106,10 +107,11 @@ class Train(Protocol):
         *,
         after: int = 0,
         handed: HandedGradients | None = None,
+        draws: NoiseDraws | None = None,
     ) -> Run:
         """On D or D' with stand-ins at some places, `at_most` so many steps; exchanged `after` so many of them.
 
-        With `handed`, its steps are kept there, or their gradients taken from there.
+        With `handed`, its steps are kept there, or their gradients taken from there; with `draws`, its noise is.
         """
 
 
@@ -158,10 +160,10 @@ def are_same(x: Tensor, y: Tensor, share: float = SAME) -> bool:
     return x.shape == y.shape and bool((x - y).norm() <= share * (x.norm() + y.norm()))
 
 
-def same_weights(one: Run, two: Run, step: int = 0) -> bool:
-    """Whether the weights before a step, counted from 0, are the same."""
+def same_weights(one: Run, two: Run, step: int = 0, share: float = SAME) -> bool:
+    """Whether the weights before a step, counted from 0, are the same to this share of their length."""
     first, second = (flat([w[step : step + 1] for w in run.seen.weights]) for run in (one, two))
-    return are_same(first, second)
+    return are_same(first, second, share)
 
 
 def use_all_records(one: Run, two: Run) -> bool:

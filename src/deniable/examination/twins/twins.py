@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -36,6 +37,9 @@ from deniable.examination.twins.twin_run import (
 )
 from deniable.examination.updates.post_processing import PostProcessing
 from deniable.mechanisms import Adjacency
+
+if TYPE_CHECKING:
+    from deniable.examination.twins.shifted_noise import Shown
 
 __all__ = ["FAILS", "SEEDS", "Twins"]
 
@@ -71,6 +75,8 @@ class Twins:
     """Whether single gradients may be held in memory."""
     post: PostProcessing | None = None
     """What is done to the noisy sums, and undone in these trainings."""
+    shown: Shown | None = None
+    """What the noise shows where it was followed, and nothing is undone."""
     trial_seed: Callable[[int], int] | None = None
     """The seed of each trial."""
     contents: tuple[StandIn, ...] = ()

@@ -15,7 +15,7 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = ["Pair", "PostProcessing", "find_post_processing", "undo"]
+__all__ = ["SUMS", "NoisySum", "Pair", "PostProcessing", "find_post_processing", "undo"]
 
 Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
 """Twins, each with its clean sums."""
@@ -23,6 +23,8 @@ SAME = 1e-6
 """Numbers whose sizes differ by this share are the same."""
 FEWEST_CUT = 3
 """So many numbers of one size, the largest, are no chance."""
+OWN_NUMBERS = 0.5
+"""The share of numbers that hardly any other equals where they are not rounded."""
 FEWEST_MASKED = 6
 """Zeros of a layer from which on chance does not put them in the same places."""
 NOTHING, THERE = 1e-5, 1e-3
@@ -37,6 +39,18 @@ _WORDS = {
 }
 
 
+SUMS = ("clean", "whole")
+"""Fields of `RecomputedSteps` to which the noise may have been added: clipped gradients, or whole ones."""
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """One of `SUMS`, and a multiple of the claimed noise."""
+
+    name: str
+    multiple: float
+
+
 @dataclass(frozen=True)
 class PostProcessing:
     """Of each layer: the part that is left out ("" for none), and the factor of the rest."""
@@ -47,6 +61,13 @@ class PostProcessing:
     """Whether numbers are zero in places that do not depend on the records."""
     bound: float | None = None
     """The size of the noisy sum's numbers above which they are cut off."""
+    noisy_sum: NoisySum | None = None
+    """Of what everything is a function, whatever function it is."""
+
+    @classmethod
+    def of_layers(cls, number: int, *, masked: bool = False, bound: float | None = None) -> PostProcessing:
+        """Of so many layers, none of which is scaled."""
+        return cls(("",) * number, (1.0,) * number, masked, bound)
 
     def sentence(self, layers: tuple[str, ...]) -> str:
         """What was done, in words."""
@@ -60,13 +81,21 @@ class PostProcessing:
                 f"numbers of the noisy sum are cut off at {self.bound:.3g}, which is safe (post-processing): yield it "
                 "before that"
             )
-        done = [
+        done = self._described_layers(layers)
+        if not done:
+            return (
+                "what is yielded is another function of the noisy sums and of nothing else, which is safe "
+                "(post-processing): yield them before that"
+            )
+        about = f"the noisy gradient is changed after its noise ({', '.join(done[:6])})"
+        return f"{about}, which is safe (post-processing): yield it before that"
+
+    def _described_layers(self, layers: tuple[str, ...]) -> list[str]:
+        return [
             f"{layer} {_WORDS[part] if part else f'is scaled by {scale:.3g}'}"
             for layer, part, scale in zip(layers, self.left_out, self.scales, strict=True)
             if part or abs(scale - 1) > THERE
         ]
-        about = f"the noisy gradient is changed after its noise ({', '.join(done[:6])})"
-        return f"{about}, which is safe (post-processing): yield it before that"
 
 
 def find_post_processing(pairs: list[Pair], others: list[Pair]) -> PostProcessing | None:
@@ -74,11 +103,9 @@ def find_post_processing(pairs: list[Pair], others: list[Pair]) -> PostProcessin
     if not pairs:
         return None
     if others and all(_is_masked(one, mine, two) for one, mine, two, _ in others):
-        layers_number = len(pairs[0][0].sums)
-        return PostProcessing(("",) * layers_number, (1.0,) * layers_number, masked=True)
+        return PostProcessing.of_layers(len(pairs[0][0].sums), masked=True)
     if (bound := _cut_off(pairs)) is not None:
-        layers_number = len(pairs[0][0].sums)
-        return PostProcessing(("",) * layers_number, (1.0,) * layers_number, bound=bound)
+        return PostProcessing.of_layers(len(pairs[0][0].sums), bound=bound)
     first, found = pairs[0][:2]
     clean = torch.split(found.clean, [s[0].numel() for s in first.sums], 1)
     layers = [(s.double(), c.view_as(s).double()) for s, c in zip(first.sums, clean, strict=True)]
@@ -112,6 +139,9 @@ def _cut_off(pairs: list[Pair]) -> float | None:
     clean = torch.cat([found.clean.double().flatten() for _, found in both])
     largest = float(sums.abs().max())
     there = sums.abs() >= (1 - SAME) * largest
+    below = sums[~there & (sums != 0)]
+    if len(torch.unique(below)) <= OWN_NUMBERS * len(below):
+        return None  # a sign, or rounded
     apart = torch.unique((clean * sums.sign())[there])
     return largest if len(apart) >= FEWEST_CUT and float(apart.max() - apart.min()) > THERE * largest else None
 
@@ -155,14 +185,30 @@ def _scales(pairs: list[Pair]) -> tuple[float, ...] | None:
     return tuple(scales) if apart and fitting and min(scales) > THERE else None
 
 
-def undo(post: PostProcessing, seen: WatchedTraining, found: RecomputedSteps, own: torch.Generator) -> WatchedTraining:
-    """The training as it would be without: `own` draws the noise of what was left out."""
+def undo(
+    post: PostProcessing,
+    seen: WatchedTraining,
+    found: RecomputedSteps,
+    own: torch.Generator,
+    drawn: Tensor | None = None,
+) -> WatchedTraining:
+    """The training as it would be without: `own` draws the noise of what was left out, `drawn` is the training's own.
+
+    Where everything is a function of the noisy sums, `drawn` is (steps, weights) in standard deviations.
+    """
     sizes = [s[0].numel() for s in seen.sums]
-    drawn = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])
-    noise = drawn * found.sigma.unsqueeze(1)
+    if post.noisy_sum is not None:
+        if drawn is None:
+            return seen
+        noise = post.noisy_sum.multiple * drawn * found.sigma.unsqueeze(1).float()
+        noisy = getattr(found, post.noisy_sum.name) + noise
+        parts = torch.split(noisy.float(), sizes, 1)
+        return replace(seen, sums=[w.view_as(s) for w, s in zip(parts, seen.sums, strict=True)], shown=seen.sums)
+    fresh = torch.stack([torch.randn(found.clean.shape[1], generator=own) for _ in range(len(seen))])
+    noise = fresh * found.sigma.unsqueeze(1)
     whole = torch.split((found.clean + noise).float(), sizes, 1)
     if post.bound is not None:
-        uniform = torch.special.ndtr(drawn.double())
+        uniform = torch.special.ndtr(fresh.double())
         beyond = torch.split(_beyond(post.bound, flat(seen.sums), found, uniform), sizes, 1)
         cut = [
             torch.where(s.abs() >= (1 - SAME) * post.bound, w.view_as(s), s)

@@ -1,0 +1,38 @@
+"""Causes where the noise of a training could be followed through what it shows: a sum with noise, or something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deniable.examination.diagnostics import noise_spread
+from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+
+__all__ = ["settle_by_followed_noise"]
+
+_BESIDE = (
+    "what is yielded in step {step} depends on the records beside the noisy sum: under noise that drowns every "
+    "gradient other records still change it (it is scaled, chosen or corrected by clean gradients, or a part of it "
+    "has no noise), which no noise hides: use nothing but the noisy sum once the noise is added"
+)
+_UNKNOWN = (
+    "what is yielded is no sum of gradients and noise, but something that is computed from one that is not the claimed "
+    "one (a sign, a scale for every weight), so that its noise cannot be measured: yield the noisy sum before that, "
+    "and audit with the loss that is trained on"
+)
+
+
+def settle_by_followed_noise(causes: list[Diagnosis], evidence: Evidence, about: frozenset[str]) -> list[Diagnosis]:
+    """The same causes; those `about` sums with noise are others where what is yielded is no such sum."""
+    shown = None if evidence.twins is None else evidence.twins.shown
+    ours = [cause for cause in causes if cause.name in about]
+    if shown is None or shown.noisy_sum is not None or shown.scaled or not ours:
+        return causes
+    rest = [cause for cause in causes if cause.name not in about]
+    if shown.beside is None:
+        return [*rest, replace(ours[0], sentence=_UNKNOWN, weakens=None)]
+    if any(cause.weakens for cause in ours) and (
+        noise_spread.has_bare_weights(evidence) or bool(evidence.trials.kept_by_clean.all())
+    ):
+        return causes
+    beside = replace(ours[0], p_value=0.0, sentence=_BESIDE.format(step=shown.beside + 1), weakens=True)
+    return [beside, *rest]

@@ -1,0 +1,238 @@
+"""Whether the records are seen through the noisy sum alone: by twins whose noise is shifted, or drowns everything.
+
+*Shifted.* A second training has other records, and draws noise that is shifted by what its clean sums lack, so that
+clean sum and noise are together what they were. If all that it shows is the same, that is a function of the noisy sums,
+whatever function it is: post-processing. The noise it is made of is f times the claimed one, if shifts of 1 / f of the
+claimed standard deviations do it.
+
+*Drowned.* The noise of one step is made so large that any clean sum vanishes in it. What still differs between
+trainings on other records was made by looking at them beside the noisy sum, and no noise hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import exp
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from deniable.examination.noise_draws import NoiseDraws
+from deniable.examination.recomputation import Recomputer, flat
+from deniable.examination.twins.idle_records import hardest_contents, other_contents
+from deniable.examination.twins.twin_differences import different_batches
+from deniable.examination.twins.twin_run import Run, StandIn, are_same, final_row, same_weights
+from deniable.examination.twins.twins import FAILS, Twins
+from deniable.examination.updates.post_processing import SUMS, NoisySum
+from deniable.training.settings import Columns
+
+__all__ = ["Shown", "follows_noisy_sums", "look_through_noise"]
+
+_NAME, _YES = "noisy sums", "yes"
+
+DROWNED = 1e4
+"""So many times its size, noise hides every clean sum."""
+APART, FEW = 1e-3, 1e-3
+"""Numbers that differ by this share of their layer's typical size are others; so many of them may be, by rounding at a
+jump of what is computed."""
+APART_LATER, FEW_LATER = 2e-2, 1e-2
+"""The same after the first step, where rounding grows and one number that jumped changes others."""
+EXTREME_STEPS = 3
+"""So many steps are compared with trainings on extreme records, in which rounding grows fastest."""
+MULTIPLES: NDArray[np.float64] = np.geomspace(1 / 30, 30, 25)
+"""Multiples of the claimed noise that are tried first."""
+EXACT, FEW_FITTED = 1e-5, 0.03
+"""The relative precision to which a multiple is searched, and the numbers that may differ where one was fitted."""
+BESIDE = 0.02
+"""The share of a layer's typical size by which records change it where noise drowns them."""
+SAME_WAY = 1e-3
+"""Weights that differ by this share took the same way."""
+LOOKED_STEPS = 6
+"""So many steps are drowned, one at a time."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the steps of a training show, as far as its noise can be followed."""
+
+    noisy_sum: NoisySum | None
+    """The noisy sum of which all is a function; None: not such a function, as far as is known."""
+    scaled: bool
+    """Whether the first sum has its noise in it, times one number."""
+    beside: int | None
+    """The first step (counted from 0) that shows records beside its noisy sum; None: none that was looked at."""
+
+
+def look_through_noise(twins: Twins) -> Shown | None:
+    """Follow the noise of twins; None where it is not seen, or they do not repeat."""
+    if not twins.repeatable:
+        return None
+    with suppress(*FAILS), torch.no_grad():
+        every = [_Followed(twins, seed) for seed in twins.seeds]
+        if any(one.noise is None for one in every):
+            return None
+        first = every[0]
+        found = first.noisy_sum(search=twins.looked)
+        if found is not None and all(one.stays_on_its_way(found) for one in every):
+            return Shown(found, first.is_scaled_sum(), None)
+        return Shown(None, first.is_scaled_sum(), first.step_beside_noise(found))
+    return None
+
+
+def follows_noisy_sums(twins: Twins | None) -> bool:
+    """Whether all that a training shows is a function of its noisy sums and seed, as far as twins show."""
+    if twins is None:
+        return False
+    if twins.post is not None:
+        return twins.post.noisy_sum is not None
+    if _NAME not in twins.known:
+        shown = look_through_noise(twins) if twins.shown is None else twins.shown
+        twins.known[_NAME] = _YES if shown is not None and shown.noisy_sum is not None else ""
+    return bool(twins.known[_NAME])
+
+
+class _Followed:
+    """One training on D whose draws are kept, and others with shifted ones."""
+
+    def __init__(self, twins: Twins, seed: int) -> None:
+        self.twins, self.seed = twins, seed
+        self.shapes = [w.shape[1:] for w in twins.original(seed).seen.weights]
+        self.draws = NoiseDraws(self.shapes)
+        self.run = twins.train(seed, True, {}, None, draws=self.draws)
+        self.noise = self.draws.noise(len(self.run.seen))
+        self.found = self.run.recomputer.recompute(self.run.seen, self.run.members)
+
+    def train(self, contents: Mapping[int, StandIn], shifts: Tensor, at_most: int | None = None) -> Run:
+        """On other records, the noise of each step shifted, in standard deviations."""
+        draws = NoiseDraws(self.shapes, self.draws, shifts)
+        return self.twins.train(self.seed, True, contents, at_most, draws=draws)
+
+    @cached_property
+    def contents(self) -> tuple[Mapping[int, StandIn], ...]:
+        """Other contents of all records: usual, large, easiest, hardest ones."""
+        large, usual, easiest = other_contents(self.twins, self.run)
+        return usual, large, easiest, hardest_contents(self.run)
+
+    def missing(self, contents: Mapping[int, StandIn], name: str) -> Tensor:
+        """(steps, weights) what a sum of other records lacks, at the same weights, in claimed standard deviations."""
+        own, members = self.run.recomputer, self.run.members
+        records, labels, differing = own.columns
+        records, labels = records.clone(), labels.clone()
+        for place, (record, label) in contents.items():
+            records[members[place]], labels[members[place]] = record, label
+        other = Recomputer(own.claim, own.model, own.loss, Columns(records, labels, differing))
+        lack: Tensor = getattr(self.found, name) - getattr(other.recompute(self.run.seen, members), name)
+        return (lack / self.found.sigma.unsqueeze(1)).float()
+
+    def noisy_sum(self, search: bool) -> NoisySum | None:
+        """The one that explains the first step; only with the claimed noise without a search."""
+        lacks = {name: [self.missing(c, name)[:1] for c in self.contents] for name in SUMS}
+        for name, lack in lacks.items():
+            if self._explains(lack, 1.0, FEW):
+                return NoisySum(name, 1.0)
+        for name, lack in lacks.items() if search else ():
+            multiple = _lowest(partial(self._apart, lack))
+            if multiple is not None and self._explains(lack, multiple, FEW_FITTED):
+                return NoisySum(name, multiple)
+        return None
+
+    def _first_steps(self, lacks: list[Tensor], multiple: float) -> Iterator[Run]:
+        for contents, lack in zip(self.contents, lacks, strict=True):
+            yield self.train(contents, lack / multiple, 1)
+
+    def _explains(self, lacks: list[Tensor], multiple: float, few: float) -> bool:
+        steps = self._first_steps(lacks, multiple)
+        return all(float(_differing(self.run, two, 0).float().mean()) <= few for two in steps)
+
+    def _apart(self, lacks: list[Tensor], log_multiple: float) -> float:
+        """How far the first sums are from that on D, all contents together."""
+        first = self.run.sums[0]
+        steps = self._first_steps(lacks, exp(log_multiple))
+        return sum(float((two.sums[0] - first).norm() / first.norm().clamp(min=1e-30)) for two in steps)
+
+    def is_scaled_sum(self) -> bool:
+        """Whether shifted noise shifts the first sum by one multiple of that."""
+        shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
+        moved = self.train({}, shift, 1).sums[0] - self.run.sums[0]
+        along = shift[0].double()
+        return bool((moved - along * (moved @ along) / (along @ along)).norm() < APART * moved.norm())
+
+    def stays_on_its_way(self, noisy: NoisySum) -> bool:
+        """Whether trainings on other records, with what they lack in their noise, show all the same."""
+        usual, *extreme = self.contents
+        few = FEW if noisy.multiple == 1 else FEW_FITTED
+        others = [self._compensate(usual, noisy), *(self._compensate(c, noisy, EXTREME_STEPS) for c in extreme)]
+        always = torch.stack([_differing(self.run, two, 0) for two in others]).all(0)
+        return not bool(always.any()) and all(_same_way(self.run, two, few) for two in others)
+
+    def _compensate(self, contents: Mapping[int, StandIn], noisy: NoisySum, steps: int | None = None) -> Run:
+        return self.train(contents, self.missing(contents, noisy.name) / noisy.multiple, steps)
+
+    def step_beside_noise(self, noisy: NoisySum | None) -> int | None:
+        """The first step that other records change although it is drowned; those before are compensated for."""
+        last = len(self.run.seen) - 1 if noisy is not None else 0
+        usual, _, easiest, _ = self.contents  # no larger ones, which may not be clipped
+        for step in sorted({int(step) for step in np.linspace(0, last, LOOKED_STEPS)}):
+            one, *others = (self._drown(contents, noisy, step) for contents in ({}, usual, easiest))
+            if all(_differs_at_same_place(one, two, step) for two in others):
+                return step
+        return None
+
+    def _drown(self, contents: Mapping[int, StandIn], noisy: NoisySum | None, step: int) -> Run:
+        assert self.noise is not None
+        shifts = torch.zeros_like(self.noise[: step + 1])
+        if noisy is not None and contents:
+            shifts += self.missing(contents, noisy.name)[: step + 1] / noisy.multiple
+        shifts[step] = DROWNED * self.noise[step]
+        return self.train(contents, shifts, step + 1)
+
+
+def _differs_at_same_place(one: Run, two: Run, step: int) -> bool:
+    there = min(len(one.seen), len(two.seen)) > step and same_weights(one, two, step)
+    return there and float(_differing(one, two, step, BESIDE).float().mean()) > FEW
+
+
+def _lowest(apart: Callable[[float], float]) -> float | None:
+    """The multiple at whose logarithm a function is least; with few digits, where these do it as well."""
+    points = np.log(MULTIPLES)
+    heights = [apart(float(point)) for point in points]
+    at = int(np.argmin(heights))
+    if at in (0, len(points) - 1):
+        return None
+    found = minimize_scalar(apart, bounds=(points[at - 1], points[at + 1]), method="bounded", options={"xatol": EXACT})
+    multiple = float(np.exp(found.x))
+    digits = (float(f"{multiple:.{number}g}") for number in (1, 2, 3))
+    return next((rounded for rounded in digits if apart(float(np.log(rounded))) <= found.fun + EXACT), multiple)
+
+
+def _differing(one: Run, two: Run, step: int, apart: float = APART) -> Tensor:
+    """(weights,) which numbers of a step's sum are others, beside the typical size of their layer."""
+    sizes = [s[0].numel() for s in one.seen.applied]
+    first, second = (flat([s[step : step + 1] for s in run.seen.applied])[0].double() for run in (one, two))
+    typical = torch.cat([part.square().mean().sqrt().expand_as(part) for part in torch.split(first, sizes)])
+    return (first - second).abs() > apart * (typical + first.abs())
+
+
+def _same_way(one: Run, two: Run, few: float) -> bool:
+    """In all steps of the second."""
+    steps = len(two.seen)
+    if different_batches(one, two, steps) or (two.seen.final is not None and not _same_end(one, two)):
+        return False
+    first = float(_differing(one, two, 0).float().mean()) <= few
+    return first and all(
+        float(_differing(one, two, step, APART_LATER).float().mean()) <= max(few, FEW_LATER)
+        and same_weights(one, two, step, SAME_WAY)
+        for step in range(1, steps)
+    )
+
+
+def _same_end(one: Run, two: Run) -> bool:
+    if len(one.seen) != len(two.seen) or one.seen.final is None:
+        return False
+    return are_same(final_row(one), final_row(two), SAME_WAY)

@@ -30,9 +30,11 @@ def settle_by_followed_noise(causes: list[Diagnosis], evidence: Evidence, about:
     rest = [cause for cause in causes if cause.name not in about]
     if shown.beside is None:
         return [*rest, replace(ours[0], sentence=_UNKNOWN, weakens=None)]
-    if any(cause.weakens for cause in ours) and (
-        noise_spread.has_bare_weights(evidence) or bool(evidence.trials.kept_by_clean.all())
-    ):
+    if noise_spread.has_bare_weights(evidence) or bool(evidence.trials.kept_by_clean.all()):
         return causes
+    bare = [evidence.layers[layer] for layer in shown.bare_layers]
+    if 0 < len(bare) < len(evidence.layers):
+        text = f"there is no noise on {', '.join(bare)}: add it to every weight"
+        return [replace(ours[0], p_value=0.0, sentence=text, weakens=True), *rest]
     beside = replace(ours[0], p_value=0.0, sentence=_BESIDE.format(step=shown.beside + 1), weakens=True)
     return [beside, *rest]

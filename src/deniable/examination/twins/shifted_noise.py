@@ -67,6 +67,8 @@ class Shown:
     """Whether the first sum has its noise in it, times one number."""
     beside: int | None
     """The first step (counted from 0) that shows records beside its noisy sum; None: none that was looked at."""
+    bare_layers: tuple[int, ...] = ()
+    """The layers of the first sum that no noise changes."""
 
 
 def look_through_noise(twins: Twins) -> Shown | None:
@@ -81,7 +83,7 @@ def look_through_noise(twins: Twins) -> Shown | None:
         found = first.noisy_sum(search=twins.looked)
         if found is not None and all(one.stays_on_its_way(found) for one in every):
             return Shown(found, first.is_scaled_sum(), None)
-        return Shown(None, first.is_scaled_sum(), first.step_beside_noise(found))
+        return Shown(None, first.is_scaled_sum(), first.step_beside_noise(found), first.bare_layers())
     return None
 
 
@@ -162,6 +164,12 @@ class _Followed:
         moved = self.train({}, shift, 1).sums[0] - self.run.sums[0]
         along = shift[0].double()
         return bool((moved - along * (moved @ along) / (along @ along)).norm() < APART * moved.norm())
+
+    def bare_layers(self) -> tuple[int, ...]:
+        """Those that very much noise leaves as they are."""
+        drowned = self._drown({}, None, 0).seen.applied
+        pairs = enumerate(zip(self.run.seen.applied, drowned, strict=True))
+        return tuple(layer for layer, (one, two) in pairs if bool(one[0].any()) and are_same(one[0], two[0]))
 
     def stays_on_its_way(self, noisy: NoisySum) -> bool:
         """Whether trainings on other records, with what they lack in their noise, show all the same."""

@@ -32,10 +32,10 @@ from deniable.training.networks.losses import Loss
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Columns, ModelFactory
 
-__all__ = ["Examination", "alone_evidence", "play_alone", "play_trial", "train_twin", "twins_of"]
+__all__ = ["Examination", "alone_evidence", "look_at_trials", "play_alone", "play_trial", "train_twin", "twins_of"]
 
-LOOKED_AT = 12
-"""Other explanations are tried on so many trials."""
+LOOKED_AT = 10
+"""Other explanations are tried on so many trials, where something has to be explained."""
 
 
 SKETCHED, MOST_SKETCHED = 2**24, 4096
@@ -183,19 +183,25 @@ def _small(game: Examination) -> bool:
     return len(game.columns.records) * sum(p.numel() for p in trainable(game.model()).values()) <= LOOKED
 
 
-def play_trial(game: Examination, number: int) -> TrialStatistics:
-    """Train once, on D or D', and recompute what was done."""
+def play_trial(game: Examination, number: int, look: bool = False) -> TrialStatistics:
+    """Train once, on D or D', and recompute what was done; `look` for other explanations as well."""
     on_d, columns, model = game.on_d(number), game.columns, game.network()
     members, recomputer = game.members(on_d), Recomputer(game.claim, model, game.loss, columns)
     records = Records(columns.records[members].clone(), columns.labels[members].clone())
     with one_thread(), torch.random.fork_rng(devices=[]):
         done = game.watch(recomputer, records, game.training_seed(number), members)
         own, sketch = SeededSource(game.seed, number, stream=2).generator, game.sketch(recomputer.parameters)
-        look = number < LOOKED_AT and _small(game)
         with torch.no_grad():
             return examine_trial(
                 recomputer, done, members, on_d, own, look=look, sketch=sketch, raw=max(1, RAW // game.trials)
             )
+
+
+def look_at_trials(game: Examination) -> list[TrialStatistics]:
+    """The first trials once more, looked at for other explanations; none where gradients are too many to be held."""
+    return (
+        [play_trial(game, number, look=True) for number in range(min(LOOKED_AT, game.trials))] if _small(game) else []
+    )
 
 
 def _every_label(game: Examination) -> int:

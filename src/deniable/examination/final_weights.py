@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
+from deniable.examination.thinned import thin, thin_steps, thin_vector
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
 from deniable.examination.updates.update_rules import (
@@ -69,7 +70,8 @@ def find_ending(
     """What the final weights of one training are."""
     if seen.final is None:
         return FinalWeights(Ending.UNSEEN)
-    final = torch.cat([f.flatten() for f in seen.final]).double()
+    full, seen, found = seen, thin(seen), thin_steps(found, seen)
+    final = torch.cat([f.flatten() for f in seen.final or []]).double()
     weights, applied = flat(seen.weights).double(), flat(seen.applied).double()
     near = (weights - final).norm(dim=1) <= ALIKE * final.norm()
     if bool(near.any()):
@@ -80,8 +82,8 @@ def find_ending(
         return FinalWeights(Ending.MIXED, shares=shares)
     left = _left_over(final, weights, applied)
     clean = [found.clean[-1].double(), found.whole[-1].double(), found.everybody[-1].double()]
-    clean += [_mean_gradient(recomputer, [w[-1] for w in seen.weights], members)]
-    clean += [_mean_gradient(recomputer, seen.final, members)]
+    places = [w[-1] for w in full.weights], full.final or []
+    clean += [thin_vector(recomputer.mean_gradient(place, members).double(), full) for place in places]
     clean += [(found.clean.double() / torch.tensor(seen.divisors).double().unsqueeze(1)).sum(0)]
     cosines = [abs(float(_outside(g, weights, applied) @ left)) / max(float(left.norm()), 1e-300) for g in clean]
     whole = len(weights) <= weights.shape[1] // MOST_MIXED  # else older weights may be in it, and gradients in them
@@ -137,8 +139,3 @@ def _outside(gradient: Tensor, weights: Tensor, applied: Tensor) -> Tensor:
     basis = _yielded_basis(weights, applied)
     left = gradient - basis @ (basis.T @ gradient)
     return left / left.norm().clamp(min=1e-300) if left.norm() > 1e-6 * gradient.norm() else torch.zeros_like(left)
-
-
-def _mean_gradient(recomputer: Recomputer, weights: list[Tensor], members: NDArray[np.int64]) -> Tensor:
-    every = recomputer.every([w.unsqueeze(0) for w in weights])
-    return torch.cat([g[0, members].mean(0).flatten() for g in every]).double()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from math import inf
-from typing import NamedTuple
+from math import ceil, inf
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, grad
 
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.recipe import Flat
@@ -26,6 +27,10 @@ AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""
 COPIES = 4
 """Of all gradients of a step, where they are held: as they are, clipped, and on the way there."""
+OUTSIDE_SHARE = 0.25
+"""Of large models, so many times as many records outside a batch as in it have their gradients recomputed."""
+LARGE, SCORED = 2**19, 8
+"""Weights above which a model is large; and of its records about so many are scored."""
 WATCHED = 2**26
 """Numbers of gradients of single records that may be held at once: with large models not every record is watched."""
 
@@ -104,12 +109,17 @@ class Recomputer:
         weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
         part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
         plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
-        return self._by_library(part) if plain and not self._holds_every(weights) else self._by_record(part)
+        if not plain or self._holds_every(weights):
+            return self._by_record(part)
+        return self._by_drawn(part, group.start) if self._is_generic(weights) else self._by_library(part)
 
     def _holds_every(self, weights: list[Tensor]) -> bool:
         """Whether all gradients of a step are few enough to be held, where there is no faster way than to make them."""
         numbers = len(self.columns.records) * sum(p.numel() for p in self.parameters.values())
-        return COPIES * numbers <= AT_ONCE and isinstance(self._gradients(weights, 1), GenericGradients)
+        return COPIES * numbers <= AT_ONCE and self._is_generic(weights)
+
+    def _is_generic(self, weights: list[Tensor]) -> bool:
+        return isinstance(self._gradients(weights, 1), GenericGradients)
 
     def _by_library(self, part: _Part) -> RecomputedSteps:
         """Gradients that are clipped as usual, all steps to one norm."""
@@ -133,6 +143,56 @@ class Recomputer:
             clip=clip,
             sigma=sigma,
         )
+
+    def _by_drawn(self, part: _Part, start: int) -> RecomputedSteps:
+        """The same in one pass over the batch, the differing records, and a few others, other ones in every step.
+
+        What is not computed of the others is zero, as if their gradients were; so the direction outside the batch is
+        that of the few.
+        """
+        rows = [self._drawn_step(_Part(*(_row(v, i) for v in part)), start + i) for i in range(len(part.include))]
+        joined = {f.name: torch.stack([getattr(row, f.name) for row in rows]) for f in fields(RecomputedSteps)}
+        return RecomputedSteps(**joined)
+
+    def _drawn_step(self, part: _Part, step: int) -> RecomputedSteps:
+        include, first, last = part.include, *(len(part.include) - n for n in (self.watched, self.columns.differing))
+        norms, sums = torch.zeros_like(include), [torch.zeros(3, a.numel()) for a in part.applied]
+        kept: list[tuple[Tensor, list[Tensor]]] = []
+        for columns, layers in self._in_chunks(part.weights, self._chosen_columns(include, part.everybody, step)):
+            norms[columns] = torch.stack([g.norm(dim=1) for g in layers], 1).norm(dim=1)
+            factors = (part.clip.float() / norms[columns].clamp(min=1e-30)).clamp(max=1.0)
+            drawn, held = include[columns], columns >= first
+            weights = torch.stack([drawn * factors, drawn, part.everybody[columns] * factors])
+            for total, g in zip(sums, layers, strict=True):
+                total.addmm_(weights, g)
+            kept.append((columns[held], [factors[held].unsqueeze(1) * g[held] for g in layers]))
+        clean, whole, everybody = (torch.cat([total[i] for total in sums]) for i in range(3))
+        residual = ((torch.cat([a.flatten() for a in part.applied]) - clean) / part.sigma).float()
+        parts, onto = torch.split(residual, [a.numel() for a in part.applied]), torch.zeros(self.watched).double()
+        for columns, layers in kept:
+            onto[columns - first] = torch.stack([(g @ r).double() for g, r in zip(layers, parts, strict=True)]).sum(0)
+        differing = torch.cat([torch.cat([g[columns >= last] for g in layers], 1) for columns, layers in kept]).double()
+        total = everybody if self.claim.rate < 1 else clean
+        found = include, residual, clean, whole, total, onto, norms, differing @ differing.mT
+        return RecomputedSteps(*found, part.clip, part.sigma)
+
+    def _chosen_columns(self, include: Tensor, everybody: Tensor, step: int) -> Tensor:
+        """The batch, the differing records, and a share as many of the others; in order."""
+        chosen = include > 0
+        chosen[len(include) - self.columns.differing :] = True
+        others = ((everybody > 0) & ~chosen).nonzero().flatten()
+        few = min(len(others), ceil(OUTSIDE_SHARE * max(1.0, float(include.sum()))))
+        if few and self.claim.rate < 1:
+            chosen[others.roll(-step * few)[:few]] = True
+        return chosen.nonzero().flatten()
+
+    def _in_chunks(self, weights: list[Tensor], columns: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        """Some columns at a time, and their gradients, (records, weights) of each layer."""
+        generic = GenericGradients(self.model, self.loss, [w.unsqueeze(0) for w in weights], differing=0)
+        size = max(1, generic.memory // (4 * sum(w.numel() for w in weights)))
+        for part in torch.split(columns, size):
+            generic.load(self.columns.records[None, part], self.columns.labels[None, part])
+            yield part, [g[0].flatten(1) for g in generic.gradients_of(slice(0, len(part)))]
 
     def _by_record(self, part: _Part) -> RecomputedSteps:
         """Any kind of clipping: every record's gradient is materialised."""
@@ -172,12 +232,26 @@ class Recomputer:
         generic.load(records[None], labels[None])
         return generic.gradients_of(slice(0, len(records)))
 
+    def mean_gradient(self, weights: list[Tensor], members: NDArray[np.int64]) -> Tensor:
+        """Of the loss of all records that were trained on, as one vector."""
+        names, records, labels = list(self.parameters), self.columns.records[members], self.columns.labels[members]
+
+        def mean_loss(values: list[Tensor]) -> Tensor:
+            told = functional_call(self.model, dict(zip(names, values, strict=True)), (records,))
+            return self.loss(told, labels).mean()
+
+        return torch.cat([g.flatten() for g in grad(mean_loss)(weights)])
+
     def mean_scores(
         self, weights: list[Tensor], members: NDArray[np.int64], include: Tensor | None = None
     ) -> NDArray[np.float64]:
         """(steps, 3) mean loss of the records that were trained on, the share of them with the right label, and the
         mean loss of the batch if `include` (steps, columns) tells how often each record is in it.
+
+        Of large models, some records alone are scored, and the batch's loss is that of these.
         """
+        if sum(p.numel() for p in self.parameters.values()) > LARGE:
+            members, include = members[:: max(1, len(members) // SCORED)], None
         records, labels = self.columns.records[members], self.columns.labels[members]
         names, found = list(self.parameters), []
         with torch.no_grad():
@@ -195,6 +269,10 @@ class Recomputer:
         gradients = example_gradients(self.model, self.loss, weights, records[0], differing=kept, shared=True)
         gradients.load(records[None], labels[None])
         return gradients
+
+
+def _row(values: Tensor | list[Tensor], row: int) -> Any:
+    return [v[row] for v in values] if isinstance(values, list) else values[row]
 
 
 def _over(values: Tensor, sigma: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ of the gradient and errors of the noise show in different places.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from math import log
 from typing import Any
 
@@ -41,6 +42,10 @@ ROUNDING, SMOOTHING = 2e-6, 1e-6
 """float32, relative to the batch's clipped gradients; and what many add to a norm before dividing by it."""
 IMPOSSIBLE = 1e-6
 """The chance below which numbers that are left out are not the smallest noisy ones."""
+LARGE = 2**22
+"""Numbers of a training's sums above which 32 bits have to do for what is left of them."""
+PARALLEL = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""The share of its square that a direction has outside of others, below which it is one of theirs."""
 NEGLIGIBLE = 1e-4
 """A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
 
@@ -146,7 +151,8 @@ def examine_trial(
     claim, found = recomputer.claim, recomputer.recompute(seen, members)
     differing = recomputer.columns.differing
     seen_of_pair = found.onto[:, found.onto.shape[1] - differing :], found.include[:, -differing:]
-    directions = _directions(seen, found)
+    applied = flat(seen.sums)
+    directions = _directions(applied, found)
     noise, fresh = _exchange_directions(found.residual, directions[:3], own)
     used, rule = found.include.sum(1).double(), followed_rule(seen, found)
     final = seen.final if seen.final is not None else next_weights(seen)
@@ -171,7 +177,8 @@ def examine_trial(
         rule=np.array(rule, dtype=np.int64),
         fresh=fresh.numpy(),
         plain=torch.stack(
-            [part.double().square().sum(1) for part in torch.split(found.residual, _sizes(recomputer), 1)], 1
+            [part.square().sum(1, dtype=torch.float64) for part in torch.split(found.residual, _sizes(recomputer), 1)],
+            1,
         ).numpy(),
         taken=np.array(len(seen), dtype=np.int64),
         losses=scores[:, 0],
@@ -180,8 +187,8 @@ def examine_trial(
         right=scores[:, 1],
         last_right=np.array(after[1]),
         clip=found.clip.numpy(),
-        length_applied=(flat(seen.sums).norm(dim=1) / found.sigma).numpy(),
-        coarse=np.array(_coarse(flat(seen.sums)[-1], found.clean[-1])),
+        length_applied=(applied.norm(dim=1) / found.sigma).numpy(),
+        coarse=np.array(_coarse(applied[-1], found.clean[-1])),
         kept_by_clean=np.array(_kept_by_clean(seen.sums, found)),
         ending=np.array([kind, step], dtype=np.int64),
         rates=rates_of_any_rule(seen)[0],
@@ -208,9 +215,10 @@ def _kept_by_clean(sums: list[Tensor], found: RecomputedSteps) -> bool:
     for shown, clean in zip(
         [s.flatten(1) for s in sums], torch.split(found.clean, [s[0].numel() for s in sums], 1), strict=True
     ):
-        for row, own, sigma in zip(shown.double(), clean.double(), found.sigma.double(), strict=True):
-            zero = row == 0
-            if bool(zero.any()) and not bool(zero.all()) and bool((own[zero] != 0).any()):
+        for numbers, clean_numbers, sigma in zip(shown, clean, found.sigma.double(), strict=True):
+            zero = numbers == 0
+            if bool(zero.any()) and not bool(zero.all()) and bool((clean_numbers[zero] != 0).any()):
+                row, own = numbers.double(), clean_numbers.double()
                 told.append(bool(own[zero].abs().max() <= own[~zero].abs().min()))
                 least = row[~zero].abs().min()
                 below = torch.special.ndtr((least - own[zero]) / sigma) - torch.special.ndtr(
@@ -221,12 +229,15 @@ def _kept_by_clean(sums: list[Tensor], found: RecomputedSteps) -> bool:
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:
-    return (x * y).sum(1, dtype=torch.float64)
+    """(steps,) of rows, in float64; of very long ones summed in 32 bits."""
+    if x.numel() <= LARGE:
+        return (x * y).sum(1, dtype=torch.float64)
+    return torch.stack([torch.dot(a, b) for a, b in zip(x, y, strict=True)]).double()
 
 
-def _directions(seen: WatchedTraining, found: RecomputedSteps) -> list[Tensor]:
+def _directions(applied: Tensor, found: RecomputedSteps) -> list[Tensor]:
     """`DIRECTIONS`, each (steps, weights); nan where there is none."""
-    clean, applied = found.clean, torch.cat([v.flatten(1) for v in seen.sums], 1)
+    clean = found.clean
     nothing = torch.full_like(clean[:1], torch.nan)
     least = NEGLIGIBLE * (_inner(clean, clean).sqrt() + found.clip)
     named = [clean, found.whole - clean, found.everybody - clean]
@@ -240,25 +251,32 @@ def _exchange_directions(residual: Tensor, directions: list[Tensor], own: torch.
     Guarantee: standard normal if the residual is, since the directions are known before it is drawn. Also returns,
     for every step, the squares of the fresh numbers and how many they are.
     """
-    noise, used = residual.double(), torch.zeros(len(residual), 2, dtype=torch.float64)
-    basis: list[Tensor] = []
-    for direction in directions:
-        # twice, since the directions may be nearly parallel
-        unit = _orthogonal(_orthogonal(torch.nan_to_num(direction.double()), basis), basis)
-        basis.append(unit)
-        there = (unit != 0).any(1, keepdim=True).double()
-        fresh = torch.randn(len(unit), 1, generator=own, dtype=torch.float64) * there
-        noise = noise + (fresh - (noise * unit).sum(1, keepdim=True)) * unit
-        used += torch.cat([fresh.square(), there], 1)
-    return noise, used
+    kind = torch.float64 if residual.numel() <= LARGE else torch.float32
+    noise, given = residual.to(kind), [torch.nan_to_num(d).to(kind) for d in directions]
+    products = torch.zeros(len(noise), len(given), len(given), dtype=torch.float64)
+    for i, j in combinations_with_replacement(range(len(given)), 2):
+        products[:, i, j] = products[:, j, i] = _inner(given[i], given[j])
+    units = torch.stack([_orthonormal(gram, PARALLEL[kind]) for gram in products])
+    there = (units != 0).any(2).double()
+    fresh = torch.randn(len(directions), len(noise), generator=own, dtype=torch.float64).T * there
+    along = torch.stack([_inner(noise, d) for d in given], 1).unsqueeze(2)
+    parts = (units.mT @ (fresh.unsqueeze(2) - units @ along)).squeeze(2).to(kind)
+    for part, direction in zip(parts.T, given, strict=True):
+        noise = torch.addcmul(noise, part.unsqueeze(1), direction)
+    return noise, torch.stack([fresh.square().sum(1), there.sum(1)], 1)
 
 
-def _orthogonal(direction: Tensor, basis: list[Tensor]) -> Tensor:
-    before = direction.norm(dim=1, keepdim=True)
-    for unit in basis:
-        direction = direction - (direction * unit).sum(1, keepdim=True) * unit
-    length = direction.norm(dim=1, keepdim=True)
-    return torch.where(length > 1e-6 * before, direction / length, 0.0)
+def _orthonormal(gram: Tensor, least: float) -> Tensor:
+    """Rows of coefficients that make vectors with these inner products orthonormal; zero for one that others span."""
+    rows = torch.zeros_like(gram)
+    for place in range(len(gram)):
+        row = torch.eye(len(gram), dtype=gram.dtype)[place]
+        for _ in range(2):  # since the vectors may be nearly parallel
+            row = row - rows.T @ (rows @ gram @ row)
+        left = float(row @ gram @ row)
+        if left > least * float(gram[place, place]):
+            rows[place] = row / left**0.5
+    return rows
 
 
 def _by_record(found: RecomputedSteps) -> Array:

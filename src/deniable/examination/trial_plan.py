@@ -15,7 +15,7 @@ from deniable.engines import Campaign, Engine, play_missing
 from deniable.evidence.anytime.watch import Stop, Watch, WatchEvidence, limits_confidence
 from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
-from deniable.examination.examination_game import Examination, alone_evidence, play_trial, twins_of
+from deniable.examination.examination_game import Examination, alone_evidence, look_at_trials, play_trial, twins_of
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.shifted_noise import look_through_noise
@@ -76,6 +76,7 @@ def play_trials(
     kept, planned = store or _InMemory(), looks(game.trials) if new_watch is not None else [game.trials]
     alone = cache(partial(alone_evidence, game, false_alarms / NUMBER))
     torn = cache(partial(alone_evidence, game, false_alarms / NUMBER, torn=True))
+    looking = cache(partial(look_at_trials, game))
     for number in planned:
         share = 1.0 if len(planned) == 1 else 0.5 if number == game.trials else 0.5 / (len(planned) - 1)
         watch = None if new_watch is None else new_watch()
@@ -84,7 +85,7 @@ def play_trials(
         certain = None if watch is None else _Hearing(watch)
         examined = play_missing(campaign, engine, kept, tell=tell, certain=certain)
         played = partial(diagnose_trials, game, examined, share * false_alarms, false_alarms=false_alarms)
-        report = played(twins=twins, alone=alone, torn=torn)
+        report = played(twins=twins, alone=alone, torn=torn, looking=looking)
         if new_watch is not None and (report.certain or len(examined) < number or _refutes(watch)):
             break
     return examined, report, None if watch is None else watch.evidence()
@@ -185,6 +186,7 @@ def diagnose_trials(
     twins: Twins | None = None,
     alone: Callable[[], Evidence | None] | None = None,
     torn: Callable[[], Evidence | None] | None = None,
+    looking: Callable[[], list[TrialStatistics]] | None = None,
 ) -> Report:
     """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
     parameters = trainable(game.model())
@@ -196,6 +198,7 @@ def diagnose_trials(
     twins = twins_of(game) if twins is None else twins
     with torch.no_grad():
         level = spent / NUMBER
-        others: dict[str, Any] = {"twins": twins, "alone": alone, "torn": torn}
+        again = cache(partial(look_at_trials, game)) if looking is None else looking
+        others: dict[str, Any] = {"twins": twins, "alone": alone, "torn": torn, "looking": again}
         evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, **others)
         return diagnose(evidence, spent if false_alarms is None else false_alarms)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deniable.examination.alternatives import AFTER, CLIPS, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
 from deniable.examination.diagnostics.dependence import DEPENDS
 from deniable.examination.diagnostics.trial_evidence import Evidence
+from deniable.examination.updates.post_processing import ACCUMULATED, YIELDED_MEAN
 from deniable.mechanisms import Adjacency
 
 __all__ = [
@@ -42,13 +43,6 @@ NORM, SCALED = "another norm", "scaled"
 
 FITTED = 6.0
 """The distance that a fitted number must gain."""
-
-
-ACCUMULATED = (
-    "the previous step's gradient is still in it, noise included (gradients accumulate, or momentum is added before "
-    "the gradient is yielded), which is safe as long as every step has fresh noise: yield the gradient without the "
-    "earlier ones"
-)
 
 
 CLIP_EACH = "clip every example's gradient before summing"
@@ -149,8 +143,7 @@ _SUMMED = {
     ),
     "mean": (
         MEAN,
-        "what is yielded is the mean over the batch, noise included: yield its divisor, too "
-        "(AppliedStep(..., divisor=...))",
+        YIELDED_MEAN,
     ),
     "all records": (MEAN, "all records are used in every step, not the batch alone: use the batch that was drawn"),
     "older weights": (

@@ -53,10 +53,6 @@ class Evidence:
     level: float
     """The p-value below which a diagnostic fails."""
     trials: TrialStatistics
-    looked: Array
-    """(trials looked at, steps, vectors, vectors), see `deniable.examination.alternatives`."""
-    free: Array
-    """(trials looked at, steps, 2), see `deniable.examination.alternatives.free_noise`."""
     taken: NDArray[np.int64]
     """(trials,) steps that each training took; all statistics are of the first ones, which all of them took."""
     examined: tuple[TrialStatistics, ...]
@@ -66,6 +62,8 @@ class Evidence:
     """Trains on single records; None where that fails."""
     torn: Callable[[], Evidence | None] | None = None
     """Trains on one record with every label, which leave nothing to learn; None where that fails."""
+    looking: Callable[[], list[TrialStatistics]] | None = None
+    """Plays some trials again and looks for other explanations; it is called where these are asked for."""
 
     @classmethod
     def of(
@@ -80,22 +78,37 @@ class Evidence:
         twins: Twins | None = None,
         alone: Callable[[], Evidence | None] | None = None,
         torn: Callable[[], Evidence | None] | None = None,
+        looking: Callable[[], list[TrialStatistics]] | None = None,
     ) -> Evidence:
         """Stack the trials; of trainings that took more steps than others, the first ones."""
         steps = min(int(one.taken) for one in examined)
         names = [field.name for field in fields(TrialStatistics) if field.name not in ("alternatives", "free")]
         raw = min(len(one.raw) for one in examined)
         stacked = {name: np.stack([_first(one, name, steps, raw) for one in examined]) for name in names}
-        looked = [one for one in examined if len(one.alternatives)]
-        fewest = min((len(one.alternatives) for one in looked), default=0)
-        alternatives = np.stack([one.alternatives[:fewest] for one in looked]) if looked else np.empty((0, 0, 0, 0))
-        free = np.stack([one.free[:fewest] for one in looked]) if looked else np.empty((0, 0, 2))
-        trials = TrialStatistics(**stacked, alternatives=alternatives, free=free)
+        trials = TrialStatistics(**stacked, alternatives=np.empty((0, 0, 0, 0)), free=np.empty((0, 0, 2)))
         shapes = tuple(parameters.values())
         taken = np.array([int(one.taken) for one in examined])
         layers, kept = tuple(parameters), tuple(sketched)
-        stacked_all = claim, layers, shapes, kept, members, level, trials, alternatives, free, taken, tuple(examined)
-        return cls(*stacked_all, twins, alone, torn)
+        stacked_all = claim, layers, shapes, kept, members, level, trials, taken, tuple(examined)
+        return cls(*stacked_all, twins, alone, torn, looking)
+
+    @cached_property
+    def _looked_at(self) -> list[TrialStatistics]:
+        return [] if self.looking is None else self.looking()
+
+    @cached_property
+    def looked(self) -> Array:
+        """(trials looked at, steps, vectors, vectors), see `deniable.examination.alternatives`."""
+        fewest = min((len(one.alternatives) for one in self._looked_at), default=0)
+        found = [one.alternatives[:fewest] for one in self._looked_at]
+        return np.stack(found) if found else np.empty((0, 0, 0, 0))
+
+    @cached_property
+    def free(self) -> Array:
+        """(trials looked at, steps, 2), see `deniable.examination.alternatives.free_noise`."""
+        fewest = min((len(one.free) for one in self._looked_at), default=0)
+        found = [one.free[:fewest] for one in self._looked_at]
+        return np.stack(found) if found else np.empty((0, 0, 2))
 
     @cached_property
     def single(self) -> Evidence | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import exp
 
@@ -82,7 +82,7 @@ def look_through_noise(twins: Twins) -> Shown | None:
         first = every[0]
         found = first.noisy_sum(search=twins.looked)
         if found is not None and all(one.stays_on_its_way(found) for one in every):
-            return Shown(found, first.is_scaled_sum(), None)
+            return Shown(first.describe(found), first.is_scaled_sum(), None)
         return Shown(None, first.is_scaled_sum(), first.step_beside_noise(found), first.bare_layers())
     return None
 
@@ -178,6 +178,20 @@ class _Followed:
         others = [self._compensate(usual, noisy), *(self._compensate(c, noisy, EXTREME_STEPS) for c in extreme)]
         always = torch.stack([_differing(self.run, two, 0) for two in others]).all(0)
         return not bool(always.any()) and all(_same_way(self.run, two, few) for two in others)
+
+    def describe(self, noisy: NoisySum) -> NoisySum:
+        """The same, with the multiples of it and of the sum yielded before that every step is, if it is."""
+        assert self.noise is not None
+        sigma = self.found.sigma.unsqueeze(1)
+        sums = (getattr(self.found, noisy.name) + noisy.multiple * self.noise * sigma).double()
+        shown = flat(self.run.seen.applied).double()
+        before = torch.cat([torch.zeros_like(shown[:1]), shown[:-1]])
+        span = torch.stack([sums.flatten(), before.flatten()], 1)
+        later = span[shown.shape[1] :] if len(shown) > 1 else span  # of the first, some have another multiple
+        target = shown.flatten()[len(span) - len(later) :]
+        scale, memory = torch.linalg.lstsq(later.T @ later, later.T @ target, driver="gelsd").solution.tolist()
+        left = (target - later @ torch.tensor([scale, memory]).double()).norm()
+        return replace(noisy, scale=scale, memory=memory) if left <= APART * target.norm() else noisy
 
     def _compensate(self, contents: Mapping[int, StandIn], noisy: NoisySum, steps: int | None = None) -> Run:
         return self.train(contents, self.missing(contents, noisy.name) / noisy.multiple, steps)

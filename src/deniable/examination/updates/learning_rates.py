@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.recomputation import flat
+from deniable.examination.thinned import thin
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
 from deniable.examination.updates.update_rules import ULP
@@ -83,6 +84,7 @@ def learning_rates(seen: WatchedTraining, rule: OptimizerRule | None = None) -> 
     `rule` makes another direction of the gradients (see `optimizer_rules`). The final weights give the last move, if
     they were shown.
     """
+    seen = thin(seen)
     weights = flat(seen.weights).double()
     if seen.final is not None:
         weights = torch.cat([weights, torch.cat([f.flatten() for f in seen.final]).double().unsqueeze(0)])
@@ -105,6 +107,7 @@ def rates_of_any_rule(*trainings: WatchedTraining) -> list[NDArray[np.float64]]:
 
     The rule is the same in all trainings.
     """
+    trainings = tuple(thin(seen) for seen in trainings)
     momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
     found = [[learning_rates(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES, *momenta)]
     best = max(found, key=lambda every: sum(int(np.isfinite(rates).sum()) for rates in every))

@@ -15,7 +15,7 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = ["SUMS", "NoisySum", "Pair", "PostProcessing", "find_post_processing", "undo"]
+__all__ = ["ACCUMULATED", "SUMS", "YIELDED_MEAN", "NoisySum", "Pair", "PostProcessing", "find_post_processing", "undo"]
 
 Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
 """Twins, each with its clean sums."""
@@ -39,6 +39,14 @@ _WORDS = {
 }
 
 
+ACCUMULATED = (
+    "the previous step's gradient is still in it, noise included (gradients accumulate, or momentum is added before "
+    "the gradient is yielded), which is safe as long as every step has fresh noise: yield the gradient without the "
+    "earlier ones"
+)
+YIELDED_MEAN = (
+    "what is yielded is the mean over the batch, noise included: yield its divisor, too (AppliedStep(..., divisor=...))"
+)
 SUMS = ("clean", "whole")
 """Fields of `RecomputedSteps` to which the noise may have been added: clipped gradients, or whole ones."""
 
@@ -49,6 +57,20 @@ class NoisySum:
 
     name: str
     multiple: float
+    scale: float | None = None
+    """If what is yielded is so many times the noisy sum, and `memory` times what was yielded before."""
+    memory: float = 0.0
+
+    def sentence(self) -> str:
+        """What is made of it, in words."""
+        if abs(self.memory) > THERE:
+            return ACCUMULATED
+        if self.scale is not None and THERE < self.scale < 1 - THERE:
+            return YIELDED_MEAN
+        return (
+            "what is yielded is another function of the noisy sums and of nothing else, which is safe "
+            "(post-processing): yield them before that"
+        )
 
 
 @dataclass(frozen=True)
@@ -82,11 +104,8 @@ class PostProcessing:
                 "before that"
             )
         done = self._described_layers(layers)
-        if not done:
-            return (
-                "what is yielded is another function of the noisy sums and of nothing else, which is safe "
-                "(post-processing): yield them before that"
-            )
+        if not done and self.noisy_sum is not None:
+            return self.noisy_sum.sentence()
         about = f"the noisy gradient is changed after its noise ({', '.join(done[:6])})"
         return f"{about}, which is safe (post-processing): yield it before that"
 

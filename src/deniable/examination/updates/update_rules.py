@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from deniable.examination.recomputation import RecomputedSteps
+from deniable.examination.thinned import thin, thin_steps
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
 
@@ -63,6 +64,7 @@ class Rule(IntEnum):
 
 def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
     """The rule that all steps of one training follow."""
+    seen, found = thin(seen), thin_steps(found, seen)
     moves = [(w[1:] - w[:-1]).flatten(1).double() for w in seen.weights]
     if len(seen) < 2 or all(bool((move == 0).all()) for move in moves):
         return Rule.STILL

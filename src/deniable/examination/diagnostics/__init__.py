@@ -9,8 +9,9 @@ in place of the claim (explanations), by twin trainings that show one record's s
 by the noise's scale relative to that share.
 
 p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
-diagnostics) | own_rules, shortened (unknown ones that are safe) | candidates, explanations, moving_norms (which other
-gradient fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under it).
+diagnostics) | own_rules, shortened, followed_noise (unknown ones that are safe) | candidates, explanations,
+moving_norms (which other gradient fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the
+noise under it).
 """
 
 from __future__ import annotations

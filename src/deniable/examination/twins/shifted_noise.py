@@ -64,7 +64,7 @@ class Shown:
     noisy_sum: NoisySum | None
     """The noisy sum of which all is a function; None: not such a function, as far as is known."""
     scaled: bool
-    """Whether the first sum has its noise in it, times one number."""
+    """Whether the first sum has its noise in it, each layer times one number."""
     beside: int | None
     """The first step (counted from 0) that shows records beside its noisy sum; None: none that was looked at."""
     bare_layers: tuple[int, ...] = ()
@@ -159,11 +159,13 @@ class _Followed:
         return sum(float((two.sums[0] - first).norm() / first.norm().clamp(min=1e-30)) for two in steps)
 
     def is_scaled_sum(self) -> bool:
-        """Whether shifted noise shifts the first sum by one multiple of that."""
+        """Whether shifted noise shifts every layer of the first sum by one multiple of that, and not all by nothing."""
         shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
         moved = self.train({}, shift, 1).sums[0] - self.run.sums[0]
-        along = shift[0].double()
-        return bool((moved - along * (moved @ along) / (along @ along)).norm() < APART * moved.norm())
+        sizes = [shape.numel() for shape in self.shapes]
+        pairs = zip(torch.split(moved, sizes), torch.split(shift[0].double(), sizes), strict=True)
+        left = torch.cat([part - along * (part @ along) / (along @ along) for part, along in pairs])
+        return bool(left.norm() < APART * moved.norm())
 
     def bare_layers(self) -> tuple[int, ...]:
         """Those that very much noise leaves as they are."""

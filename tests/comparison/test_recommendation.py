@@ -16,7 +16,8 @@ CHANCE = 0.52
 
 def point(epsilon: float, accuracy: float, precision: float, phi: float | None = 1.5) -> Point:
     name = f"level {epsilon:g}"
-    return Point(name, epsilon, epsilon, accuracy=accuracy, precision=precision, phi=phi, phi_error=0.1, spread=0.01)
+    rest = {"accuracy": accuracy, "precision": precision, "phi": phi, "phi_error": 0.1, "spread": 0.01}
+    return Point(name, epsilon, epsilon, epsilon, **rest)  # type: ignore[arg-type]
 
 
 ORIGINAL = point(float("inf"), 0.9, 0.8, None)
@@ -117,11 +118,13 @@ def test_a_fall_of_precision_within_its_error_is_no_gain() -> None:
 
 def test_local_noise_promises_what_its_values_give_together() -> None:
     """Epsilon 0.1 a value, 60 a record, was praised without the warning that its epsilon promises hardly anything."""
-    local = replace(point(0.1, 0.9, 0.5), name="epsilon 0.1 a value", record_epsilon=60.0)
+    local = replace(point(0.1, 0.9, 0.5), name="epsilon 0.1 a value", record_epsilon=60.0, least_epsilon=8.61)
     said = " ".join(recommend(ORIGINAL, {"local": [local]}, CHANCE).sentences)
     assert "epsilon 0.1 a value (epsilon 60 a record) promises hardly any protection" in said
     assert "favourable (phi above 1) at epsilon 0.1 a value." in said
     assert "epsilon 0.1 a value (epsilon 60 a record) is the first" in said
+    mild = recommend(ORIGINAL, {"local": [replace(local, record_epsilon=5.0, least_epsilon=1.5)]}, CHANCE)
+    assert "hardly any protection" not in " ".join(mild.sentences)
 
 
 @pytest.mark.parametrize("accuracy", [0.04, 0.05, 0.06])

@@ -273,20 +273,21 @@ def _recommend(rows: Sequence[LevelResult], chance: float, shifted: Shift, major
     return convert(asdict(found) | {"text": " ".join(found.sentences)}, Recommended)
 
 
-def _record_epsilon(row: LevelResult) -> float:
-    """Of a whole record: of local noise what its values give together."""
+def _record_epsilons(row: LevelResult) -> list[float]:
+    """Of a whole record: of local noise the sum over its values, and what is proven at the comparison's delta."""
     promised = row.epsilon
     if promised is None:
-        return inf
-    known = (promised.record_at_delta, promised.record, promised.value)
-    return next(value for value in known if value is not None)
+        return [inf]
+    known = [epsilon for epsilon in (promised.record, promised.record_at_delta) if epsilon is not None]
+    return known or [promised.value]
 
 
 def _point(row: LevelResult) -> Point:
     return Point(
         name=row.name,
         epsilon=row.epsilon.value if row.epsilon else inf,
-        record_epsilon=_record_epsilon(row),
+        record_epsilon=_record_epsilons(row)[0],
+        least_epsilon=min(_record_epsilons(row)),
         accuracy=row.test_accuracy.mean,
         precision=row.average_precision.mean,
         phi=row.phi,

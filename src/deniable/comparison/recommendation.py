@@ -25,12 +25,14 @@ _HARDLY_ANY_EPSILON = 3.0
 class Point:
     """One level: `epsilon` is central DP's at its delta, or local DP's for each value.
 
-    `record_epsilon` is what it promises about a whole record: of local noise the sum over the record's values.
+    `record_epsilon` is what it promises about a whole record, as tables tell it: of local noise the sum over the
+    record's values. `least_epsilon` is the least that is proven of a record, at the comparison's delta.
     """
 
     name: str
     epsilon: float
     record_epsilon: float
+    least_epsilon: float
     accuracy: float
     precision: float
     phi: float | None
@@ -92,7 +94,7 @@ def recommend(
         sentences.append(_where(kind, points, original))
         sentences.append(_cure(kind, points, chance, majority))
     praised = [p for points in levels.values() for p in points if _good(p, original) or p.precision <= chance]
-    sentences += _weak_guarantees([point for point in praised if point.record_epsilon >= _HARDLY_ANY_EPSILON])
+    sentences += _weak_guarantees([point for point in praised if point.least_epsilon >= _HARDLY_ANY_EPSILON])
     if both is None:
         return Recommendation(None, None, None, favourable, tuple(sentences))
     return Recommendation(both.better, both.difference, both.common, favourable, tuple(sentences))

@@ -17,7 +17,7 @@ from deniable.report.law_table import law_of_answer, law_of_audit
 from deniable.report.page import make_chapters
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
 from deniable.report.stored_runs import ReportedRun
-from deniable.report.words.assumptions import audit_assumptions
+from deniable.report.words.assumptions import AS_CLAIMED, audit_assumptions
 from deniable.report.words.verdict_words import is_test_mode
 from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
@@ -132,7 +132,8 @@ def _measures(told: Sequence[tuple[ReportedRun, Chapter]]) -> Iterator[Block]:
     yield Heading("4. Measures")
     for run, chapter in told:
         if isinstance(run.result, AuditResult):
-            yield Paragraph(f"{_whom_it_protects(run.result)}: {dict(audit_assumptions(run.result))['The noise']}")
+            noise = dict(audit_assumptions(run.result))["The noise"].removeprefix(AS_CLAIMED)
+            yield Paragraph(f"{_whom_it_protects(run.result)}: {noise}")
         yield Paragraph(chapter.text)
     yield OpenPlace(
         "other measures: access, deletion, contracts, training of staff, handling of requests and incidents"
@@ -144,7 +145,7 @@ def _whom_it_protects(document: AuditResult) -> str:
         return "Noise that protects nobody (test mode)"
     return {
         "consistent": "Noise that protects people, as far as the verdict below says",
-        "violated": "Noise that does not protect as claimed",
+        "violated": "Claimed noise, which does not protect as claimed",
     }.get(document.verdict, "Noise whose protection is not established")
 
 

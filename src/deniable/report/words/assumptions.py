@@ -9,8 +9,10 @@ from deniable.report.words.amount_text import figure
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 
-__all__ = ["ADJACENCIES", "audit_assumptions", "standing"]
+__all__ = ["ADJACENCIES", "AS_CLAIMED", "audit_assumptions", "standing"]
 
+AS_CLAIMED = "As claimed: "
+"""Before what is known of somebody else's training by its claim alone."""
 ADJACENCIES = {
     "replace": "D and D' are equally large and differ in one record, which is exchanged for another (replace, or "
     "bounded). One person's influence is then at most twice the clipping norm C.",
@@ -37,7 +39,7 @@ def audit_assumptions(document: AuditResult) -> Iterator[tuple[str, str]]:
     given = document.input
     yield "Neighbours", ADJACENCIES[given.adjacency]
     yield "The observer", _observer(document)
-    claimed = "" if document.diagnostics is None else "As claimed: "
+    claimed = "" if document.diagnostics is None else AS_CLAIMED
     yield "Sampling", f"{claimed}{_sampling(given)}"
     yield (
         "The noise",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 
-from deniable.adversaries import LossThreshold, Quantile, ShadowAttack, ShadowTraining
+from deniable.adversaries import LossThreshold, Quantile, ShadowAttack, ShadowTraining, shadow_models
 from deniable.adversaries.model_observation import losses, outputs
 from deniable.adversaries.shadow_models import count_blocks, draw_halves, join_blocks, pool_of, query, train_block
 from deniable.adversaries.shadow_recipes import (
@@ -169,6 +169,17 @@ def test_an_epoch_visits_every_own_record_and_no_other() -> None:
         assert (visits[inside] >= 1).all()
         assert (visits[~inside] == 0).all()
         assert visits.sum() == 4 * 64
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_a_shadow_is_asked_once_for_every_query(queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = EngineRecipe(TargetSettings(pooled, batch=30, epochs=1, patience=None))
+    expected = query(next(iter(recipe.train(PICTURES, draw_halves(4, 120, 0), 0, 0))), PICTURES, queries)
+    asked: list[Any] = []
+    monkeypatch.setattr(shadow_models, "outputs", lambda *given: asked.append(given) or outputs(*given))
+    block = train_block(recipe, PICTURES, shadows=4, queries=queries, seed=0, block=0)
+    assert len(asked) == 4 * queries
+    assert np.allclose(block.confidence[0], expected, rtol=1e-6)
 
 
 def shadows_of(recipe: Any, shadows: int = 16) -> Any:

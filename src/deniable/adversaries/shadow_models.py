@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from deniable.adversaries.membership import Half
 from deniable.adversaries.model_observation import errors, margins, outputs, share_explained
@@ -83,16 +84,19 @@ def _read(model: Any, row: NDArray[np.bool_], pool: Dataset, queries: int) -> tu
         found = errors(model, pool)
         quality = [share_explained(found[part], pool.labels[part]) for part in (row, ~row)]
         return query(model, pool, queries).astype(np.float32), np.array(quality)
-    right = outputs(model, pool).argmax(1).numpy() == pool.labels
-    return query(model, pool, queries).astype(np.float32), np.array([right[row].mean(), right[~row].mean()])
+    plain = outputs(model, pool)
+    right = plain.argmax(1).numpy() == pool.labels
+    confidence = query(model, pool, queries, plain).astype(np.float32)
+    return confidence, np.array([right[row].mean(), right[~row].mean()])
 
 
-def query(model: Any, records: Dataset, queries: int = 1) -> NDArray[np.float64]:
+def query(model: Any, records: Dataset, queries: int = 1, plain: Tensor | None = None) -> NDArray[np.float64]:
     """The model's confidence ln p / (1 - p) in every record's class, (queries, records); more than one for images.
 
     Of a regression, the errors of its predictions: how close they are is told once all of them are known.
 
-    The queries of an image are itself, its mirror image, and it moved by a pixel.
+    The queries of an image are itself, its mirror image, and it moved by a pixel. `plain` are the model's outputs for
+    the records themselves, where they are known already.
     """
     most = 2 + len(_MOVES_PIXELS) if records.kind == "image" else 1
     if whole("queries", queries) > most:
@@ -100,7 +104,8 @@ def query(model: Any, records: Dataset, queries: int = 1) -> NDArray[np.float64]
     shown = (_show(records, number) for number in range(queries))
     if records.regression:
         return np.stack([errors(model, each) for each in shown])
-    return np.stack([margins(outputs(model, each), each.labels).numpy() for each in shown])
+    given = (plain if plain is not None and each is records else outputs(model, each) for each in shown)
+    return np.stack([margins(each, records.labels).numpy() for each in given])
 
 
 def _show(records: Dataset, number: int) -> Dataset:

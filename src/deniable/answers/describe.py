@@ -39,13 +39,13 @@ _PROBE = 1.25
 
 def describe_release(mechanism: Mechanism, question: Question) -> AnswerInput:
     """By the options of `explain`; a release that they cannot describe is written out in Python."""
-    asked = _asked(question)
+    asked = _input_of(question)
     return _by_options(asked, mechanism) or replace(asked, release=write_python(mechanism))
 
 
 def describe_choice(family: Callable[[float], Mechanism], promise: Promise, question: Question) -> AnswerInput:
     """By the options of `choose`, with the promise; `family` gives the release with a noise."""
-    asked = _asked(question)
+    asked = _input_of(question)
     promised = {promise.field.name: promise.bound}
     match _by_options(asked, family(_PROBE)):
         case AnswerInput(noise=noise) as found if noise == _PROBE:
@@ -86,7 +86,7 @@ def _guarantee(given: AnswerInput) -> Mechanism:
     return GaussianDP(given.gdp) if given.gdp is not None else ApproximateDP(given.epsilon or 0.0, given.delta)
 
 
-def _asked(question: Question) -> AnswerInput:
+def _input_of(question: Question) -> AnswerInput:
     return AnswerInput(
         delta=question.delta,
         prior=question.prior,

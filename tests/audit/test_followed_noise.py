@@ -81,6 +81,18 @@ class ScaledByClean(After):
         return [n / (c.abs() + 0.1) for n, c in zip(noisy, clean, strict=True)]
 
 
+class SignsByLoss(After):
+    """The loss of all records scales them, which is the same whatever their order."""
+
+    def after(self, noisy: list[Tensor], clean: list[Tensor]) -> list[Tensor]:
+        return [n.sign() * (0.5 + self.loss()) for n in noisy]
+
+
+class SignsButBiases(After):
+    def after(self, noisy: list[Tensor], clean: list[Tensor]) -> list[Tensor]:
+        return [*(n.sign() for n in noisy[:-1]), clean[-1]]
+
+
 class SignsOfOtherLoss(Signs):
     smoothing = 0.2
 
@@ -123,6 +135,8 @@ def test_noisy_sums_that_are_filtered_are_said_to_be() -> None:
         (SignsWhole, "not clipped"),
         (SignsAndClean, "in step 1 depends on the records beside the noisy sum"),
         (SignsCleanLater, "in step 4 depends on the records beside the noisy sum"),
+        (SignsByLoss, "in step 1 depends on the records beside the noisy sum"),
+        (SignsButBiases, "there is no noise on 2.bias"),
         (ScaledByClean, "in step 1 depends on the records beside the noisy sum"),
     ],
 )

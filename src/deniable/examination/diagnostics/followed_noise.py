@@ -30,7 +30,8 @@ def settle_by_followed_noise(causes: list[Diagnosis], evidence: Evidence, about:
     rest = [cause for cause in causes if cause.name not in about]
     if shown.beside is None:
         return [*rest, replace(ours[0], sentence=_UNKNOWN, weakens=None)]
-    if noise_spread.has_bare_weights(evidence) or bool(evidence.trials.kept_by_clean.all()):
+    named = noise_spread.has_bare_weights(evidence) or bool(evidence.trials.kept_by_clean.all())
+    if named and any(cause.weakens for cause in ours):
         return causes
     bare = [evidence.layers[layer] for layer in shown.bare_layers]
     if 0 < len(bare) < len(evidence.layers):

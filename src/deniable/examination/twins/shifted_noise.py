@@ -36,7 +36,7 @@ __all__ = ["Shown", "follows_noisy_sums", "look_through_noise"]
 
 _NAME, _YES = "noisy sums", "yes"
 
-DROWNED = 1e4
+DROWNED = 1e6
 """So many times its size, noise hides every clean sum."""
 APART, FEW = 1e-3, 1e-3
 """Numbers that differ by this share of their layer's typical size are others; so many of them may be, by rounding at a
@@ -204,7 +204,7 @@ class _Followed:
         usual, _, easiest, _ = self.contents  # no larger ones, which may not be clipped
         for step in sorted({int(step) for step in np.linspace(0, last, LOOKED_STEPS)}):
             one, *others = (self._drown(contents, noisy, step) for contents in ({}, usual, easiest))
-            if all(_differs_at_same_place(one, two, step) for two in others):
+            if any(_differs_at_same_place(one, two, step) for two in others):
                 return step
         return None
 

@@ -14,6 +14,7 @@ from deniable.campaigns.provenance import python_call
 from deniable.report.chapters import audit_chapter as chapters
 from deniable.report.chapters.chapter import Section
 from deniable.report.chapters.frontier_chapter import _cautions, _judged
+from deniable.report.chapters.run_chapter import _cautions as run_cautions
 from deniable.report.impact_assessment import _about, _measures, _risks, _section
 from deniable.report.law_table import law_of_audit
 from deniable.report.model_quality import REFUTED, tell_quality
@@ -140,6 +141,14 @@ def test_cautions_come_before_what_they_warn_of() -> None:
     first, second, *_ = list(_risks([(ReportedRun("a", Some()), chapter)]))[2:]  # type: ignore[arg-type, list-item]
     assert "Test mode." in str(first)
     assert "No violation found." in str(second)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_what_is_wrong_with_a_run_leads_its_page(verdict: str) -> None:
+    """Three things that no run can show stood above a broken claim, and its cause behind a fold."""
+    document: Any = Some(verdict=verdict, verdict_text="Less noise.", not_shown=("where from",))
+    first = next(run_cautions(document))
+    assert (first == "Less noise.") == (verdict in ("violated", "other recipe"))
 
 
 def test_words_of_pictures_stand_with_pictures_alone() -> None:

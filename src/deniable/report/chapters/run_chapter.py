@@ -36,7 +36,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
         f"{document.power_text}",
         meaning=_meaning(document),
         text=document.verdict_text,
-        cautions=tuple(f"Not shown by this run: {what}." for what in document.not_shown),
+        cautions=tuple(_cautions(document)),
         scale=None,
         parts=tuple(_parts(document)),
         labels=("Claimed", "Watched"),
@@ -49,6 +49,13 @@ def run_chapter(run: ReportedRun) -> Chapter:
             cause_named=True,  # a run is refuted by a part of its claim, which the verdict names
         ),
     )
+
+
+def _cautions(document: RunResult) -> Iterator[str]:
+    """What is wrong first, where something is; then what one run cannot show."""
+    if document.verdict in ("violated", "other recipe"):
+        yield document.verdict_text
+    yield from (f"Not shown by this run: {what}." for what in document.not_shown)
 
 
 def _tone(document: RunResult, weak: str | None) -> str:

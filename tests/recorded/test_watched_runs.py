@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import deniable as dn
-from deniable.examination.recorded import RunWatcher, judge_run, watch_run
+from deniable.examination.recorded import RunWatcher, judge_run, other_records, watch_run
 from deniable.examination.recorded.batch_gradients import recompute_sums
 from deniable.examination.recorded.recording import read_recording
 from deniable.mechanisms import Adjacency, Training
@@ -160,6 +160,18 @@ def test_the_budget_limits_what_is_recomputed() -> None:
     found = judged(train(budget=0.0))
     assert found.examined_steps == 1
     assert any("23 of 24" in what for what in found.not_shown)
+
+
+def test_records_that_were_not_compared_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large model few records are looked at beside the batch, or none: a hidden one would not be seen."""
+    what = "whether steps that do not draw it use"
+    assert not any(what in told for told in judged(train()).not_shown)
+    monkeypatch.setattr(other_records, "_NUMBERS", 291 * 5)  # weights x records
+    assert f"{what} {RECORDS - 5:,} of the {RECORDS:,} records" in judged(train()).not_shown
+    monkeypatch.setattr(other_records, "_NUMBERS", 290)
+    none = judged(train())
+    assert f"{what} any record" in none.not_shown
+    assert none.verdict != "consistent" or f"{what} any record" in none.verdict_text
 
 
 def test_a_result_shows_itself(tmp_path: Path) -> None:

@@ -59,9 +59,7 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
     """
     level = (1 - probability("confidence", confidence, open_ends=True)) / CHECKS
     checks = tuple(_all_checks(record, claimed, level))
-    missing = f"the gradients of {len(record.batches) - len(record.steps)} of {len(record.batches)} steps"
-    start = _INITIAL_PUBLIC if record.initial_is_public else _INITIAL
-    not_shown = (*((missing,) if len(record.steps) < len(record.batches) else ()), start, *_NOT_SHOWN)
+    not_shown = _list_not_shown(record)
     name, text = _verdict(record, checks, not_shown)
     loss = privacy_loss(claimed.mechanism, claimed.adjacency)
     visible, unseen = visible_noise(record, level, ROUNDING), visible_noise_of_a_step(record, claimed, level)
@@ -89,6 +87,16 @@ def judge_run(record: RunRecord, claimed: Training, confidence: float = 0.95) ->
         power_text=tell_power(visible, unseen, all_recomputed=len(record.steps) == len(record.batches)),
         watcher_share=record.watcher_seconds / max(record.seconds, 1e-9),
     )
+
+
+def _list_not_shown(record: RunRecord) -> tuple[str, ...]:
+    """What this run's recording leaves open, then what every run's does."""
+    steps, unseen = len(record.batches) - len(record.steps), record.records - record.compared_records
+    found = [f"the gradients of {steps} of {len(record.batches)} steps"] if steps else []
+    if record.steps and unseen > 0:
+        which = f"{unseen:,} of the {record.records:,} records" if record.compared_records else "any record"
+        found.append(f"whether steps that do not draw it use {which}")
+    return (*found, _INITIAL_PUBLIC if record.initial_is_public else _INITIAL, *_NOT_SHOWN)
 
 
 def _verdict(record: RunRecord, checks: tuple[RunCheck, ...], not_shown: tuple[str, ...]) -> tuple[VerdictName, str]:

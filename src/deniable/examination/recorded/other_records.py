@@ -60,6 +60,11 @@ class OtherRecords:
     def __len__(self) -> int:
         return len(self._numbers or ())
 
+    @property
+    def compared(self) -> int:
+        """How many were held against a residual: none where layers are clipped by themselves."""
+        return len(self) if self._squares.any() else 0
+
     def found(self) -> tuple[AbsentRecord, ...]:
         """The few of them that the residuals are most along, in as many digits as a recording keeps."""
         most = np.argsort(-np.abs(self._along) / np.sqrt(np.maximum(self._squares, 1e-300)))[:_KEPT]

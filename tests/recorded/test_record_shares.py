@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from deniable.examination.recorded.largest_share import LargestShare
+from deniable.examination.recorded.checks.largest_share import LargestShare
 from deniable.examination.recorded.record_shares import SHARES, RecordGradients, RecordShares, fit_shares
 
 RECORDS, NUMBERS, CLIP, SIGMA = 12, 80, 0.5, 0.5

@@ -20,8 +20,8 @@ from deniable.cli import _with_expectation
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.score_audit import judge_scores
-from deniable.examination.recorded.noise_checks import NoiseSizes
-from deniable.examination.recorded.noise_power import tell_power
+from deniable.examination.recorded.checks.noise_checks import NoiseSizes
+from deniable.examination.recorded.checks.noise_power import tell_power
 from deniable.promises import Epsilon
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.run_chapter import _meaning

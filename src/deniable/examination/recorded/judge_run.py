@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import msgspec
 
 from deniable.checks import probability
-from deniable.examination.recorded.accumulated_sums import accumulation_check
-from deniable.examination.recorded.gradient_checks import gradient_check
-from deniable.examination.recorded.inputs_check import inputs_check
-from deniable.examination.recorded.move_checks import moves_check, rates_check
-from deniable.examination.recorded.noise_checks import (
+from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
+from deniable.examination.recorded.checks.gradient_checks import gradient_check
+from deniable.examination.recorded.checks.inputs_check import inputs_check
+from deniable.examination.recorded.checks.move_checks import moves_check, rates_check
+from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
     NoiseSizes,
     independence_check,
@@ -24,13 +24,13 @@ from deniable.examination.recorded.noise_checks import (
     own_size_check,
     shape_check,
 )
-from deniable.examination.recorded.noise_power import tell_power, visible_noise, visible_noise_of_a_step
-from deniable.examination.recorded.number_checks import numbers_check
-from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.public_checks import public_checks
+from deniable.examination.recorded.checks.noise_power import tell_power, visible_noise, visible_noise_of_a_step
+from deniable.examination.recorded.checks.number_checks import numbers_check
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.public_checks import public_checks
+from deniable.examination.recorded.checks.sampling_checks import divisor_check, sampling_check, steps_check
+from deniable.examination.recorded.checks.step_lengths import length_check
 from deniable.examination.recorded.run_record import RunRecord
-from deniable.examination.recorded.sampling_checks import divisor_check, sampling_check, steps_check
-from deniable.examination.recorded.step_lengths import length_check
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName

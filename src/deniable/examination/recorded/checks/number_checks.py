@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import Outcome, RunCheck
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.given_inputs import OtherInputs
-from deniable.examination.recorded.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import RunCheck
 

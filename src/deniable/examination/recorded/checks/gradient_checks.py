@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
-from deniable.examination.recorded.largest_share import LargestShare
-from deniable.examination.recorded.noise_checks import NoiseSizes, own_size_check
-from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.largest_share import LargestShare
+from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
     VECTORS,
@@ -22,7 +23,6 @@ from deniable.examination.recorded.run_record import (
     noise_variance,
     step_gram,
 )
-from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.diagnostics.p_values import cosine
-from deniable.examination.recorded.followed_figures import figure_that_explains
-from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, UNKNOWN
+from deniable.examination.recorded.checks.followed_figures import figure_that_explains
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
 from deniable.results.run_result import Outcome, RunCheck
 

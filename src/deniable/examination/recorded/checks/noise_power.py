@@ -7,8 +7,8 @@ from math import sqrt
 import numpy as np
 from scipy import special
 
+from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import RunRecord
-from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.mechanisms import Training
 
 __all__ = ["tell_power", "visible_noise", "visible_noise_of_a_step"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.examination.recorded.outcomes import LESS, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import RunCheck
 

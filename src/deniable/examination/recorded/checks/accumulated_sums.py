@@ -11,9 +11,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.recorded.outcomes import LESS, OTHER
+from deniable.examination.recorded.checks.outcomes import LESS, OTHER
+from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import VECTORS, RunRecord, step_gram
-from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import fdtr
 
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
-from deniable.examination.recorded.followed_figures import figure_that_explains
-from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.followed_figures import figure_that_explains
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
-from deniable.examination.recorded.step_lengths import gradient_sigmas
 from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
 from deniable.examination.diagnostics.p_values import any_of, binomial, chi_square
-from deniable.examination.recorded.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck

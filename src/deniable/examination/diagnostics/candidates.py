@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deniable.examination.alternatives import AFTER, CLIPS, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
 from deniable.examination.diagnostics.dependence import DEPENDS
 from deniable.examination.diagnostics.trial_evidence import Evidence
-from deniable.examination.updates.post_processing import ACCUMULATED, YIELDED_MEAN
+from deniable.examination.updates.post_processing import ACCUMULATED, WEIGHTS_ADDED, YIELDED_MEAN
 from deniable.mechanisms import Adjacency
 
 __all__ = [
@@ -299,10 +299,5 @@ _ADDED = (
         for decay in MOMENTA
     ),
     ("noise", STEPS, DEPENDS),
-    (
-        "weights",
-        MEAN,
-        "a multiple of the weights is in it (weight decay, or a penalty on the weights), which is safe: yield the "
-        "gradient before that is added",
-    ),
+    ("weights", MEAN, WEIGHTS_ADDED),
 )

@@ -133,12 +133,12 @@ class _Followed:
         return (lack / self.found.sigma.unsqueeze(1)).float()
 
     def noisy_sum(self, search: bool) -> NoisySum | None:
-        """The one that explains the first step; only with the claimed noise without a search."""
+        """The one that explains the first step; only with the claimed noise without a search, or where it is there."""
         lacks = {name: [self.missing(c, name)[:1] for c in self.contents] for name in SUMS}
         for name, lack in lacks.items():
             if self._explains(lack, 1.0, FEW):
                 return NoisySum(name, 1.0)
-        for name, lack in lacks.items() if search else ():
+        for name, lack in lacks.items() if search and not self.has_claimed_noise() else ():
             multiple = _lowest(partial(self._apart, lack))
             if multiple is not None and self._explains(lack, multiple, FEW_FITTED):
                 return NoisySum(name, multiple)
@@ -158,14 +158,24 @@ class _Followed:
         steps = self._first_steps(lacks, exp(log_multiple))
         return sum(float((two.sums[0] - first).norm() / first.norm().clamp(min=1e-30)) for two in steps)
 
+    @cached_property
+    def _shifted(self) -> tuple[Tensor, Tensor]:
+        """(weights,) a shift of the first noise, in standard deviations, and how far it moves the first sum."""
+        shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
+        return shift[0].double(), (self.train({}, shift, 1).sums[0] - self.run.sums[0]).double()
+
     def is_scaled_sum(self) -> bool:
         """Whether shifted noise shifts every layer of the first sum by one multiple of that, and not all by nothing."""
-        shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
-        moved = self.train({}, shift, 1).sums[0] - self.run.sums[0]
+        shift, moved = self._shifted
         sizes = [shape.numel() for shape in self.shapes]
-        pairs = zip(torch.split(moved, sizes), torch.split(shift[0].double(), sizes), strict=True)
+        pairs = zip(torch.split(moved, sizes), torch.split(shift, sizes), strict=True)
         left = torch.cat([part - along * (part @ along) / (along @ along) for part, along in pairs])
         return bool(left.norm() < APART * moved.norm())
+
+    def has_claimed_noise(self) -> bool:
+        """Whether the claimed noise is in the first sum as it is: then what is odd is the sum of gradients."""
+        shift, moved = self._shifted
+        return bool((moved - shift * float(self.found.sigma[0])).norm() < APART * moved.norm())
 
     def bare_layers(self) -> tuple[int, ...]:
         """Those that very much noise leaves as they are."""
@@ -182,18 +192,22 @@ class _Followed:
         return not bool(always.any()) and all(_same_way(self.run, two, few) for two in others)
 
     def describe(self, noisy: NoisySum) -> NoisySum:
-        """The same, with the multiples of it and of the sum yielded before that every step is, if it is."""
+        """The same, with the multiples of it, of the sum before and of the weights that every step is, if it is."""
         assert self.noise is not None
         sigma = self.found.sigma.unsqueeze(1)
         sums = (getattr(self.found, noisy.name) + noisy.multiple * self.noise * sigma).double()
         shown = flat(self.run.seen.applied).double()
         before = torch.cat([torch.zeros_like(shown[:1]), shown[:-1]])
-        span = torch.stack([sums.flatten(), before.flatten()], 1)
+        weights = flat(self.run.seen.weights).double()[: len(shown)]
+        span = torch.stack([sums.flatten(), before.flatten(), weights.flatten()], 1)
         later = span[shown.shape[1] :] if len(shown) > 1 else span  # of the first, some have another multiple
         target = shown.flatten()[len(span) - len(later) :]
-        scale, memory = torch.linalg.lstsq(later.T @ later, later.T @ target, driver="gelsd").solution.tolist()
-        left = (target - later @ torch.tensor([scale, memory]).double()).norm()
-        return replace(noisy, scale=scale, memory=memory) if left <= APART * target.norm() else noisy
+        parts = torch.linalg.lstsq(later.T @ later, later.T @ target, driver="gelsd").solution
+        if (target - later @ parts).norm() > APART * target.norm():
+            return noisy
+        scale, memory, decay = parts.tolist()
+        decays = abs(decay) * float(weights.norm()) > APART * float(target.norm())
+        return replace(noisy, scale=scale, memory=memory, decay=decay if decays else 0.0)
 
     def _compensate(self, contents: Mapping[int, StandIn], noisy: NoisySum, steps: int | None = None) -> Run:
         return self.train(contents, self.missing(contents, noisy.name) / noisy.multiple, steps)

@@ -15,7 +15,17 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = ["ACCUMULATED", "SUMS", "YIELDED_MEAN", "NoisySum", "Pair", "PostProcessing", "find_post_processing", "undo"]
+__all__ = [
+    "ACCUMULATED",
+    "SUMS",
+    "WEIGHTS_ADDED",
+    "YIELDED_MEAN",
+    "NoisySum",
+    "Pair",
+    "PostProcessing",
+    "find_post_processing",
+    "undo",
+]
 
 Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
 """Twins, each with its clean sums."""
@@ -47,6 +57,10 @@ ACCUMULATED = (
 YIELDED_MEAN = (
     "what is yielded is the mean over the batch, noise included: yield its divisor, too (AppliedStep(..., divisor=...))"
 )
+WEIGHTS_ADDED = (
+    "a multiple of the weights is in it (weight decay, or a penalty on the weights), which is safe: yield the "
+    "gradient before that is added"
+)
 SUMS = ("clean", "whole")
 """Fields of `RecomputedSteps` to which the noise may have been added: clipped gradients, or whole ones."""
 
@@ -60,6 +74,8 @@ class NoisySum:
     scale: float | None = None
     """If what is yielded is so many times the noisy sum, and `memory` times what was yielded before."""
     memory: float = 0.0
+    decay: float = 0.0
+    """And so many times the weights."""
 
     def sentence(self) -> str:
         """What is made of it, in words."""
@@ -67,9 +83,11 @@ class NoisySum:
             return ACCUMULATED
         if self.scale is not None and THERE < self.scale < 1 - THERE:
             return YIELDED_MEAN
+        if self.decay:
+            return WEIGHTS_ADDED
         return (
-            "what is yielded is another function of the noisy sums and of nothing else, which is safe "
-            "(post-processing): yield them before that"
+            "the noisy sum is changed after its noise, by a function of the noisy sums and of nothing else, which is "
+            "safe (post-processing): yield it before that"
         )
 
 

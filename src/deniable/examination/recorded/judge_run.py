@@ -94,8 +94,8 @@ def _list_not_shown(record: RunRecord) -> tuple[str, ...]:
     steps, unseen = len(record.batches) - len(record.steps), record.records - record.compared_records
     found = [f"the gradients of {steps} of {len(record.batches)} steps"] if steps else []
     if record.steps and unseen > 0:
-        which = f"{unseen:,} of the {record.records:,} records" if record.compared_records else "any record"
-        found.append(f"whether steps that do not draw it use {which}")
+        which = f"{unseen:,} of the {record.records:,} records" if record.compared_records else "any records"
+        found.append(f"whether steps use {which} without drawing them")
     return (*found, _INITIAL_PUBLIC if record.initial_is_public else _INITIAL, *_NOT_SHOWN)
 
 

@@ -89,6 +89,10 @@ def test_neighbours_that_are_not_named_are_those_that_are_proved(
         (("--steps-per-epoch", 3), "--steps-per-epoch needs --sampling, as in --sampling allocation"),
         (("--sampling", "allocation"), "--steps-per-epoch is missing: --sampling allocation needs it"),
         ((*ALLOCATION, "--rate", 0.1), "--rate does not go with --sampling allocation"),
+        (
+            ("--sampling", "shuffled", "--records", 5000, "--batch", 256),
+            "it takes --steps-per-epoch, --epochs, --records; 5,000 records in batches of 256 are --steps-per-epoch 20",
+        ),
         ((*ALLOCATION, "--adjacency", "replace"), "--adjacency replace is not proved for random allocation"),
         (
             ("--sampling", "shuffled", "--steps-per-epoch", 9, "--adjacency", "add-remove"),

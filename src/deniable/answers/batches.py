@@ -124,7 +124,8 @@ def parse_batches(values: Values) -> Callable[[float], Mechanism]:
     kind = SAMPLINGS[name]
     for stray in _TRAINING:
         if stray in values and stray not in (*kind.needs, *kind.may):
-            raise RefusedError(f"{{{stray}}} does not go with {{sampling}} {name}", stray, values[stray])
+            text = f"{{{stray}}} does not go with {{sampling}} {name}"
+            raise RefusedError(text, stray, values[stray], hint=_what_to_give(kind, values))
     for missing in kind.needs:
         if missing not in values:
             raise RefusedError(f"{{{missing}}} is missing: {{sampling}} {name} needs it", missing)
@@ -133,6 +134,16 @@ def parse_batches(values: Values) -> Callable[[float], Mechanism]:
         field = next(name for name in ("epochs", "steps_per_epoch", "steps") if name in values)
         raise RefusedError(f"{{{field}}} must give at most {MOST_STEPS:g} steps in all", field, values[field])
     return lambda noise: Gaussian(noise).subsampled(sampling).composed(runs)
+
+
+def _what_to_give(kind: SamplingKind, values: Values) -> str:
+    """A clause: what describes batches of this kind, and the steps of an epoch where records and batch tell them."""
+    told = f"it takes {', '.join(f'{{{name}}}' for name in (*kind.needs, *kind.may))}"
+    if "steps_per_epoch" not in kind.needs or not {"records", "batch"} <= values.keys():
+        return told
+    return f"{told}; {values['records']:,} records in batches of {values['batch']:,} are {{steps_per_epoch}} " + str(
+        -(-values["records"] // values["batch"])
+    )
 
 
 def tell_batches(given: AnswerInput) -> str:

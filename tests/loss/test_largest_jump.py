@@ -15,7 +15,7 @@ from deniable.loss.compose.largest_jump import bands
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.subsampled import SubsampledRemove
-from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
+from deniable.loss.pairs.subsampled_replace import SubsampledReplace, SubsampledReplaceSum
 
 TRAININGS = [
     (1.0, 1e-5, 10_000, "add-remove"),
@@ -57,6 +57,17 @@ def test_one_line_and_many_bands_agree(k, functional):
     many, many_error = both._by_bands(functional, k)
     assert abs(one - many) <= one_error + many_error + 1e-15 * one
     assert many_error <= 1e-7 * many
+
+
+@pytest.mark.parametrize("c", [-1.2, 0.5, 1.7])
+def test_a_band_beside_atoms_stays_below_what_is_seen_of_it(c):
+    """Lemma J3, at frequencies beyond and between those that are looked at."""
+    steps = [(SubsampledReplace(GaussianStep(2.5), 0.6), 4), (removed(0.03, 3e-4), 1), (removed(0.4, 0.2), 2)]
+    omega, between = np.geomspace(0.5, 1e5, 12), np.geomspace(0.5, 2.5e5, 500)
+    for band in bands(Composition(steps)):
+        bounds, found = band.seen_height(c, omega), band.cumulant(c + 1j * between).real
+        for first, bound in zip(omega, bounds, strict=True):
+            assert found[between >= first].max() <= bound + 1e-9
 
 
 steps_of = st.builds(

@@ -20,6 +20,7 @@ from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.sampled_half import SampledHalf, join_halves
 from deniable.loss.pairs.subsampled import SubsampledRemove
+from deniable.loss.pairs.subsampled_replace import SubsampledReplace
 from deniable.mechanisms import Adjacency
 from twins import gaussian_stick
 
@@ -228,6 +229,13 @@ def test_moments_of_losses_above_zero_by_brute_force(mu, rate, s):
         )
         both = sum(np.exp(logs + s * points).sum() for points, logs in (kept, taken))
         assert abs(both - found) <= 1e-10 * size
+
+
+def test_damped_batches_of_a_fixed_size_stay_below_their_bound():
+    """Lemma J3: on the path of the whole law the eighth power of the jump turns round, and damping grows."""
+    step = SubsampledReplace(GaussianStep(1.6911), 0.49348).damp(1 / 4.5888)
+    omega = np.geomspace(1.0, 1e4, 40)
+    assert (step.cumulant(-3.0 + 1j * omega).real <= step.envelope(-3.0, omega, 0.0)).all()
 
 
 def test_moments_that_come_from_left_out_noise_are_not_known():

@@ -149,14 +149,21 @@ class Composition:
 
         Atoms make a moment come back between frequencies that are looked at: such steps count by their bound.
         """
-        rough = [(step, count) for step, count in self.parts if not step.fades(count)]
-        smooth = self._smooth_part if rough else self
-        bounds = (count * step.envelope(c, omega, 0.0) for step, count in rough)
-        return np.asarray(seen_from(smooth.cumulant, c, omega) + sum(bounds))
+        smooth = replace(self, parts=self.smooth_parts) if self.rough_parts else self
+        return np.asarray(seen_from(smooth.cumulant, c, omega) + self.rough_bound(c, omega))
 
     @cached_property
-    def _smooth_part(self) -> Composition:
-        return replace(self, parts=[(step, count) for step, count in self.parts if step.fades(count)])
+    def rough_parts(self) -> list[tuple[Step, int]]:
+        """Those whose atoms count."""
+        return [(step, count) for step, count in self.parts if not step.fades(count)]
+
+    def rough_bound(self, c: float, omega: Floats) -> Floats:
+        """ln of a bound on their |e^K| from each of these frequencies on."""
+        return np.asarray(sum(count * step.envelope(c, omega, 0.0) for step, count in self.rough_parts))
+
+    @cached_property
+    def smooth_parts(self) -> list[tuple[Step, int]]:
+        return [(step, count) for step, count in self.parts if step.fades(count)]
 
     @cached_property
     def _share(self) -> float:

@@ -12,7 +12,7 @@ bulk, where nearly all the mass lies, nor to larger jumps, which e^{cL} would ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import exp, isfinite
@@ -22,6 +22,7 @@ import numpy as np
 from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.compose.cumulants import EPS, Composition
 from deniable.loss.moments.elementary import log1p
+from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Moments, Step
 
 __all__ = ["bands"]
@@ -106,7 +107,28 @@ class _Band(_Damped):
         """Every part without its jumps, the jumps, and how often it runs."""
         return [(step.damp(self.decay), step.jumps(self.decay), count) for step, count in self.parts]
 
+    @cached_property
+    def _rough_and_smooth(self) -> tuple[_Band, _Band]:
+        return replace(self, parts=self.rough_parts), replace(self, parts=self.smooth_parts)
+
+    def seen_height(self, c: float, omega: Floats) -> Floats:
+        return seen_from(self._height_beside_atoms if self.rough_parts else self.cumulant, c, omega)
+
+    def _height_beside_atoms(self, s: Complexes) -> Floats:
+        """ln of a bound on |e^K| where the moments of some steps come back: jumps of those, or of others (Lemma J3)."""
+        c, omega = float(s[0].real), s.imag
+        rough, smooth = self._rough_and_smooth
+        damped = _Damped(_damp_steps(rough, self.decay)).rough_bound(c, omega)
+        jumps = np.minimum(np.logaddexp(damped, rough.rough_bound(c, omega)), rough.saddle(c).value)
+        below, growth = smooth.cumulant_and_growth(s)
+        return np.asarray(np.logaddexp(jumps + (below + growth).real, damped + (below + _log_expm1(growth)).real))
+
     def cumulant(self, s: Complexes) -> Complexes:
+        below, growth = self.cumulant_and_growth(s)
+        return below + _log_expm1(growth)
+
+    def cumulant_and_growth(self, s: Complexes) -> tuple[Complexes, Complexes]:
+        """K without the jumps, and what they add to it."""
         below = np.zeros(s.shape, dtype=np.complex128)
         growth = np.zeros(s.shape, dtype=np.complex128)
         for step, jumps, count in self._apart:
@@ -114,7 +136,7 @@ class _Band(_Damped):
             below += count * found
             if jumps is not None:
                 growth += count * _log_one_plus_exp(jumps.cumulant(s) - found)
-        return below + _log_expm1(growth)
+        return below, growth
 
     def tilted_moments(self, c: Floats) -> Floats:
         """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""

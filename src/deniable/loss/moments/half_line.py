@@ -21,7 +21,7 @@ from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS
 
-__all__ = ["HalfLine", "half_line"]
+__all__ = ["DAMPED_LESS", "HalfLine", "half_line"]
 
 _FARTHEST_SIGMAS = 26.0  # beyond P's mean; 1e-149 of a Gaussian is left out
 _GONE = 45.0  # e^-45 is nothing
@@ -37,6 +37,7 @@ _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
 _PANEL_RADIANS = 24.0  # ... and in turns of the integrand
 _DAMPED_TURN = pi / 32  # mu Y where damping takes the eighth power of the jump
+DAMPED_LESS = 0.5**0.0625  # by which |damping| may be weaker there: cos(pi / 4) of the eighth power is left
 _DAMPED_NATS = 0.5  # width of a panel there
 _DAMPED_REACH = 4.0  # nats around 1 / decay, mostly below it, where damping neither takes nothing nor all
 _DAMPED_AWAY = _GONE**0.125  # decay * jump from where on damping leaves nothing
@@ -150,9 +151,9 @@ class HalfLine:
     def log_envelope(self, c: float, omega: Floats, log_moment: float) -> Floats:
         """ln of a bound on (|Im s| / omega) |integral of phi e^{sL}| at Re s = c and all |Im s| >= omega (Lemma A9).
 
-        `log_moment` is ln of the integral on the real axis.
+        `log_moment` is ln of the integral on the real axis; of a damped law, of the one that is damped by DAMPED_LESS.
         """
-        height = self._height(c, _MOST_TURN)
+        height = self._height(c, _DAMPED_TURN if self.least_decay else _MOST_TURN)
         turn, rate = self.mu * height, self.rate
         argument = float(np.arctan2(rate * np.sin(turn), 1 - rate + rate * np.cos(turn)))
         slope = min(rate * self.mu, argument / height)

@@ -140,7 +140,7 @@ def log_fall(turned: Floats, share: float) -> Floats:
     return np.where(turned >= share, -turned, share * (np.log(share / turned) - 1))
 
 
-def seen_from(cumulant: Callable[[Complexes], Complexes], c: float, omega: Floats) -> Floats:
+def seen_from(cumulant: Callable[[Complexes], Numbers], c: float, omega: Floats) -> Floats:
     """The largest ln |e^K| at these ascending frequencies, from each on, and at three half-octaves beyond the last."""
     farther = omega[-1] * 2 ** (np.arange(1, 4) / 2)
     if omega.size > _FEW:  # evenly spaced ones are much cheaper by themselves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import log
 
@@ -14,7 +14,7 @@ from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import log_mixture
-from deniable.loss.moments.half_line import half_line
+from deniable.loss.moments.half_line import DAMPED_LESS, half_line
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, log_sums
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
 
@@ -54,7 +54,8 @@ class SampledHalf:
 
     def log_envelope(self, c: float, omega: Floats) -> Floats:
         """Of the moments of the losses above 0 (Lemma A9)."""
-        return half_line(self.mu, self.rate).log_envelope(c, omega, _log_moment(self, c))
+        on_axis = replace(self, decay=DAMPED_LESS * self.decay)
+        return half_line(self.mu, self.rate, least_decay=self.decay).log_envelope(c, omega, _log_moment(on_axis, c))
 
     @cached_property
     def _law(self) -> NoiseLaw:

@@ -305,7 +305,7 @@ def test_losses_as_small_as_a_tiny_rate_are_not_resolved():
     ids=str,
 )
 def test_batches_of_a_fixed_size_beside_a_faint_gaussian(batches, faint):
-    """.97620431 +- 1.4e-13 was .97617930, and .97614224 too low: a line ended where the Gaussian's own jumps had fallen."""
+    """.97620431 +- 1.4e-13 was .97617930, and .97614224 was too low: a line ended where one step's jumps had fallen."""
     loss = PL(dn.compose(G(0.4).subsampled(batches).composed(4), faint), "zero-out")
     found, proved = loss.advantage(), Grid(loss.pair.composition, 2**15).hockey_stick(0.0)
     assert found >= proved.least

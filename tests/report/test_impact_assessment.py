@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -126,3 +127,17 @@ def test_texts_stay_texts() -> None:
     docx = words_of(write_docx(blocks))
     assert sum("a|b <script> & *x*" in line for line in docx) == 6
     assert write_docx(blocks) == write_docx(blocks)
+
+
+def test_columns_fit_the_page_and_their_longest_words() -> None:
+    rows = (("probability", "-", "x" * 64), ("b", "of a release that everybody sees", "c"))
+    with zipfile.ZipFile(io.BytesIO(write_docx([Rows(("Score", "", "value"), rows)]))) as file:
+        widths = [int(found) for found in re.findall(r'gridCol w:w="(\d+)"', file.read("word/document.xml").decode())]
+    assert sum(widths) <= 11906 - 2 * 1134
+    assert widths[0] >= 130 * len("probability")
+    assert widths[1] > widths[0]
+
+
+def test_a_table_without_headings_has_no_empty_row() -> None:
+    with zipfile.ZipFile(io.BytesIO(write_docx([Rows(("", ""), (("a", "b"),))]))) as file:
+        assert file.read("word/document.xml").decode().count("<w:tr>") == 1

@@ -39,6 +39,11 @@ _PAGE = (
     'w:header="567" w:footer="567" w:gutter="0"/></w:sectPr>'
 )
 """A4, with margins of 2 cm: a twentieth of a point is the unit."""
+_TEXT_WIDTH_TWIPS = 11906 - 2 * 1134
+_CHARACTER_TWIPS, _CELL_MARGINS_TWIPS = 130, 230
+"""A wide character of a bold heading, and what is left free beside a cell's text."""
+_MOST_CHARACTERS = 24
+"""A longer word is broken, and a longer text counts for no more when the width that is left is shared."""
 _HEADING_HALF_POINTS = (36, 28, 24)
 _BODY_HALF_POINTS = 21
 
@@ -114,14 +119,28 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         f'<w:{side} w:val="single" w:sz="4" w:color="A0A0A0"/>'
         for side in ("top", "left", "bottom", "right", "insideH", "insideV")
     )
-    grid = "<w:gridCol/>" * len(head)
-    first = _row(head, "<w:trPr><w:cantSplit/><w:tblHeader/></w:trPr>", "<w:b/>")
-    body = "".join(_row(row, "<w:trPr><w:cantSplit/></w:trPr>") for row in rows)
+    widths = _column_widths([head, *rows])
+    grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
+    first = _row(head, widths, "<w:trPr><w:cantSplit/><w:tblHeader/></w:trPr>", "<w:b/>") if any(head) else ""
+    body = "".join(_row(row, widths, "<w:trPr><w:cantSplit/></w:trPr>") for row in rows)
     width = '<w:tblW w:w="5000" w:type="pct"/>'
     look = f"<w:tblPr>{width}<w:tblBorders>{edges}</w:tblBorders></w:tblPr>"
     return f"<w:tbl>{look}<w:tblGrid>{grid}</w:tblGrid>{first}{body}</w:tbl>"
 
 
-def _row(cells: Sequence[str], properties: str, style: str = "") -> str:
-    found = "".join(f"<w:tc><w:tcPr/>{_paragraph(_run(cell, style))}</w:tc>" for cell in cells)
+def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Twentieths of a point: room for the longest word of each column, and what is left by its longest text."""
+    columns = list(zip(*rows, strict=True))
+    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
+    least = [_CHARACTER_TWIPS * min(count, _MOST_CHARACTERS) + _CELL_MARGINS_TWIPS for count in words]
+    texts = [min(max(1, *map(len, column)), _MOST_CHARACTERS) for column in columns]
+    left = max(_TEXT_WIDTH_TWIPS - sum(least), 0)
+    return [width + left * count // sum(texts) for width, count in zip(least, texts, strict=True)]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], properties: str, style: str = "") -> str:
+    found = "".join(
+        f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/></w:tcPr>{_paragraph(_run(cell, style))}</w:tc>'
+        for cell, width in zip(cells, widths, strict=True)
+    )
     return f"<w:tr>{properties}{found}</w:tr>"

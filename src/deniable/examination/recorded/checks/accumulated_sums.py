@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER
-from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
+from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import VECTORS, RunRecord, step_gram
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
@@ -31,7 +31,7 @@ _RIVALS = ("earlier clean", "clean momentum")
 
 def accumulation_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     """None where the steps before are not in what was applied, or only their noise or their gradient is."""
-    sigmas = gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
+    sigmas = step_sigmas(record, claimed)
     rows = zip(record.steps, sigmas, strict=True)
     grams = [(step_gram(step) / sigma**2, float(sum(step.sizes))) for step, sigma in rows if sigma > 0]
     later = [(gram, numbers) for gram, numbers in grams if len(gram) == len(VECTORS) and gram[-1, -1] > 0]

@@ -7,15 +7,19 @@ unrelated, and their squared correlation is beyond x with the probability of an 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord
 
-__all__ = ["figure_that_explains"]
+__all__ = ["CLEAN_LENGTH", "LOSSES", "figure_that_explains", "step_figures"]
 
 Array = NDArray[np.float64]
+LOSSES = ("the loss of its batch", "the loss of all records")
+CLEAN_LENGTH = "the length of the clean gradient"
 _RARE = 1e-6
 """A coincidence of smaller probability is none."""
 _LEFT = 1e-5
@@ -32,30 +36,28 @@ def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_r
     """
     if not len(record.batches) == len(record.lengths) == len(series):
         return ""
+    of = {step.number: step for step in record.steps}
     with np.errstate(divide="ignore", invalid="ignore"):
         released = [np.log(np.array(record.lengths, dtype=float))] if of_released else []
-        for name, figure in _figures(record).items():
+        for name, figure in step_figures(map(of.get, range(len(series)))).items():
             for of_series, of_figure in ((series, figure), (np.log(series), np.log(figure))):
                 for lag in (0, 1):
-                    if _explained(of_series, _later(of_figure, lag), released) >= least:
+                    if _explained_share(of_series, _later(of_figure, lag), released) >= least:
                         return name
     return ""
 
 
-def _figures(record: RunRecord) -> dict[str, Array]:
-    """(steps,) each; nan where a step was not examined."""
-    of: dict[int, ExaminedStep] = {step.number: step for step in record.steps}
-    steps = [of.get(number) for number in range(len(record.batches))]
+def step_figures(steps: Iterable[ExaminedStep | None]) -> dict[str, Array]:
+    """`LOSSES` and `CLEAN_LENGTH`, (steps,) each; nan for a step that was not examined, or a loss that was not kept."""
     rows = [(s.loss, s.data_loss, max(s.clean, 0.0) ** 0.5) if s is not None else (None,) * 3 for s in steps]
-    names = "the loss of its batch", "the loss of all records", "the length of the clean gradient"
-    return dict(zip(names, np.array(rows, dtype=float).reshape(-1, 3).T, strict=True))
+    return dict(zip((*LOSSES, CLEAN_LENGTH), np.array(rows, dtype=float).reshape(-1, 3).T, strict=True))
 
 
 def _later(series: Array, steps: int) -> Array:
     return np.concatenate([np.full(steps, np.nan), series[: len(series) - steps]])
 
 
-def _explained(series: Array, figure: Array, released: list[Array]) -> float:
+def _explained_share(series: Array, figure: Array, released: list[Array]) -> float:
     """The squared correlation of what is left of both; 0 where it may be chance."""
     time = np.linspace(-1, 1, len(series))
     past = [_later(series, 1), _later(series, 2), *released, *(_later(one, 1) for one in released)]

@@ -13,7 +13,7 @@ from deniable.examination.diagnostics.p_values import any_of, normal
 from deniable.examination.recorded.checks.largest_share import LargestShare
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
+from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
     VECTORS,
@@ -60,8 +60,7 @@ class _Candidate:
 def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
     """What was applied, along all that is known before the noise is drawn."""
     grams = [step_gram(step) for step in record.steps]
-    clips = np.array([step.clip for step in record.steps])
-    shares = LargestShare.of(record, gradient_sigmas(record, claimed, clips))
+    shares = LargestShare.of(record, step_sigmas(record, claimed))
     p_value = any_of(
         any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
         any_of(_along_ways(record.steps)),

@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.diagnostics.p_values import cosine
-from deniable.examination.recorded.checks.followed_figures import figure_that_explains
+from deniable.examination.recorded.checks.followed_figures import (
+    CLEAN_LENGTH,
+    LOSSES,
+    figure_that_explains,
+    step_figures,
+)
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
 from deniable.results.run_result import Outcome, RunCheck
@@ -81,7 +86,7 @@ def rates_check(record: RunRecord) -> RunCheck | None:
         return None
     outcome: Outcome = AS_CLAIMED
     seen = "a schedule"
-    if followed := _followed(record, rates):
+    if followed := _followed_figure(record, rates):
         seen, outcome = f"the learning rate follows {followed}, which no noise hides: fix it beforehand", LESS
     elif waits := _plateau(record, rates):
         seen = f"the learning rate falls whenever {waits}, which no noise hides: fix its schedule beforehand"
@@ -95,25 +100,15 @@ def rates_check(record: RunRecord) -> RunCheck | None:
     return RunCheck(name="learning rate", outcome=outcome, observed=seen, expected="fixed before the records are seen")
 
 
-def _losses(record: RunRecord) -> dict[str, NDArray[np.float64]]:
-    """Of the examined steps."""
-    return {
-        "the loss of its batch": np.array([np.nan if step.loss is None else step.loss for step in record.steps]),
-        "the loss of all records": np.array([np.nan if s.data_loss is None else s.data_loss for s in record.steps]),
-    }
-
-
-def _followed(record: RunRecord, rates: NDArray[np.float64]) -> str:
+def _followed_figure(record: RunRecord, rates: NDArray[np.float64]) -> str:
     """What the rate follows; "" for nothing that is known."""
-    figures = {**_losses(record), _LENGTH: np.sqrt([max(step.clean, 0.0) for step in record.steps])}
-    alike = [what for what, figure in figures.items() if _rises_alike(rates, figure)]
+    alike = [what for what, figure in step_figures(record.steps).items() if _rises_alike(rates, figure)]
     lengths = np.array([record.lengths[step.number] for step in record.steps])
-    if alike and not (alike == [_LENGTH] and _rises_alike(rates, lengths)):  # the noisy length is released
+    if alike and not (alike == [CLEAN_LENGTH] and _rises_alike(rates, lengths)):  # the noisy length is released
         return alike[0]
     return figure_that_explains(record, np.array(record.rates), _EXACTLY, of_released=True)
 
 
-_LENGTH = "the length of the clean gradient"
 _EXACTLY = 0.99
 """The share of a learning rate that a figure explains: one with noise of its own explains less."""
 
@@ -123,7 +118,8 @@ def _plateau(record: RunRecord, rates: NDArray[np.float64]) -> str:
     falls = np.flatnonzero(np.diff(rates) < -1e-9 * np.abs(rates).max())
     if len(falls) < _FALLS or len(rates) < len(record.rates):
         return ""
-    for name, figure in _losses(record).items():
+    figures = step_figures(record.steps)
+    for name, figure in ((name, figures[name]) for name in LOSSES):
         for patience in range(_PATIENCE):
             for before in (0, 1):  # the rate changes after a step, or before it
                 if _times_without_better(figure, patience) == (falls + before).tolist():

@@ -12,7 +12,7 @@ from scipy.special import fdtr
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
 from deniable.examination.recorded.checks.followed_figures import figure_that_explains
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
+from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
 from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
@@ -34,10 +34,6 @@ _MOSTLY = 0.6
 """The share of the noise's size that a figure explains, beside the error of its measurement."""
 _UNLIKE = 0.1
 """Layers or steps whose ratios differ by more than this are unlike."""
-
-
-def _sigmas(record: RunRecord, claimed: Training) -> Array:
-    return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
 
 
 def _signal(record: RunRecord, sigmas: Array, noise: float) -> SignalToNoise:
@@ -62,7 +58,7 @@ class NoiseSizes:
         """Of a run; see `noise_of_step`."""
         squares, degrees = np.array([noise_of_step(step, present) for step in record.steps]).reshape(-1, 2).T
         batches = np.array([max(1, step.batch) / record.divisors[step.number] for step in record.steps])
-        sigmas = _sigmas(record, claimed)
+        sigmas = step_sigmas(record, claimed)
         scaled = squares / sigmas**2
         signal = _signal(record, sigmas, sqrt(scaled.sum() / max(degrees.sum(), 1.0)))
         return cls(scaled, degrees, batches, signal)
@@ -124,7 +120,7 @@ class NoiseSizes:
         least, most = float(self.ratios.min()), float(self.ratios.max())
         seen = f"the noise changes from step to step, {least:.3g} to {most:.3g} x the claimed standard deviation"
         p_values = chi_square(self.squares, self.degrees) * len(self.squares)
-        if followed := self._followed(record):
+        if followed := self._followed_figure(record):
             return LESS, f"{seen}: it follows {followed}, which tells of the records; add the same noise in every step"
         if least < 1 - _UNLIKE and p_values[int(np.argmin(self.ratios))] < level:
             if self.signal is not None and self.signal.explains(least):
@@ -134,7 +130,7 @@ class NoiseSizes:
             return OTHER, seen
         return UNKNOWN, f"{seen}, or another gradient than the one recomputed is in it (mixed records, augmentations)"
 
-    def _followed(self, record: RunRecord) -> str:
+    def _followed_figure(self, record: RunRecord) -> str:
         """The figure of the records that the noise follows; "" for none."""
         series = np.full(len(record.batches), np.nan)
         series[[step.number for step in record.steps]] = self.ratios
@@ -152,7 +148,7 @@ _EXPECTED = "1 x the claimed standard deviation"
 
 def layers_check(record: RunRecord, claimed: Training, level: float, least_share: float = 0.0) -> RunCheck | None:
     """The noise of each parameter of at least this share of the weights; None where all are alike."""
-    parts = np.array([step.residual for step in record.steps]) / _sigmas(record, claimed)[:, None] ** 2
+    parts = np.array([step.residual for step in record.steps]) / step_sigmas(record, claimed)[:, None] ** 2
     sizes = np.array([step.sizes for step in record.steps]).sum(0)
     parts, ratios = parts.sum(0), np.sqrt(parts.sum(0) / np.maximum(sizes, 1))
     p_value = any_of(chi_square(parts, sizes))
@@ -198,7 +194,7 @@ _LAYERS = "noise of each layer"
 
 def _signal_of_layer(record: RunRecord, claimed: Training, place: int, ratio: float) -> SignalToNoise | None:
     """The gradient of one parameter beside its noise; that of all where it was not kept."""
-    rows = [(step.by_parameter[place], s) for step, s in zip(record.steps, _sigmas(record, claimed), strict=True)]
+    rows = [(step.by_parameter[place], s) for step, s in zip(record.steps, step_sigmas(record, claimed), strict=True)]
     if any(len(row) < _KEPT for row, _ in rows):
         return NoiseSizes.of(record, claimed).signal
     along, squares = (sum(row[at] / sigma**2 for row, sigma in rows) for at in (2, 3))

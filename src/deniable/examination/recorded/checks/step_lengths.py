@@ -16,7 +16,7 @@ from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["gradient_sigmas", "length_check"]
+__all__ = ["gradient_sigmas", "length_check", "step_sigmas"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,11 @@ def gradient_sigmas(record: RunRecord, claimed: Training, clips: Array) -> Array
     if record.count_noise is not None and 0 < noise < 2 * record.count_noise:
         noise = (noise**-2 - (2 * record.count_noise) ** -2) ** -0.5
     return np.array([noise * claimed.adjacency.sensitivity(float(clip)) for clip in clips])
+
+
+def step_sigmas(record: RunRecord, claimed: Training) -> Array:
+    """`gradient_sigmas` of the examined steps."""
+    return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
 
 
 def length_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:

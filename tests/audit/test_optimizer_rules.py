@@ -57,6 +57,20 @@ def test_a_rule_moves_as_torch_does(kind: Any, settings: dict[str, Any], rule: O
     assert is_adaptive([moves], [given], [weights])
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.9, 0.999])
+@pytest.mark.parametrize("corrected", [True, False])
+def test_averages_are_those_of_a_loop(decay: float, corrected: bool) -> None:
+    """More rows than are averaged by one product."""
+    values = torch.randn(3 * rules._BLOCK_STEPS + 5, 4, generator=torch.Generator().manual_seed(2)).double()
+    running, expected = torch.zeros(4).double(), []
+    for step, row in enumerate(values, start=1):
+        running = decay * running + (1 - decay) * row
+        expected.append(running / (1 - decay**step) if corrected else running)
+    assert torch.allclose(
+        rules.running_average(values, decay, corrected), torch.stack(expected), rtol=1e-12, atol=1e-14
+    )
+
+
 def test_weight_decay_beside_adam_is_known_and_a_hidden_gradient_is_not() -> None:
     given = gradients()
     weights, moves = trained(optim.AdamW, given, weight_decay=0.3)

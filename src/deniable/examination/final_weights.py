@@ -95,16 +95,29 @@ def _shares(final: Tensor, seen: WatchedTraining) -> Tensor | None:
     weights = flat(seen.weights).double()
     start = max(0, len(weights) - weights.shape[1] // MOST_MIXED)
     moves, before = weights[start + 1 :] - weights[start:-1], final - weights[-1]
-    layers = yielded_gradients(seen)
-    before_steps = [w.flatten(1).double() for w in seen.weights]
+    gradients = torch.cat(yielded_gradients(seen), 1)
     rules: tuple[OptimizerRule, ...] = (lambda gradient, _: gradient, *RULES)
-    for rule in rules if len(weights) < weights.shape[1] else ():
-        last = torch.cat([rule(g, w)[-1] for g, w in zip(layers, before_steps, strict=True)])
-        span = torch.cat([weights[start : start + 1], moves, last.unsqueeze(0)])
+    if len(weights) >= weights.shape[1]:
+        return None
+    last = torch.stack([rule(gradients, weights)[-1] for rule in rules])
+    known = torch.cat([weights[start : start + 1], moves])
+    most = float(TOLERANCE * before.norm() + ULP * final.norm())
+    for at in (_least_left(final, known, last) <= 1.01 * most).nonzero().flatten():
+        span = torch.cat([known, last[at].unsqueeze(0)])
         parts = best_combination(final, span.T)
-        if (final - parts @ span).norm() <= TOLERANCE * before.norm() + ULP * final.norm():
+        if (final - parts @ span).norm() <= most:
             return torch.cat([parts[0].expand(start + 1), parts[1:-1]])
     return None
+
+
+def _least_left(final: Tensor, known: Tensor, last: Tensor) -> Tensor:
+    """For each of the last vectors: how long what no combination of it and the known ones makes of the final one is."""
+    basis = torch.linalg.qr(known.T).Q
+    final, last = final - basis @ (basis.T @ final), last - (last @ basis) @ basis.T
+    lengths = last.norm(dim=1, keepdim=True)
+    directions = torch.where(lengths > 0, last / lengths.clamp(min=1e-300), 0.0)
+    left: Tensor = (final - (directions @ final).unsqueeze(1) * directions).norm(dim=1)
+    return left
 
 
 def _follows_rule(seen: WatchedTraining) -> bool:

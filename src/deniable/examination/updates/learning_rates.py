@@ -16,7 +16,7 @@ from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
 from deniable.examination.updates.update_rules import ULP
 
-__all__ = ["FirstMove", "first_moves", "learning_rates", "next_weights", "rates_of_any_rule"]
+__all__ = ["FirstMove", "first_moves", "next_weights", "rates_of_any_rule"]
 
 FEWEST = 4
 """Numbers of a layer from which on a rate and a decay of its own are told."""
@@ -24,7 +24,7 @@ FEWEST = 4
 
 def next_weights(seen: WatchedTraining) -> list[Tensor] | None:
     """Where the last step leads, if the steps before are plain gradient descent; a single step tells no rate."""
-    rates = learning_rates(seen)
+    rates = _Moves.of(seen).rates()
     if not len(rates) or not np.isfinite(rates[-1]):
         return None
     scale = float(rates[-1]) / seen.divisors[-1]
@@ -78,24 +78,31 @@ def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
     return FirstMove(-float(parts[0]), -float(parts[1]), error, decay_error)
 
 
-def learning_rates(seen: WatchedTraining, rule: OptimizerRule | None = None) -> NDArray[np.float64]:
-    """Of each move, in units of the yielded gradient: weights change by -rate x gradient; nan where they do not.
+class _Moves(NamedTuple):
+    """Of a training: weights before each move (the final weights give the last, if shown), moves, yielded gradients."""
 
-    `rule` makes another direction of the gradients (see `optimizer_rules`). The final weights give the last move, if
-    they were shown.
-    """
-    seen = thin(seen)
-    weights = flat(seen.weights).double()
-    if seen.final is not None:
-        weights = torch.cat([weights, torch.cat([f.flatten() for f in seen.final]).double().unsqueeze(0)])
-    moves = weights[1:] - weights[:-1]
-    gradients = flat(seen.applied).double() / torch.tensor(seen.divisors).double().unsqueeze(1)
-    gradients = (gradients if rule is None else rule(gradients, weights))[: len(moves)]
-    rates = -(moves * gradients).sum(1) / gradients.square().sum(1).clamp(min=1e-300)
-    left = (moves + rates.unsqueeze(1) * gradients).norm(dim=1)
-    rounding = ULP * weights[:-1].norm(dim=1)
-    plain = (left <= 1e-3 * moves.norm(dim=1) + rounding) & (rates != 0)
-    return np.where(plain.numpy(), rates.numpy(), np.nan)
+    weights: Tensor
+    moves: Tensor
+    gradients: Tensor
+
+    @classmethod
+    def of(cls, seen: WatchedTraining) -> _Moves:
+        seen = thin(seen)
+        weights = flat(seen.weights).double()
+        if seen.final is not None:
+            weights = torch.cat([weights, torch.cat([f.flatten() for f in seen.final]).double().unsqueeze(0)])
+        gradients = flat(seen.applied).double() / torch.tensor(seen.divisors).double().unsqueeze(1)
+        return cls(weights, weights[1:] - weights[:-1], gradients)
+
+    def rates(self, rule: OptimizerRule | None = None) -> NDArray[np.float64]:
+        """Of each move: weights change by -rate x gradient, or what a rule makes of it; nan where they do not."""
+        weights, moves, gradients = self
+        gradients = (gradients if rule is None else rule(gradients, weights))[: len(moves)]
+        rates = -(moves * gradients).sum(1) / gradients.square().sum(1).clamp(min=1e-300)
+        left = (moves + rates.unsqueeze(1) * gradients).norm(dim=1)
+        rounding = ULP * weights[:-1].norm(dim=1)
+        plain = (left <= 1e-3 * moves.norm(dim=1) + rounding) & (rates != 0)
+        return np.where(plain.numpy(), rates.numpy(), np.nan)
 
 
 def _momentum(gradients: Tensor, _: Tensor, decay: float) -> Tensor:
@@ -107,9 +114,9 @@ def rates_of_any_rule(*trainings: WatchedTraining) -> list[NDArray[np.float64]]:
 
     The rule is the same in all trainings.
     """
-    trainings = tuple(thin(seen) for seen in trainings)
+    moves = [_Moves.of(seen) for seen in trainings]
     momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
-    found = [[learning_rates(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES, *momenta)]
+    found = [[one.rates(rule) for one in moves] for rule in (None, *USUAL_RULES, *momenta)]
     best = max(found, key=lambda every: sum(int(np.isfinite(rates).sum()) for rates in every))
     return [
         np.concatenate([rates, np.full(len(seen) - len(rates), np.nan)])

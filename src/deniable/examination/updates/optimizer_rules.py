@@ -6,7 +6,7 @@ torch's own classes are the twins of these formulas in the tests; replaying them
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 import torch
@@ -24,15 +24,34 @@ LION_DECAYS = ((0.9, 0.99), (0.95, 0.98))
 """Of Lion: the sign of a running average of the gradients, and the usual decays of what is compared and kept."""
 EPS, MOMENTUM_DECAY = 1e-8, 4e-3
 """torch's usual constants."""
+_BLOCK_STEPS = 32
+"""Rows that are averaged by one product of matrices."""
 
 
 def running_average(values: Tensor, decay: float, corrected: bool = True) -> Tensor:
-    """(steps, ...) exponentially weighted averages of the rows so far."""
-    running, rows = torch.zeros_like(values[0]), []
-    for step, row in enumerate(values, start=1):
-        running = decay * running + (1 - decay) * row
-        rows.append(running / (1 - decay**step) if corrected else running)
-    return torch.stack(rows)
+    """(steps, numbers) exponentially weighted averages of the rows so far."""
+    averages: list[Tensor] = []
+    for start in range(0, len(values), _BLOCK_STEPS):
+        rows = values[start : start + _BLOCK_STEPS]
+        of_rows, of_before = _row_weights(len(rows), decay, values.dtype)
+        average = of_rows @ rows
+        averages.append(average + of_before * averages[-1][-1] if averages else average)
+    together = averages[0] if len(averages) == 1 else torch.cat(averages)
+    return together / _sums_of_weights(len(values), decay, values.dtype) if corrected else together
+
+
+@lru_cache(maxsize=256)
+def _row_weights(steps: int, decay: float, kind: torch.dtype) -> tuple[Tensor, Tensor]:
+    """In the averages so far: the weights of the rows, (steps, steps), and of the average before them, (steps, 1)."""
+    ages = torch.arange(steps).double().unsqueeze(1)
+    of_rows = (1 - decay) * (decay ** (ages - ages.T).clamp(min=0)).tril()
+    return of_rows.to(kind), (decay ** (1 + ages)).to(kind)
+
+
+@lru_cache(maxsize=256)
+def _sums_of_weights(steps: int, decay: float, kind: torch.dtype) -> Tensor:
+    """(steps, 1) of all rows so far."""
+    return (1 - decay ** torch.arange(1, steps + 1).double()).to(kind).unsqueeze(1)
 
 
 def velocity(values: Tensor, decay: float) -> Tensor:

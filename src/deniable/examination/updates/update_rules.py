@@ -18,7 +18,7 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.thinned import thin, thin_steps
 from deniable.examination.trainer import WatchedTraining
-from deniable.examination.updates.optimizer_rules import RULES, OptimizerRule
+from deniable.examination.updates.optimizer_rules import RULES, USUAL_RULES, OptimizerRule
 
 __all__ = [
     "TOLERANCE",
@@ -157,19 +157,23 @@ def is_adaptive(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor
 
     return any(
         _along(moves, [rule(g, w) for g, w in zip(applied, weights, strict=True)], weights)
-        for rule in RULES
-        if _may_follow(rule, moves, applied, weights)
+        for rules in (USUAL_RULES, RULES[len(USUAL_RULES) :])
+        for rule in _rules_of_an_early_step(rules, moves, applied, weights)
     )
 
 
-def _may_follow(rule: OptimizerRule, moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:
-    """Whether an early step of the largest layer follows a rule: most rules are sorted out by that."""
+def _rules_of_an_early_step(
+    rules: tuple[OptimizerRule, ...], moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]
+) -> list[OptimizerRule]:
+    """Those that an early step of the largest layer follows: most rules are sorted out by that, all at once."""
     large, step = max(range(len(moves)), key=lambda layer: moves[layer].shape[1]), min(SCREENED, len(moves[0])) - 1
-    towards = rule(applied[large][: step + 1], weights[large][: step + 1])[step]
+    gradients, before = applied[large][: step + 1], weights[large][: step + 1]
+    towards = torch.stack([rule(gradients, before)[step] for rule in rules])
     move, weight = moves[large][step], weights[large][step]
-    span = torch.stack([towards, weight], 1)
-    left = move - span @ best_combination(move, span)
-    return bool(left.norm() <= TOLERANCE * move.norm() + ULP * weight.norm())
+    span = torch.stack([towards, weight.expand_as(towards)], 2)
+    left = move - (span @ best_combination(move, span).unsqueeze(2)).squeeze(2)
+    fits = left.norm(dim=1) <= TOLERANCE * move.norm() + ULP * weight.norm()
+    return [rule for rule, one in zip(rules, fits.tolist(), strict=True) if one]
 
 
 def _fits(moves: list[Tensor], spans: list[list[Tensor]], weights: list[Tensor]) -> bool:
@@ -199,11 +203,16 @@ def _is_left(move: Tensor, towards: Tensor, weight: Tensor) -> bool:
 
 
 def best_combination(move: Tensor, span: Tensor) -> Tensor:
-    """The coefficients that leave least of a move; nearly parallel vectors share theirs."""
-    lengths = span.norm(dim=0).clamp(min=1e-300)
-    values, vectors = torch.linalg.eigh((span / lengths).T @ (span / lengths))
-    kept = vectors[:, values > 1e-10] / values[values > 1e-10].sqrt()
-    coefficients: Tensor = kept @ (kept.T @ ((span / lengths).T @ move)) / lengths
+    """The coefficients that leave least of a move, (..., vectors) for a span (..., numbers, vectors).
+
+    Nearly parallel vectors share theirs.
+    """
+    lengths = span.norm(dim=-2, keepdim=True).clamp(min=1e-300)
+    unit = span / lengths
+    values, vectors = torch.linalg.eigh(unit.mT @ unit)
+    kept = torch.where(values > 1e-10, 1 / values.clamp(min=1e-10), 0.0)
+    along = vectors.mT @ (unit.mT @ move).unsqueeze(-1)
+    coefficients: Tensor = (vectors @ (kept.unsqueeze(-1) * along)).squeeze(-1) / lengths.squeeze(-2)
     return coefficients
 
 

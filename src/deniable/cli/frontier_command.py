@@ -201,9 +201,9 @@ def _told(document: FrontierResult) -> str:
     given = document.input
     what = f"{len(given.classes)} classes" if given.classes else "numbers"
     return (
-        f"{given.records:,} training records of {given.data} ({given.features} features, {what}), "
-        f"{given.test_records:,} test records; {count_of(given.settings, 'setting')}, {given.repeats} trainings each. "
-        f"In brackets: {100 * document.confidence:.4g} % limits of the mean."
+        f"{given.records:,} training records of {given.data} ({count_of(given.features, 'feature')}, {what}), "
+        f"{given.test_records:,} test records; {count_of(given.settings, 'setting')}, "
+        f"{count_of(given.repeats, 'training')} each. In brackets: {100 * document.confidence:.4g} % limits of the mean."
     )
 
 

@@ -58,6 +58,7 @@ def keep_plan(
     Asked for JSON, it prints the plan's document.
     """
     from deniable.engines.planned import PLAN, Planned
+    from deniable.formatting import count_of
 
     left_out = _OF_THE_RUN | _NOT_PLANNED
     options = {name: text for name, text in texts.items() if name not in left_out and (text or text == "")}
@@ -68,8 +69,9 @@ def keep_plan(
         typer.echo((place / PLAN).read_text(encoding="utf-8"), nl=False)
         return
     where = shlex.quote(str(place))
+    told = "" if blocks is None else f": {count_of(blocks, 'block')}"
     print(
-        f"planned in {place}{'' if blocks is None else f': {blocks} blocks'}. `deniable worker {where}` plays it, on "
+        f"planned in {place}{told}. `deniable worker {where}` plays it, on "
         f"as many machines as see that directory (`deniable submit {where} --slurm` for an array); then\n{finish}\n"
         "tells the answer.",
         file=sys.stderr,

@@ -90,6 +90,8 @@ def read_mixed_table(path: Path) -> MixedTable:
 def _check_names(path: Path, names: Sequence[str]) -> None:
     if len(names) > MOST_COLUMNS:
         raise ValueError(f"{path} has {len(names):,} columns, more than {MOST_COLUMNS:,}: choose those that matter")
+    if not names:
+        raise ValueError(f"{path} is empty: it needs a line of names, and a line for each record")
     if len(names) < 2:
         raise ValueError(f"{path} must have at least one column beside the label, its first line is {names}"[:240])
     twice = next((name for name in names if names.count(name) > 1), None)

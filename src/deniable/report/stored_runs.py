@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from deniable.formatting import count_of
 from deniable.report.words import attack_words, frontier_words, verdict_words
 from deniable.results.attack_result import AttackResult
 from deniable.results.audit_result import AuditResult, CourseResult, ExposureResult
@@ -124,7 +125,7 @@ def title(run: ReportedRun) -> str:  # noqa: PLR0911 (one for each kind of resul
         case FrontierResult(input=asked):
             return f"What privacy costs on {asked.data}"
         case RunResult(steps=steps):
-            return f"One watched run of {steps:,} steps"
+            return f"One watched run of {count_of(steps, 'step')}"
         case ChooseResult():
             return "Noise that keeps a promise"
         case ExplainResult():

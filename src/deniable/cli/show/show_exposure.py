@@ -14,6 +14,7 @@ from rich.text import Text
 
 from deniable.cli.common import bar, print_parts
 from deniable.cli.spinner import patience
+from deniable.formatting import count_of
 from deniable.report.words.amount_text import allowed_figure
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _parts(document: ExposureResult) -> Iterator[RenderableType]:
         style="bold",
     )
     yield Text(
-        f"One training on {given.data} ({given.records:,} records, {given.steps} steps, {given.adjacency} "
+        f"One training on {given.data} ({given.records:,} records, {count_of(given.steps, 'step')}, {given.adjacency} "
         f"neighbours, clip {given.clip:g}, noise {given.noise:.4g} x sensitivity), and what each record changes "
         "in it. No trials were played, so there is no verdict on the claim.\n"
     )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from deniable.answers.strength import weakness
-from deniable.formatting import ALMOST_ALL, as_given, chance, percent_at_most
+from deniable.formatting import ALMOST_ALL, as_given, chance, count_of, percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
 from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, legend_above
@@ -24,7 +24,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
     document = run.result
     assert isinstance(document, RunResult)
     given, weak = document.input, weakness(document.claimed_advantage, document.claimed_belief)
-    noise = f"noise {as_given(given.noise)}, rate {as_given(given.rate)}, {given.steps:,} steps"
+    noise = f"noise {as_given(given.noise)}, rate {as_given(given.rate)}, {count_of(given.steps, 'step')}"
     return Chapter(
         name=run.name,
         title=title(run),
@@ -32,7 +32,7 @@ def run_chapter(run: ReportedRun) -> Chapter:
         tone=_tone(document, weak),
         sure=f"{100 * given.confidence:.4g} % confidence" if document.verdict == "violated" else "",
         promise=f"DP-SGD with {noise} ({given.adjacency} neighbours).",
-        measured=f"One run of {document.steps:,} steps; {document.examined_steps:,} of them were recomputed. "
+        measured=f"One run of {count_of(document.steps, 'step')}; {document.examined_steps:,} of them were recomputed. "
         f"{document.power_text}",
         meaning=_meaning(document),
         text=document.verdict_text,

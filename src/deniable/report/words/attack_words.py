@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from deniable.formatting import at_least, at_most, percent_at_most, short, times
+from deniable.formatting import at_least, at_most, count_of, percent_at_most, short, times
 from deniable.report.words.amount_text import share
 from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
@@ -180,7 +180,7 @@ def _unlike(document: AttackResult) -> Iterator[str]:
         yield f"they were trained on {used.records:,} records, the target on {document.input.members:,}"
     loss = used.target_loss
     if used.epochs_loss is not None and loss is not None and used.epochs_loss > 1.5 * loss:
-        after = f"after {used.epochs} epochs"
+        after = f"after {count_of(used.epochs, 'epoch')}"
         yield f"their loss on their own records is {used.epochs_loss:.3g} {after}, the target's {loss:.3g}"
     assert used.accuracy_inside is not None
     assert used.accuracy_outside is not None

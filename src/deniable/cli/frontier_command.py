@@ -203,7 +203,8 @@ def _told(document: FrontierResult) -> str:
     return (
         f"{given.records:,} training records of {given.data} ({count_of(given.features, 'feature')}, {what}), "
         f"{given.test_records:,} test records; {count_of(given.settings, 'setting')}, "
-        f"{count_of(given.repeats, 'training')} each. In brackets: {100 * document.confidence:.4g} % limits of the mean."
+        f"{count_of(given.repeats, 'training')} each. "
+        f"In brackets: {100 * document.confidence:.4g} % limits of the mean."
     )
 
 

@@ -180,7 +180,7 @@ def _unlike(document: AttackResult) -> Iterator[str]:
         yield f"they were trained on {used.records:,} records, the target on {document.input.members:,}"
     loss = used.target_loss
     if used.epochs_loss is not None and loss is not None and used.epochs_loss > 1.5 * loss:
-        after = f"after {count_of(used.epochs, 'epoch')}"
+        after = f"after {count_of(used.epochs or 0, 'epoch')}"
         yield f"their loss on their own records is {used.epochs_loss:.3g} {after}, the target's {loss:.3g}"
     assert used.accuracy_inside is not None
     assert used.accuracy_outside is not None

@@ -106,6 +106,21 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         ),
         (1, 12, 14),
     ),
+    "pooled for Winograd": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 8, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, bias=False),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(192, 4),
+        ),
+        (1, 38, 30),
+    ),
     "overlapping pool": (
         lambda: nn.Sequential(nn.Conv2d(1, 3, 2), nn.MaxPool2d(3, 2, 1), nn.Tanh(), nn.Flatten(), nn.Linear(18, 4)),
         (1, 6, 5),

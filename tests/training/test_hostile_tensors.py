@@ -22,6 +22,13 @@ def odd() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(1, 7, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(7 * 3 * 3, 3))
 
 
+def tiled() -> nn.Sequential:
+    """A second convolution by Winograd's tiles."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 1), nn.Conv2d(8, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 3 * 3, 3)
+    )
+
+
 def plain() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 6 * 6, 3))
 
@@ -41,7 +48,7 @@ def rows() -> nn.Sequential:
 
 
 Factory = Callable[[], nn.Sequential]
-NETWORKS: list[Factory] = [pooled, odd, plain, unrectified, normalised, rows]
+NETWORKS: list[Factory] = [pooled, odd, tiled, plain, unrectified, normalised, rows]
 
 
 def images(dtype: torch.dtype = torch.float32) -> Neighbours:
@@ -63,7 +70,7 @@ def test_one_nan_weight_is_a_training_that_diverged(
 ) -> None:
     def broken() -> nn.Sequential:
         model = network()
-        weights = model[0 if network is not rows else 1].weight
+        weights = model[1 if network in (rows, tiled) else 0].weight
         number = {"first": 0, "middle": weights.numel() // 2, "last": weights.numel() - 1}[place]
         with torch.no_grad():
             weights.view(-1)[number] = torch.nan

@@ -33,7 +33,7 @@ INLINE void statistics_of(const float *x, float eps, float *restrict mean, float
 /* Group norm, and the largest of each 2 x 2 window: out, place (n, h / 2, w / 2, c). statistics (n, 2, c): mean and
    inverse standard deviation. c is a multiple of 8. */
 EXPORT FOR_THIS_CPU int normalise_and_pool(const float *x, const float *scale, const float *shift, float *out,
-                                           int32_t *place, float *statistics, const Norm *z, float eps) {
+                                           uint8_t *place, float *statistics, const Norm *z, float eps) {
     const long c = z->c, p = z->h / 2, q = z->w / 2;
     float *sums = malloc(sizeof(float) * c);
     if (!sums) return 1;
@@ -57,7 +57,7 @@ EXPORT FOR_THIS_CPU int normalise_and_pool(const float *x, const float *scale, c
 
 /* Through the pooling and the normalisation: gradient (n, 2, c) of scale and shift, whose squared norms are added to
    squares (n) unless it is NULL, and back (n, h, w, c). */
-EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, const int32_t *place,
+EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, const uint8_t *place,
                                             const float *scale, const float *statistics, float *gradient,
                                             float *squares, float *back, const Norm *z) {
     const long c = z->c, p = z->h / 2, q = z->w / 2, pixels = z->h * z->w, width = c / z->groups;
@@ -66,12 +66,12 @@ EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, 
     for (long e = 0; e < z->n; e++, x += pixels * c, back += pixels * c, statistics += 2 * c, gradient += 2 * c) {
         const float *mean = statistics, *inverse = statistics + c;
         const float *deltas = delta + e * p * q * c;
-        const int32_t *where = place + e * p * q * c;
+        const uint8_t *where = place + e * p * q * c;
         for (long k = 0; k < c; k += 8) {
             wide by_scale = {0}, by_shift = {0};
             for (long cell = 0; cell < p * q; cell++) {
                 const wide d = LOAD(deltas + cell * c + k);
-                const places which = *(const unaligned_places *)(where + cell * c + k);
+                const places which = LOAD_PLACES(where + cell * c + k);
                 const float *at = x + (2 * (cell / q) * z->w + 2 * (cell % q)) * c + k;
                 wide value = {0};
                 for (int t = 0; t < 4; t++)
@@ -97,7 +97,7 @@ EXPORT FOR_THIS_CPU int normalised_backward(const float *x, const float *delta, 
         for (long cell = 0; cell < p * q; cell++)
             for (long k = 0; k < c; k += 8) {
                 const wide d = LOAD(deltas + cell * c + k) * LOAD(scale + k) * LOAD(inverse + k);
-                const places which = *(const unaligned_places *)(where + cell * c + k);
+                const places which = LOAD_PLACES(where + cell * c + k);
                 float *to = back + (2 * (cell / q) * z->w + 2 * (cell % q)) * c + k;
                 for (int t = 0; t < 4; t++, to += t == 2 ? (z->w - 1) * c : c)
                     STORE(to, LOAD(to) + (wide)((which == t) & (places)d));

@@ -3,7 +3,7 @@
 #include "_vectors.h"
 
 INLINE void largest_of_one_filter(const float *x, const float *kernel, const float *bias, float floor, float *out,
-                                  int32_t *place, const Sizes *z) {
+                                  uint8_t *place, const Sizes *z) {
     for (int t = 0; t < 4; t++) {
         const float value = one_filter(x + ((t / 2) * z->w + t % 2) * z->c, kernel, bias, z);
         if (t == 0 || value > *out || value != value) *out = value, *place = t; /* NaN is never hidden */
@@ -11,29 +11,43 @@ INLINE void largest_of_one_filter(const float *x, const float *kernel, const flo
     if (*out <= floor) *out = floor, *place = STOPPED;
 }
 
-/* The convolution, a ReLU if asked for, and the largest of each 2 x 2 window: out, place (n, p / 2, q / 2, o). */
-EXPORT FOR_THIS_CPU int convolve_and_pool(const float *x, const float *kernel, const float *bias, float *out,
-                                          int32_t *place, const Sizes *z, int relu) {
-    const long p = (z->h - z->r + 1) / 2, q = (z->w - z->s + 1) / 2, o = z->o, c = z->c;
-    const float floor = relu ? 0.0f : -__builtin_inff();
-    for (long cell = 0; cell < z->n * p * q; cell++, out += o, place += o) {
-        const float *at = x + ((cell / (p * q) * z->h + 2 * (cell / q % p)) * z->w + 2 * (cell % q)) * c;
-        const float *below = at + z->w * c;
-        long f = 0;
-        for (; f + 16 <= o; f += 16) {
-            wide sums[8];
-            some_filters(at, at + c, below, below + c, kernel + f, bias ? bias + f : bias, sums, z, 1);
-            largest_of_four(sums, 2, floor, out + f, place + f);
-            largest_of_four(sums + 1, 2, floor, out + f + 8, place + f + 8);
-        }
-        for (; f + 8 <= o; f += 8) {
-            wide sums[8];
-            some_filters(at, at + c, below, below + c, kernel + f, bias ? bias + f : bias, sums, z, 0);
-            largest_of_four(sums, 2, floor, out + f, place + f);
-        }
-        for (; f < o; f++)
-            largest_of_one_filter(at, kernel + f, bias ? bias + f : bias, floor, out + f, place + f, z);
+/* One window: sixteen, eight or single filters at a time. */
+INLINE void pool_one(const float *at, const float *kernel, const float *bias, float floor, float *out, uint8_t *place,
+                     const Sizes *z) {
+    const long c = z->c, o = z->o;
+    const float *below = at + z->w * c;
+    wide sums[8];
+    long f = 0;
+    for (; f + 16 <= o; f += 16) {
+        some_filters(at, at + c, below, below + c, kernel + f, bias ? bias + f : bias, sums, z, 1);
+        largest_of_four(sums, 2, floor, out + f, place + f);
+        largest_of_four(sums + 1, 2, floor, out + f + 8, place + f + 8);
     }
+    for (; f + 8 <= o; f += 8) {
+        some_filters(at, at + c, below, below + c, kernel + f, bias ? bias + f : bias, sums, z, 0);
+        largest_of_four(sums, 2, floor, out + f, place + f);
+    }
+    for (; f < o; f++)
+        largest_of_one_filter(at, kernel + f, bias ? bias + f : bias, floor, out + f, place + f, z);
+}
+
+/* The convolution, a ReLU if asked for, and the largest of each 2 x 2 window: place (n, p / 2, q / 2, o), and out the
+   same or, `flat`, (n, o, p / 2, q / 2). Kernels here are torch's (o, c, r, s). */
+EXPORT FOR_THIS_CPU int convolve_and_pool(const float *x, const float *filters, const float *bias, float *out,
+                                          uint8_t *place, const Sizes *z, int relu, int flat) {
+    const long p = (z->h - z->r + 1) / 2, q = (z->w - z->s + 1) / 2, cells = p * q, o = z->o;
+    const float floor = relu ? 0.0f : -__builtin_inff();
+    float *pooled = malloc(sizeof(float) * (cells + z->r * z->s * z->c) * o), *kernel = pooled + cells * o;
+    if (!pooled) return 1;
+    put_filters_last(filters, kernel, z);
+    for (long e = 0; e < z->n; e++, x += z->h * z->w * z->c, out += cells * o) {
+        float *to = flat ? pooled : out;
+        for (long i = 0; i < p; i++)
+            for (long j = 0; j < q; j++, to += o, place += o)
+                pool_one(x + 2 * (i * z->w + j) * z->c, kernel, bias, floor, to, place, z);
+        if (flat) turn(pooled, out, cells, o);
+    }
+    free(pooled);
     return 0;
 }
 
@@ -67,7 +81,7 @@ typedef struct {
 } Windows;
 
 /* Of one example: added to gradient (o, r, s, c), one filter after the other. */
-INLINE void gradient_of_filters(const float *x, const float *delta, const int32_t *place, float *gradient,
+INLINE void gradient_of_filters(const float *x, const float *delta, const uint8_t *place, float *gradient,
                                 int32_t *at, float *value, const Windows *windows, const Sizes *z) {
     const long row = z->s * z->c, line = z->w * z->c;
     for (long f = 0; f < z->o; f++, gradient += z->r * row) {
@@ -82,9 +96,9 @@ INLINE void gradient_of_filters(const float *x, const float *delta, const int32_
     }
 }
 
-/* Of one example: the inputs' gradient (h, w, c), one position after the other; `turned` is the kernel (o, r, s, c).
+/* Of one example: the inputs' gradient (h, w, c), one position after the other; `turned` is a kernel (o, r, s, c).
    at, value have room for o entries of each place, those that are stopped as well. */
-INLINE void gradient_of_inputs(const float *delta, const int32_t *place, const float *turned, float *back, int32_t *at,
+INLINE void gradient_of_inputs(const float *delta, const uint8_t *place, const float *turned, float *back, int32_t *at,
                                float *value, const Windows *windows, const Sizes *z) {
     const long row = z->s * z->c, line = z->w * z->c, o = z->o;
     memset(back, 0, sizeof(float) * z->h * line);
@@ -105,7 +119,7 @@ INLINE void gradient_of_inputs(const float *delta, const int32_t *place, const f
 enum { FEW = 64 }; /* values under a kernel, at most, for vectors over the filters */
 
 /* As gradient_of_filters, where a row under the kernel is shorter than a vector: vectors over eight filters. */
-INLINE void gradient_of_few(const float *x, const float *delta, const int32_t *place, float *gradient,
+INLINE void gradient_of_few(const float *x, const float *delta, const uint8_t *place, float *gradient,
                             const Windows *windows, const Sizes *z, const long r, const long row) {
     const long line = z->w * z->c, c = z->c;
     for (long f = 0; f < z->o; f += 8) {
@@ -113,7 +127,7 @@ INLINE void gradient_of_few(const float *x, const float *delta, const int32_t *p
         for (long cell = 0; cell < windows->cells; cell++) {
             const float *upper = x + windows->origin[cell], *lower = upper + line;
             const wide d = LOAD(delta + cell * z->o + f);
-            const places which = *(const unaligned_places *)(place + cell * z->o + f);
+            const places which = LOAD_PLACES(place + cell * z->o + f);
             const wide d0 = (wide)((which == 0) & (places)d), d1 = (wide)((which == 1) & (places)d);
             const wide d2 = (wide)((which == 2) & (places)d), d3 = (wide)((which == 3) & (places)d);
             for (long k = 0; k < r; k++, upper += line, lower += line)
@@ -129,28 +143,32 @@ INLINE void gradient_of_few(const float *x, const float *delta, const int32_t *p
     }
 }
 
-INLINE void gradient_of_bias(const float *delta, const int32_t *place, float *gradient, long cells, long o) {
+INLINE void gradient_of_bias(const float *delta, const uint8_t *place, float *gradient, long cells, long o) {
     for (long cell = 0; cell < cells; cell++, delta += o, place += o)
         for (long f = 0; f < o; f++) gradient[f] += place[f] == STOPPED ? 0.0f : delta[f];
 }
 
-/* delta, place (n, p / 2, q / 2, o) of the pooled outputs. To gradient (n, o r s c [+ o with bias]), whose squared
-   norms are added to squares (n), and to back (n, h, w, c) unless it is NULL. Where squares is NULL, gradient (1, ...)
-   is the sum over examples. */
-EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *delta, const int32_t *place, const float *turned,
-                                        float *gradient, float *squares, float *back, const Sizes *z, int bias) {
+/* delta and place of the pooled outputs, as in `convolve_and_pool`. To gradient (n, o r s c [+ o with bias]), whose
+   squared norms are added to squares (n), and to back (n, h, w, c) unless it is NULL. Where squares is NULL, gradient
+   (o c r s [+ o]) is the sum over examples. */
+EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *deltas, const uint8_t *place, const float *kernel,
+                                        float *gradient, float *squares, float *back, const Sizes *z, int bias,
+                                        int flat) {
     const long p = (z->h - z->r + 1) / 2, q = (z->w - z->s + 1) / 2, cells = p * q, o = z->o, row = z->s * z->c;
     const long weights = o * z->r * row, size = weights + (bias ? o : 0), image = z->h * z->w * z->c;
-    const long longest = cells > 5 * o ? cells : 5 * o;
-    int32_t *origin = malloc((cells + 2 * (longest + 1)) * sizeof(int32_t));
+    const long longest = cells > 5 * o ? cells : 5 * o, taps = z->r * z->s;
+    int32_t *origin = malloc((cells + 2 * (longest + 1) + cells * o + weights) * sizeof(int32_t));
     if (!origin) return 1;
     int32_t *at = origin + cells;
-    float *value = (float *)(at + longest + 1);
+    float *value = (float *)(at + longest + 1), *pooled = value + longest + 1, *turned = pooled + cells * o;
     const Windows windows = {cells, {0, z->c, z->w * z->c, (z->w + 1) * z->c, 0}, origin};
     for (long i = 0; i < cells; i++) origin[i] = (int32_t)((2 * (i / q) * z->w + 2 * (i % q)) * z->c);
+    for (long f = 0; f < o; f++) turn(kernel + f * taps * z->c, turned + f * taps * z->c, z->c, taps);
     const int few = row < 8 && z->r * row <= FEW && o % 8 == 0;
     memset(gradient, 0, sizeof(float) * size * (squares ? z->n : 1));
-    for (long e = 0; e < z->n; e++, x += image, delta += cells * o, place += cells * o) {
+    for (long e = 0; e < z->n; e++, x += image, place += cells * o) {
+        const float *delta = deltas + e * cells * o;
+        if (flat) turn(delta, pooled, o, cells), delta = pooled;
         if (few && row == 3 && z->r == 3)
             gradient_of_few(x, delta, place, gradient, &windows, z, 3, 3);
         else if (few)
@@ -160,6 +178,10 @@ EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *delta, cons
         if (bias) gradient_of_bias(delta, place, gradient + weights, cells, o);
         if (back) gradient_of_inputs(delta, place, turned, back + e * image, at, value, &windows, z);
         if (squares) squares[e] += square_of(gradient, size), gradient += size;
+    }
+    if (!squares) {
+        memcpy(turned, gradient, sizeof(float) * weights);
+        for (long f = 0; f < o; f++) turn(turned + f * taps * z->c, gradient + f * taps * z->c, taps, z->c);
     }
     free(origin);
     return 0;

@@ -20,10 +20,14 @@
 typedef float wide __attribute__((vector_size(32)));
 typedef float unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t places __attribute__((vector_size(32)));
-typedef int32_t unaligned_places __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int16_t half_places __attribute__((vector_size(16)));
+typedef uint8_t small_places __attribute__((vector_size(8), aligned(1), may_alias));
 #define LOAD(at) ((wide)*(const unaligned *)(at))
 #define STORE(at, value) (*(unaligned *)(at) = (value))
-#define STORE_PLACES(at, value) (*(unaligned_places *)(at) = (value))
+#define LOAD_PLACES(at) __builtin_convertvector(*(const small_places *)(at), places)
+/* In two steps, for each of which processors have an instruction. */
+#define STORE_PLACES(at, value) \
+    (*(small_places *)(at) = __builtin_convertvector(__builtin_convertvector(value, half_places), small_places))
 #define CHOOSE(mask, yes, no) ((wide)(((mask) & (places)(yes)) | (~(mask) & (places)(no))))
 
 enum { STOPPED = 4 }; /* the place of a window whose largest value a ReLU made zero */
@@ -60,7 +64,7 @@ INLINE float one_filter(const float *x, const float *kernel, const float *bias, 
 }
 
 /* The largest of four, at least `floor`, and the first place that has it. */
-INLINE void largest_of_four(const wide *four, long step, float floor, float *out, int32_t *place) {
+INLINE void largest_of_four(const wide *four, long step, float floor, float *out, uint8_t *place) {
     wide best = four[0];
     places which = {0};
     for (int t = 1; t < 4; t++) {
@@ -72,6 +76,20 @@ INLINE void largest_of_four(const wide *four, long step, float floor, float *out
     const places stopped = best <= least;
     STORE(out, CHOOSE(stopped, least, best));
     STORE_PLACES(place, (stopped & STOPPED) | (~stopped & which));
+}
+
+/* from (rows, columns) to (columns, rows). */
+INLINE void turn(const float *restrict from, float *restrict to, long rows, long columns) {
+    for (long k = 0; k < columns; k++)
+        for (long i = 0; i < rows; i++) to[k * rows + i] = from[i * columns + k];
+}
+
+/* A kernel as torch has it (o, c, r, s) to (r, s, c, o). */
+INLINE void put_filters_last(const float *restrict kernel, float *restrict to, const Sizes *z) {
+    const long taps = z->r * z->s;
+    for (long f = 0; f < z->o; f++)
+        for (long c = 0; c < z->c; c++)
+            for (long t = 0; t < taps; t++) to[(t * z->c + c) * z->o + f] = *kernel++;
 }
 
 INLINE float square_of(const float *values, long count) {

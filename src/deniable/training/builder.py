@@ -46,7 +46,9 @@ class _Builder:
             self._flatten()
 
     def _flatten(self) -> None:
-        if not self.flat:
+        if self.layers and isinstance(self.layers[-1], PooledConvolution):
+            self.layers[-1].flat = True
+        elif not self.flat:
             self.layers.append(Flatten())
         self.flat = True
 

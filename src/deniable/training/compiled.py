@@ -47,11 +47,11 @@ class Compiled(Materialised):
         self._trials = len(self._now[0])
         self._outputs = self._buffers.get("out", self._trials, self._inputs.shape[1], *self._output_shape())
         self._forward()
-        return self._outputs.movedim(-1, 2)
+        return self._as_images(self._outputs)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """Gradients, their squares and the inputs' deltas at once; one gradient, the sum, if none is needed apart."""
-        passed = channels_last(delta)
+        passed = self._in_memory_order(delta)
         rows = passed.shape[1] if self._apart or not self.sums_itself else 1
         self._gradient = self._buffers.get("gradient", self._trials, rows, sum(w[0].numel() for w in self._now))
         self._squares = self._buffers.get("squares", self._trials, rows).zero_() if self._apart else None
@@ -79,8 +79,17 @@ class Compiled(Materialised):
         return self._now[1] if len(self._now) == 2 else None
 
     def _places(self) -> Tensor:
-        """For every output, which of its window it is."""
-        return self._buffers.get("places", *self._outputs.shape).view(torch.int32)
+        """For every output, which of its window it is: a byte each, (trials, bytes)."""
+        words = -(-self._outputs[0].numel() // 4)
+        return self._buffers.get("places", self._trials, words).view(torch.uint8)
+
+    def _as_images(self, outputs: Tensor) -> Tensor:
+        """(trials, examples, channels, rows, columns), a view."""
+        return outputs.movedim(-1, 2)
+
+    def _in_memory_order(self, delta: Tensor) -> Tensor:
+        """As the outputs are in memory."""
+        return channels_last(delta)
 
     def add_square_norms(self, total: Tensor) -> None:
         """The kernel has them."""
@@ -135,22 +144,42 @@ class CompiledConvolution(Compiled):
 
 
 class PooledConvolution(CompiledConvolution):
-    """The same, then `nn.MaxPool2d(2)`."""
+    """The same, then `nn.MaxPool2d(2)`, then `nn.Flatten` or nothing."""
+
+    flat = False
+    """Whether its outputs are features (trials, features, examples), in memory one example after the other."""
 
     def _output_shape(self) -> tuple[int, ...]:
         rows, columns, filters = super()._output_shape()
-        return rows // 2, columns // 2, filters
+        return (filters, rows // 2, columns // 2) if self.flat else (rows // 2, columns // 2, filters)
+
+    def _as_images(self, outputs: Tensor) -> Tensor:
+        return outputs.flatten(2).mT if self.flat else super()._as_images(outputs)
+
+    def _in_memory_order(self, delta: Tensor) -> Tensor:
+        return delta.mT.contiguous() if self.flat else super()._in_memory_order(delta)
 
     def _forward(self) -> None:
-        ins = self._inputs, self._kernels_last(), self._bias()
-        outs = self._outputs, self._places(), self._sizes, int(self.relu)
-        kernels.call_each("convolve_and_pool", self._trials, *ins, *outs)
+        ins = self._inputs, self._now[0], self._bias()
+        outs = self._outputs, self._places(), self._sizes, int(self.relu), int(self.flat)
+        name = "winograd_and_pool" if self._suits_winograd() else "convolve_and_pool"
+        kernels.call_each(name, self._trials, *ins, *outs)
+
+    def _suits_winograd(self) -> bool:
+        """What `_winograd.c` asks for: 3 x 3 kernels, eight channels, sixteen filters and five windows at a time."""
+        filters, channels, *kernel = self._now[0].shape[1:]
+        windows = self._outputs[0, 0].numel() // filters
+        return kernel == [3, 3] and channels % 8 == 0 and filters % 16 == 0 and windows >= 5
 
     def _backward(self, delta: Tensor, back: Tensor | None) -> None:
-        turned = self._now[0].permute(0, 1, 3, 4, 2).contiguous()
-        ins = self._inputs, delta, self._places(), turned
-        outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2)
+        ins = self._inputs, delta, self._places(), self._now[0]
+        outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2), int(self.flat)
         kernels.call_each("pooled_backward", self._trials, *ins, *outs)
+
+    def whole_sum(self, out: list[Tensor]) -> None:
+        """The kernel has it, in the order of the parameters."""
+        for gradient, total in zip(self._gradients(), out, strict=True):
+            total.view(len(total), 1, -1).copy_(gradient)
 
     def _as_parameter(self, number: int, values: Tensor) -> Tensor:
         if number == 1:

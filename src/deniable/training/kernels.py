@@ -12,7 +12,7 @@ from torch import Tensor
 
 __all__ = ["KERNELS", "STATE", "call", "call_each", "sizes", "suit", "tell_if_slow"]
 
-VERSION = 3
+VERSION = 4
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 

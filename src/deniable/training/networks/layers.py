@@ -111,8 +111,12 @@ class Dense(Weighted):
         self._delta_squares = self._stop(delta) if self.relu else self._squares("delta", delta)
         if last:
             return delta
-        out = self._buffers.get("back", len(delta), self._now[0].shape[2], delta.shape[2])
-        return columns.multiply_back(self._now[0], delta, out)
+        trials, features, examples = len(delta), self._now[0].shape[2], delta.shape[2]
+        if self._inputs.is_contiguous():
+            out = self._buffers.get("back", trials, features, examples)
+            return columns.multiply_back(self._now[0], delta, out)
+        turned = self._buffers.get("back", trials, examples, features)  # as the inputs are in memory
+        return torch.bmm(delta.mT, self._now[0], out=turned).mT
 
     def _stop(self, delta: Tensor) -> Tensor:
         return columns.stop(delta, self._outputs, self._buffers.get("delta", len(delta), delta.shape[2]))

@@ -12,7 +12,7 @@ from hypothesis import is_hypothesis_test, settings
 
 import draws
 from deniable.store import FILE, Store
-from slow import is_slow, longest_first
+from slow import is_slow
 
 TESTS = Path(__file__).parent
 
@@ -30,8 +30,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out, and begin with the files that take longest; see slow.py."""
-    items.sort(key=lambda item: longest_first(item.nodeid.removeprefix("tests/")))
+    """Mark what `make quick` leaves out; see slow.py."""
     for item in items:
         if is_slow(item.nodeid.removeprefix("tests/")):
             item.add_marker("slow")

@@ -123,30 +123,6 @@ SLOW = (
 )
 """Folders end with "/", single tests are named as pytest names them, without their parameters."""
 
-LONGEST = (
-    "hunt/test_share.py",
-    "audit/test_plain_trainings.py",
-    "audit/test_examination.py",
-    "audit/test_recipes.py",
-    "audit/test_unseen_faults.py",
-    "audit/test_other_models.py",
-    "audit/test_diagnostics.py",
-    "test_docs.py",
-    "cli/test_audit.py",
-    "audit/test_false_alarms.py",
-    "test_readme.py",
-    "engines/test_shared.py",
-    "audit/test_final_model.py",
-)
-"""Files above about twenty seconds of CPU time, longest first: `make test` begins with them, so that no core waits for
-one of them in the end."""
-
-
-def longest_first(place: str) -> int:
-    """The key to order tests by; `place` as in `is_slow`."""
-    file = place.partition("::")[0]
-    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
-
 
 def is_slow(place: str) -> bool:
     """Whether a test is left out by `make quick`; `place` is its name from tests/ on, as "loss/test_apart.py::test"."""

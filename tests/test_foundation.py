@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import deniable
-from slow import LONGEST, SLOW, is_slow, longest_first
+from slow import SLOW, is_slow
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -130,8 +130,6 @@ def test_slow_tests_are_named_rightly() -> None:
         place = ROOT / "tests" / file
         assert place.exists(), entry
         assert not name or f"def {name.partition('[')[0]}(" in place.read_text(), entry  # also of one parameter
-    assert [file for file in LONGEST if not (ROOT / "tests" / file).exists()] == []
-    assert longest_first(f"{LONGEST[1]}::test_any") < longest_first("loss/test_apart.py::test_any")
     assert is_slow("loss/test_apart.py::test_any[3]")
     assert not is_slow("loss/test_pair.py::test_any")
 

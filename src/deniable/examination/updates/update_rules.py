@@ -41,6 +41,8 @@ SCALED = 2
 """Numbers of a layer from which on a multiple of its own is told, by all steps together."""
 RANKED, IN_ORDER = 12, 0.95
 """Numbers of a layer from which on their order is told, and the rank correlation of numbers in one order."""
+BLOCK_STEPS = 32
+"""Steps that are compared at once."""
 SCREENED = 3
 """The step on which every rule is tried; those that fit are tried on all."""
 
@@ -96,16 +98,26 @@ def is_linear(
 ) -> bool:
     """Whether each move lies in the span of gradient, weights, and the last move, gradient and weights."""
 
-    def span(layer: int, t: int) -> list[Tensor]:
+    def span(layer: int, now: slice) -> Tensor:
+        before = slice(now.start - 1, now.stop - 1)
         gradient, weight, move = applied[layer], weights[layer], moves[layer]
-        vectors = [weight[t], gradient[t]]
-        vectors += [weight[t - 1], gradient[t - 1], move[t - 1]] if t else []
-        return vectors + ([clean[layer][i] for i in sorted({t, max(0, t - 1)})] if clean is not None else [])
+        vectors = [weight[now], gradient[now]]
+        vectors += [weight[before], gradient[before], move[before]] if now.start else []
+        true = [] if clean is None else [clean[layer][at] for at in ((before, now) if now.start else (now,))]
+        return torch.stack(vectors + true, 2)
 
     return all(
-        _fits([move[t] for move in moves], [span(layer, t) for layer in range(len(moves))], [w[t] for w in weights])
-        for t in range(len(moves[0]))
+        _fits(
+            [move[now] for move in moves], [span(layer, now) for layer in range(len(moves))], [w[now] for w in weights]
+        )
+        for now in _blocks(len(moves[0]))
     )
+
+
+def _blocks(steps: int) -> list[slice]:
+    """The first step, which has none before it, and the others, so many at once."""
+    starts = [0, *range(1, steps, BLOCK_STEPS)]
+    return [slice(start, min(end, steps)) for start, end in zip(starts, [*starts[1:], steps], strict=True)]
 
 
 def _scaled_by(moves: list[Tensor], applied: list[Tensor], clean: list[Tensor]) -> bool:
@@ -142,13 +154,10 @@ def moves_largest(moves: list[Tensor], applied: list[Tensor], weights: list[Tens
 
 def _along(moves: list[Tensor], towards: list[Tensor], weights: list[Tensor]) -> bool:
     """Whether each move is a multiple of a direction, and of the weights."""
+    spans = [torch.stack([w[: len(d)], d], 2) for w, d in zip(weights, towards, strict=True)]
     return all(
-        _fits(
-            [move[t] for move in moves],
-            [[weight[t], direction[t]] for direction, weight in zip(towards, weights, strict=True)],
-            [weight[t] for weight in weights],
-        )
-        for t in range(len(moves[0]))
+        _fits([move[now] for move in moves], [span[now] for span in spans], [w[now] for w in weights])
+        for now in _blocks(len(moves[0]))
     )
 
 
@@ -176,30 +185,33 @@ def _rules_of_an_early_step(
     return [rule for rule, one in zip(rules, fits.tolist(), strict=True) if one]
 
 
-def _fits(moves: list[Tensor], spans: list[list[Tensor]], weights: list[Tensor]) -> bool:
-    """Whether one step moves each layer by one combination of its vectors, of which the first and third are weights.
+def _fits(moves: list[Tensor], spans: list[Tensor], weights: list[Tensor]) -> bool:
+    """Whether every step moves each layer by one combination of its vectors, of which the first and third are weights.
 
-    Large layers may have combinations of their own. A layer too small for that must follow the one of all layers
-    together, or of a large layer: without the weights (no decay on biases) or another multiple of it, at will.
+    Of each layer: moves and weights (steps, numbers), spans (steps, numbers, vectors). Large layers may have
+    combinations of their own. A layer too small for that must follow the one of all layers together, or of a large
+    layer: without the weights (no decay on biases) or another multiple of it, at will.
     """
-    matrices = [torch.stack(span, 1) for span in spans]
-    large = [len(move) >= 4 * matrix.shape[1] for move, matrix in zip(moves, matrices, strict=True)]
-    found = [best_combination(torch.cat(moves), torch.cat(matrices))]
-    own = {i: best_combination(moves[i], matrices[i]) for i in range(len(moves)) if large[i]}
-    found += own.values()
-    bare = torch.tensor([0.0 if place in (0, 2) else 1.0 for place in range(matrices[0].shape[1])]).double()
-    found += [one * bare for one in found]
+    found = [best_combination(torch.cat(moves, 1), torch.cat(spans, 1))]
+    large = [span.shape[1] >= 4 * span.shape[2] for span in spans]
+    found += [best_combination(m, span) for m, span, own in zip(moves, spans, large, strict=True) if own]
+    bare = torch.tensor([0.0 if place in (0, 2) else 1.0 for place in range(spans[0].shape[2])]).double()
+    every = torch.stack([*found, *(one * bare for one in found)], 2)  # (steps, vectors, combinations)
     return all(
-        any(_is_left(move, matrix @ one, weight) for one in found)
-        for move, matrix, weight in zip(moves, matrices, weights, strict=True)
+        bool(_is_left(move, span @ every, weight).any(1).all())
+        for move, span, weight in zip(moves, spans, weights, strict=True)
     )
 
 
-def _is_left(move: Tensor, towards: Tensor, weight: Tensor) -> bool:
-    """Whether a move is a vector, or a multiple of it if it is long enough to tell."""
-    most = TOLERANCE * move.norm() + ULP * weight.norm()
-    scale = float(towards @ move / (towards @ towards).clamp(min=1e-300)) if len(move) >= SCALED else 1.0
-    return bool((move - towards).norm() <= most) or bool((move - scale * towards).norm() <= most)
+def _is_left(move: Tensor, towards: Tensor, weight: Tensor) -> Tensor:
+    """(steps, combinations) whether a move is a vector, or a multiple of it if it is long enough to tell."""
+    most = (TOLERANCE * move.norm(dim=1) + ULP * weight.norm(dim=1)).unsqueeze(1)
+    move = move.unsqueeze(2)
+    fits: Tensor = (move - towards).norm(dim=1) <= most
+    if move.shape[1] < SCALED:
+        return fits
+    scale = (towards * move).sum(1, keepdim=True) / towards.square().sum(1, keepdim=True).clamp(min=1e-300)
+    return torch.logical_or(fits, (move - scale * towards).norm(dim=1) <= most)
 
 
 def best_combination(move: Tensor, span: Tensor) -> Tensor:
@@ -211,7 +223,7 @@ def best_combination(move: Tensor, span: Tensor) -> Tensor:
     unit = span / lengths
     values, vectors = torch.linalg.eigh(unit.mT @ unit)
     kept = torch.where(values > 1e-10, 1 / values.clamp(min=1e-10), 0.0)
-    along = vectors.mT @ (unit.mT @ move).unsqueeze(-1)
+    along = vectors.mT @ (unit.mT @ move.unsqueeze(-1))
     coefficients: Tensor = (vectors @ (kept.unsqueeze(-1) * along)).squeeze(-1) / lengths.squeeze(-2)
     return coefficients
 

@@ -125,7 +125,7 @@ def _pair(method: str, backward: bool) -> Judge:
 def _crossing(found: Callable[[float], Bracket], level: float, value: float, error: float) -> str | None:
     """`value` is to be the least t with found(t) <= level; `found` falls."""
     if value < inf:
-        right = found(value + _RELATIVE * abs(value) + 1e-300)
+        right = found(max(value, -1e18) + _RELATIVE * min(abs(value), 1e18) + 1e-300)
         if right.low > level * (1 + 1e-9) + 1e-300:
             return f"more: {right.low!r} > {level!r} there ({right.by})"
     if value == -inf:

@@ -50,6 +50,13 @@ def test_infinity_is_wrong_where_a_number_is_right() -> None:
     assert Question("epsilon", (1e-5,)).judge(Truth(RELEASE, "add-remove"), inf, 0.0) is not None
 
 
+def test_no_loss_at_all_is_right_where_everything_may_be_exceeded() -> None:
+    """A quantile of -inf made the judge ask for a tail at NaN."""
+    bare = dn.ConcentratedDP(0.1)
+    assert check(Case(bare, "zero-out", Question("quantile", (0.0,)))) is None
+    assert Question("quantile", (0.5,)).judge(Truth(RELEASE, "add-remove"), -inf, 0.0) is not None
+
+
 def test_an_exception_is_a_find_and_a_refusal_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(RELEASE, "add-remove", Question("advantage"))
     monkeypatch.setattr(dn.PrivacyLoss, "advantage", lambda _: 1 / 0)

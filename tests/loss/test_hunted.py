@@ -6,6 +6,7 @@ from math import exp, expm1, inf, log1p, sqrt
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy.special import ndtr
 
 import deniable as dn
@@ -310,3 +311,23 @@ def test_batches_of_a_fixed_size_beside_a_faint_gaussian(batches, faint):
     found, proved = loss.advantage(), Grid(loss.pair.composition, 2**15).hockey_stick(0.0)
     assert found >= proved.least
     assert found.least <= proved
+
+
+@pytest.mark.parametrize("runs", [10**6, 10**8, 10**9])
+def test_masses_of_very_large_losses_grant_their_round_off(runs):
+    """.99999999982 +- 2e-9, of a guarantee that allows a Gaussian of mu 10^4: masses e^{10^8 - 10^8}."""
+    loss = PL(dn.ConcentratedDP(0.5).composed(runs), "add-remove")
+    assert loss.advantage() >= 1 - 1e-15
+    assert loss.pair.reverse().hockey_stick(1.0) >= 1 - 1e-15
+
+
+@pytest.mark.parametrize(("sigma", "shift", "rate"), [(0.6812386651536846, 4, 0.9333220430501158), (0.31, 3, 0.5)])
+def test_sampled_noise_on_integers_grants_the_round_off_of_its_masses(sigma, shift, rate):
+    """.9259106798185553 +- 3.8e-15 was .9259106798185562."""
+    with mp.workdps(40):
+        logs = {x: -(mpf(x) ** 2) / (2 * mpf(sigma) ** 2) for x in range(-40, 41)}
+        total = sum(mp.exp(log) for log in logs.values())
+        gaps = (mp.exp(logs[x - shift]) - mp.exp(logs[x]) for x in range(-40 + shift, 41))
+        truth = mpf(rate) * sum(max(gap, 0) for gap in gaps) / total
+    found = PL(dn.DiscreteGaussian(sigma, shift).subsampled(rate), "add-remove").advantage()
+    assert found.least <= truth <= found

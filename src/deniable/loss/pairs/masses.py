@@ -19,7 +19,8 @@ from deniable.upper import Upper
 
 __all__ = ["MassStep", "distance_to", "integer_gaussian", "integer_laplace", "step_of_masses"]
 
-_MASS_ERROR = 1e-13  # relative, of masses that are exponentials of logarithms down to -745
+_DEEPEST_NATS = 745.0  # below e^-745 no number is told apart from 0
+_MASS_ERROR = 1e-13  # relative, of masses that are exponentials of logarithms down to there
 _REACH_SIGMAS = 38.7  # beyond lies less than 1e-300 of a Gaussian
 _UNSEEN = 1e-300  # counted as told to the observer for what lies beyond
 _BESIDE = 8 * EPS  # relative; farther than round-off moves a loss
@@ -76,9 +77,12 @@ class MassStep(Step):
         above = np.append(np.logaddexp.accumulate(self.log_null_masses[::-1])[::-1], -inf)
         return np.asarray(above[np.searchsorted(self.losses, t, side="right")])
 
-    @property
+    @cached_property
     def roundoff(self) -> float:
-        return _MASS_ERROR
+        """P's masses are exponentials of a loss and a logarithm, which may both be large."""
+        seen = self._masses > 0
+        deepest = float(np.abs(self.log_null_masses[seen]).max(initial=0.0))
+        return _MASS_ERROR + 4 * EPS * max(deepest - _DEEPEST_NATS, 0.0)
 
     def blur(self, k: Floats) -> Floats:
         """Of divergences; losses stay on their side of k."""
@@ -173,7 +177,7 @@ def integer_gaussian(sigma: float, shift: int) -> MassStep:
     unit = shift / (2 * sigma * sigma)
     total = log(fsum(np.exp(logs[x <= reach])))
     return MassStep(
-        f"integer Gaussian {sigma!r}, {shift}", (2 * x - shift) * unit, logs - total, _UNSEEN, _UNSEEN, unit, True
+        f"integer Gaussian {sigma!r}, {shift}", (2 * x - shift) * unit, logs - total, _UNSEEN, _UNSEEN, unit, True, 1.0
     )
 
 

@@ -22,7 +22,7 @@ from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
-from deniable.loss.pairs.step import ROUNDOFF, Mirrored, Moments, Step
+from deniable.loss.pairs.step import Mirrored, Moments, Step
 
 __all__ = ["ReversedStep", "SubsampledAdd", "SubsampledRemove"]
 
@@ -50,6 +50,10 @@ class SubsampledRemove(Step):
     @property
     def slip(self) -> float:  # type: ignore[override]
         return max(2 * EPS, self.base.slip)
+
+    @property
+    def roundoff(self) -> float:
+        return self.base.roundoff
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -241,7 +245,7 @@ class SubsampledAdd(ReversedStep):
 
     @property
     def roundoff(self) -> float:
-        return ROUNDOFF + self.mirror.rate_error / (1 - self.mirror.rate)
+        return self.mirror.roundoff + self.mirror.rate_error / (1 - self.mirror.rate)
 
     def tails(self, t: Floats) -> Floats:
         base = self.mirror.base.reverse()

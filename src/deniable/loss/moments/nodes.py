@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from deniable.effort import UnresolvedError
+from deniable.effort import UnresolvedError, spend
 from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.moments.wave_sums import sum_waves
@@ -41,6 +41,7 @@ _PANEL_NODES, _PANEL_WEIGHTS = leggauss(64)
 _PANEL_WIDTH = 8.0  # in base losses, where a mixture's loss is singular no nearer than pi from the real axis
 _PANEL_PHASE = 64.0  # radians over one panel: 64 nodes are exact to double precision well beyond
 _MOST_PANELS = 256
+_NODE_COST = 8  # exponentials that a node's loss and weight are worth
 
 
 class Nodes(NamedTuple):
@@ -66,6 +67,7 @@ def panel_rule(low: float, high: float, fastest: float) -> tuple[Floats, Floats]
     if (high - low) / width > _MOST_PANELS:
         raise UnresolvedError(f"more than {_MOST_PANELS} panels needed at frequency {fastest:g}")
     edges = np.linspace(low, high, 1 + max(1, 2 ** ceil(log2((high - low) / width))))
+    spend(_NODE_COST * (edges.size - 1) * _PANEL_NODES.size)
     half = 0.5 * (edges[1] - edges[0])
     middles = edges[:-1, None] + half
     return (middles + half * _PANEL_NODES).ravel(), np.tile(half * _PANEL_WEIGHTS, edges.size - 1)
@@ -105,6 +107,7 @@ def _gain(losses: Numbers, log_weights: Numbers, s: Numbers | float) -> Numbers:
 
 def tilted_moments(nodes: Nodes, c: Floats) -> Floats:
     """K, K' and K'' at every real c: log of the moment, mean and variance of the loss tilted by e^{cL}."""
+    spend(c.size * nodes.losses.size)
     peaks = nodes.log_weights + np.multiply.outer(c, nodes.losses)
     tops = peaks.max(axis=1)
     return tilted_sums(nodes, c, tops, np.exp(peaks - tops[:, None]))

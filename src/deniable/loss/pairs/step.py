@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite, log, nan
 from typing import Protocol
 
@@ -95,7 +96,7 @@ class Step(Pair):
 
         Of a smooth step on (|Im s| / omega)^share times that (Lemma C4).
         """
-        return np.full(omega.shape, self.tilted_moments(np.array([c]))[0, 0])
+        return np.full(omega.shape, _log_moment(self, c))
 
     atom: float = 1.0
     """Q-mass of its only atom, at loss 0, where all else has a density; 1 where it is not so."""
@@ -183,3 +184,9 @@ class Step(Pair):
         error = self.roundoff * higher + (2 * blur * higher if self.has_joint_sticks else higher - lower)
         error += functional.shift * self.slip * self.escape
         return Upper.between(max(least - error, 0.0), min(most + error, 1.0))
+
+
+@lru_cache(maxsize=32)
+def _log_moment(step: Step, c: float) -> float:
+    """ln of the moment at a real c; a line asks for it again and again."""
+    return float(step.tilted_moments(np.array([c]))[0, 0])

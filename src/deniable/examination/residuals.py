@@ -256,7 +256,7 @@ def _exchange_directions(residual: Tensor, directions: list[Tensor], own: torch.
     products = torch.zeros(len(noise), len(given), len(given), dtype=torch.float64)
     for i, j in combinations_with_replacement(range(len(given)), 2):
         products[:, i, j] = products[:, j, i] = _inner(given[i], given[j])
-    units = torch.stack([_orthonormal(gram, PARALLEL[kind]) for gram in products])
+    units = _orthonormal(products, PARALLEL[kind])
     there = (units != 0).any(2).double()
     fresh = torch.randn(len(directions), len(noise), generator=own, dtype=torch.float64).T * there
     along = torch.stack([_inner(noise, d) for d in given], 1).unsqueeze(2)
@@ -266,16 +266,19 @@ def _exchange_directions(residual: Tensor, directions: list[Tensor], own: torch.
     return noise, torch.stack([fresh.square().sum(1), there.sum(1)], 1)
 
 
-def _orthonormal(gram: Tensor, least: float) -> Tensor:
-    """Rows of coefficients that make vectors with these inner products orthonormal; zero for one that others span."""
-    rows = torch.zeros_like(gram)
-    for place in range(len(gram)):
-        row = torch.eye(len(gram), dtype=gram.dtype)[place]
+def _orthonormal(grams: Tensor, least: float) -> Tensor:
+    """Rows of coefficients that make vectors with these inner products orthonormal; zero for one that others span.
+
+    Both are (steps, vectors, vectors).
+    """
+    rows = torch.zeros_like(grams)
+    for place in range(grams.shape[1]):
+        row = torch.eye(grams.shape[1], dtype=grams.dtype)[:, place : place + 1].expand(len(grams), -1, 1)
         for _ in range(2):  # since the vectors may be nearly parallel
-            row = row - rows.T @ (rows @ gram @ row)
-        left = float(row @ gram @ row)
-        if left > least * float(gram[place, place]):
-            rows[place] = row / left**0.5
+            row = row - rows.mT @ (rows @ (grams @ row))
+        left = (row.mT @ grams @ row).view(-1, 1)
+        kept = left > least * grams[:, place, place].unsqueeze(1)
+        rows[:, place] = torch.where(kept, row.squeeze(2) / left.clamp(min=1e-300).sqrt(), 0.0)
     return rows
 
 

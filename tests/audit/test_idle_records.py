@@ -14,9 +14,7 @@ import deniable as dn
 from deniable.examination import AppliedStep, Records, Released
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.examination_game import Examination, twins_of
-from deniable.examination.handed_gradients import HandedGradients
-from deniable.examination.later_records import LaterRecords
-from deniable.examination.step_listeners import train_and_listen
+from deniable.examination.step_listeners import HandedGradients, LaterRecords, train_and_listen
 from deniable.examination.twins.handed_twins import follows_gradients_alone
 from deniable.examination.twins.idle_records import later_difference
 from deniable.examination.twins.probes import probe_later_steps

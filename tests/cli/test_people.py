@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import deniable
-from deniable.cli import spinner
+from deniable.cli import common
 
 from .conftest import Run
 
@@ -183,16 +183,16 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("works", "said"), [(0.3, True), (0.0, False)])
 def test_a_spinner_for_long_work_only(monkeypatch: pytest.MonkeyPatch, works: float, said: bool) -> None:
-    monkeypatch.setattr(spinner, "_LONG", 0.05)
+    monkeypatch.setattr(common, "_SPINNER_SECONDS", 0.05)
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with spinner.patience():
+    with common.patience():
         time.sleep(works)
     assert ("Computing" in sys.stderr.getvalue()) is said
 
 
 def test_no_spinner_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(spinner, "_LONG", 0.0)
-    with spinner.patience():
+    monkeypatch.setattr(common, "_SPINNER_SECONDS", 0.0)
+    with common.patience():
         time.sleep(0.05)
     assert capsys.readouterr().err == ""

@@ -4,7 +4,7 @@ import pytest
 from games import neighbours
 from torch import nn
 
-from deniable.training.block_size import VALUES, usual_block
+from deniable.training.engine import _BLOCK_NUMBERS, usual_block
 from deniable.training.networks.usual_models import MODELS
 
 SHAPES = {"adult": (104,), "digits": (64,), "location30": (446,), "mnist": (1, 28, 28), "purchase100": (600,)}
@@ -20,7 +20,7 @@ def test_small_models_get_large_blocks(name: str, records: int, size: int) -> No
 
 def test_a_block_is_never_empty_and_fits() -> None:
     wide = nn.Linear(2000, 2000)
-    assert usual_block(wide, neighbours(10, (2000,)), 1.0) * 5 * 4_002_000 <= VALUES
+    assert usual_block(wide, neighbours(10, (2000,)), 1.0) * 5 * 4_002_000 <= _BLOCK_NUMBERS
     assert usual_block(nn.Linear(2**13, 2**12), neighbours(4, (2**13,)), 1.0) == 1
 
 

@@ -24,7 +24,7 @@ from deniable.promises import Promise
 from deniable.results.shared import Provenance
 from deniable.store import CampaignStore
 from deniable.training import Neighbours, TrainingSettings, run_block
-from deniable.training.block_size import usual_block
+from deniable.training.engine import usual_block
 from deniable.training.networks.usual_models import model_factory
 
 __all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchange_records", "named_by", "play"]

@@ -31,7 +31,7 @@ from deniable.cli import (
     verdict_command,
     workers,
 )
-from deniable.cli.signals import Stopped, signals_raised
+from deniable.cli.common import Stopped, signals_raised
 
 if TYPE_CHECKING:
     from deniable.results.explain_result import ChooseResult, ExplainResult
@@ -150,7 +150,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _print(work: Callable[[], ExplainResult], as_json: bool) -> None:
-    from deniable.cli.spinner import patience
+    from deniable.cli.common import patience
 
     with patience():
         result = work()

@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from deniable.cli.common import refusals
+from deniable.cli.common import patience, refusals
 from deniable.cli.options import Text, option
-from deniable.cli.spinner import patience
 
 __all__ = ["EXAMPLES", "assess"]
 

@@ -14,10 +14,9 @@ from msgspec import structs
 from typer.core import TyperCommand
 
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, refusals, refuse_late, write_report
+from deniable.cli.common import bar, kept_told, patience, refusals, refuse_late, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, option
-from deniable.cli.spinner import patience
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:

@@ -1,28 +1,43 @@
-"""What commands have in common: refusals on one line, a progress bar, text that fits the terminal."""
+"""What commands have in common: refusals and ends in one line, a spinner, a progress bar, text that fits."""
 
 # ruff: noqa: PLC0415 (drawing is imported when there is something to draw)
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import Timer, current_thread, main_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from deniable.campaigns.progress import bar
 from deniable.cli.options import refusal_text
-from deniable.cli.signals import Stopped
 
 if TYPE_CHECKING:
     from deniable.report.stored_runs import Reported
     from deniable.results import Result
 
-__all__ = ["bar", "kept_told", "numbers", "print_parts", "print_result", "refusals", "refuse_late", "write_report"]
+__all__ = [
+    "Stopped",
+    "bar",
+    "kept_told",
+    "numbers",
+    "patience",
+    "print_parts",
+    "print_result",
+    "refusals",
+    "refuse_late",
+    "signals_raised",
+    "write_report",
+]
 
 _OURS = ("torch", "sklearn", "matplotlib", "jinja2", "safetensors")
 _WIDEST = 100
+_SPINNER_SECONDS = 1.0
 
 
 @contextmanager
@@ -106,3 +121,54 @@ def print_parts(parts: Iterable[Any]) -> None:
     with console.capture() as drawn:
         console.print(Group(*parts), width=min(console.width, _WIDEST))
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+@contextmanager
+def patience(what: str = "Computing the privacy loss ...") -> Iterator[None]:
+    """Show a spinner on standard error after a second; only where a person is watching."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(what)
+    timer = Timer(_SPINNER_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+class Stopped(BaseException):
+    """A person or the system ends the command; not a KeyboardInterrupt, which typer turns into a silent exit."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+        self.kept = ""
+        """What is kept, for the sentence."""
+
+    def __str__(self) -> str:
+        return f"stopped{self.kept}"
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """Both signals are raised as `Stopped` meanwhile; one that is ignored, as Ctrl-C in the background, stays so."""
+    heard = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    if current_thread() is not main_thread():
+        heard = []
+    before = {number: signal.signal(number, _stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)

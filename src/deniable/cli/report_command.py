@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from deniable.cli.common import refusals
+from deniable.cli.common import patience, refusals
 from deniable.cli.options import Text, option
-from deniable.cli.spinner import patience
 
 __all__ = ["EXAMPLES", "report"]
 

@@ -104,7 +104,7 @@ def verdict(
     ] = False,
 ) -> None:
     """Test a privacy claim with the scores of your own attack: violated, consistent, or cannot judge."""
-    from deniable.cli.spinner import patience
+    from deniable.cli.common import patience
 
     try:
         with patience("Reading the scores ..."):

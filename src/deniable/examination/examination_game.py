@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
-from deniable.examination.handed_gradients import HandedGradients
-from deniable.examination.later_records import LaterRecords
 from deniable.examination.noise_draws import NoiseDraws
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
-from deniable.examination.step_listeners import Listener, train_and_listen
+from deniable.examination.step_listeners import HandedGradients, LaterRecords, Listener, train_and_listen
 from deniable.examination.trainer import Records, Trainer, WatchedTraining, accumulate, check_batches, watch_steps
 from deniable.examination.twins.twin_run import Run, StandIn
 from deniable.examination.twins.twins import FAILS, SEEDS, Twins

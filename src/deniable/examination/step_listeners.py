@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from deniable.examination.trainer import AppliedStep, Records, Trainer, as_step
 
-__all__ = ["LISTENERS", "Listener", "train_and_listen"]
+__all__ = ["LISTENERS", "HandedGradients", "LaterRecords", "Listener", "train_and_listen"]
 
 
 class Listener(Protocol):
@@ -43,3 +43,49 @@ def _listen(steps: Generator[Any, None, Any], listeners: Sequence[Listener]) -> 
         if isinstance(shown, AppliedStep):
             for listener in listeners:
                 listener.hear(shown)
+
+
+class LaterRecords:
+    """Overwrites the records `given` to a training by `later` ones, when so many steps have been yielded.
+
+    From then on only what was yielded may move the weights. If the next weights, the number of steps or the release
+    change, the training looked at the records again, and no noise hides what it saw. A training that keeps copies of
+    its records does not notice, so that nothing is shown.
+    """
+
+    def __init__(self, given: Records, later: Records, after: int) -> None:
+        self._given, self._later, self._left = given, later, after
+
+    def hear(self, _: AppliedStep) -> None:
+        """Count a step."""
+        self._left -= 1
+        if self._left == 0:
+            self._given.features.copy_(self._later.features)
+            self._given.labels.copy_(self._later.labels)
+
+
+class HandedGradients:
+    """Keeps every step of the training that it hears first, and hands their gradients to those that it hears later.
+
+    The later ones have the same seed and other records, and get the gradients in their own memory, before they apply
+    them. If both take the same way, all that moves the weights, ends the training and makes the release is a function
+    of the yielded gradients and the seed: by whatever rule, that is post-processing. If they part, nothing is shown:
+    the second may have applied a copy that it kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[AppliedStep] = []
+        self._keeps, self._heard = True, 0
+
+    def hand_over(self) -> HandedGradients:
+        """Itself, for the next training."""
+        self._keeps, self._heard = False, 0
+        return self
+
+    def hear(self, step: AppliedStep) -> None:
+        """Keep a step, or hand its gradient over; raises IndexError where there is none."""
+        if self._keeps:
+            self._kept.append(step)
+        else:
+            step.take_gradient(self._kept[self._heard])
+        self._heard += 1

@@ -46,7 +46,7 @@ from deniable.promises import Belief
 from deniable.scores import privacy_loss
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.attacked.targets import quality
-from deniable.training.block_size import usual_block
+from deniable.training.engine import usual_block
 from deniable.training.networks.usual_models import model_factory
 
 __all__ = ["Played", "plan_game", "play", "summary"]

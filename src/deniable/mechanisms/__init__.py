@@ -13,7 +13,6 @@ With clipping norm C the sensitivity is C for `add-remove` and `zero-out` neighb
 from __future__ import annotations
 
 from deniable.mechanisms.adjacency import Adjacency, named_adjacency
-from deniable.mechanisms.compositions import Composed, compose
 from deniable.mechanisms.dp_sgd import Training
 from deniable.mechanisms.guarantees import (
     ApproximateDP,
@@ -23,7 +22,7 @@ from deniable.mechanisms.guarantees import (
     RenyiDP,
     TotalVariation,
 )
-from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Composed, Mechanism, compose
 from deniable.mechanisms.releases import (
     DiscreteGaussian,
     DiscreteLaplace,

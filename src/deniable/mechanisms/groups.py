@@ -6,9 +6,8 @@ from dataclasses import replace
 from math import expm1, inf
 
 from deniable.checks import RefusedError, whole
-from deniable.mechanisms.compositions import Composed
 from deniable.mechanisms.guarantees import ApproximateDP, ConcentratedDP, GaussianDP, TotalVariation
-from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Composed, Mechanism
 from deniable.mechanisms.releases import (
     DiscreteGaussian,
     DiscreteLaplace,

@@ -1,14 +1,16 @@
-"""What all descriptions of a release have in common."""
+"""What all descriptions of a release have in common, and several releases of the same data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deniable.checks import whole
+
 if TYPE_CHECKING:
     from deniable.mechanisms.samplings import Sampling
 
-__all__ = ["Mechanism"]
+__all__ = ["Composed", "Mechanism", "compose"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,6 @@ class Mechanism:
 
     def composed(self, steps: int) -> Mechanism:
         """`steps` independent runs on the same data, all of them observed."""
-        from deniable.mechanisms.compositions import Composed  # noqa: PLC0415
-
         return Composed(((self, steps),))
 
     def group(self, size: int) -> Mechanism:
@@ -47,3 +47,48 @@ class Mechanism:
         from deniable.mechanisms.groups import group  # noqa: PLC0415
 
         return group(self, size)
+
+
+@dataclass(frozen=True)
+class Composed(Mechanism):
+    """Independent releases of the same data, all observed; `parts` are pairs (mechanism, number of runs).
+
+    Examples:
+        >>> import deniable as dn
+        >>> dn.Laplace(2.0).composed(3)
+        Composed(parts=((Laplace(scale=2.0), 3),))
+    """
+
+    parts: tuple[tuple[Mechanism, int], ...]
+
+    def __post_init__(self) -> None:
+        for _, steps in self.parts:
+            whole("steps", steps, low=0)
+
+    def composed(self, steps: int) -> Mechanism:
+        whole("steps", steps, low=0)
+        return Composed(tuple((part, count * steps) for part, count in self.parts))
+
+    @property
+    def samples(self) -> bool:
+        return any(steps and part.samples for part, steps in self.parts)
+
+
+def compose(*mechanisms: Mechanism) -> Mechanism:
+    """One release made of several, unlike ones allowed, on the same data; their order does not matter.
+
+    Args:
+        *mechanisms: The releases, all of them observed.
+
+    Returns:
+        The release of all their outputs.
+
+    Examples:
+        >>> import deniable as dn
+        >>> round(dn.privacy_loss(dn.compose(dn.Gaussian(2.0), dn.Laplace(3.0))).advantage(), 4)
+        0.2346
+    """
+    parts: list[tuple[Mechanism, int]] = []
+    for mechanism in mechanisms:
+        parts.extend(mechanism.parts if isinstance(mechanism, Composed) else ((mechanism, 1),))
+    return Composed(tuple(parts))

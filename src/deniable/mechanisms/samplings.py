@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from deniable.checks import probability, refuse, whole
-from deniable.mechanisms.compositions import Composed
-from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Composed, Mechanism
 
 __all__ = [
     "CyclicPoisson",

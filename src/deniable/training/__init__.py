@@ -34,8 +34,8 @@ system's entropy, no seed for them.
 with early stopping on held-out loss; `reference_settings` has Bernau 2021b's networks and hyperparameters.
 
 settings, noise_source | networks (the usual ones, layers, losses) | compiled, gradients, stack (per-example
-gradients) | evidence, optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model),
-block_size | attacked/ (models to be attacked).
+gradients) | evidence, optimizers | ensemble (the moves of a step) | engine (a block of games), release (one model)
+| attacked/ (models to be attacked).
 """
 
 from __future__ import annotations

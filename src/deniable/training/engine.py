@@ -9,15 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
+from deniable.training.gradients import trainable
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
+from deniable.training.stack import activations
 
-__all__ = ["BlockResult", "Observation", "run_block"]
+__all__ = ["BlockResult", "Observation", "run_block", "usual_block"]
+
+_BLOCK_SIZES = (100, 50, 20, 10, 5, 2, 1)
+_BLOCK_NUMBERS = 2**26
+"""Numbers that a block may hold or compute in a step, about: bounds its memory and the work that a crash loses."""
+_COPIES = 5
+"""Of the weights: themselves, their sums, the noise, and Adam's two moments."""
 
 
 @dataclass(frozen=True)
@@ -129,3 +137,15 @@ class _Block:
         model, trials = self._ensemble.model, range(len(self._on_d))
         outputs = (functional_call(model, self._ensemble.state(trial), (records,)) for trial in trials)
         return np.array([float((output.argmax(1) == labels).double().mean()) for output in outputs])
+
+
+def usual_block(model: nn.Module, neighbours: Neighbours, rate: float) -> int:
+    """Trials in a block: many of a small model, few of a large one.
+
+    Depends on the model, the data and the rate alone, so that it is the same on every machine.
+    """
+    records, record = len(neighbours.records), neighbours.records[0]
+    weights = _COPIES * sum(value.numel() for value in trainable(model).values())
+    with torch.no_grad():
+        batch = rate * records * (record.numel() + activations(model, record))
+    return next((size for size in _BLOCK_SIZES if size * (weights + batch) <= _BLOCK_NUMBERS), 1)

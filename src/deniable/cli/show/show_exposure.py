@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from deniable.cli.common import bar, print_parts
-from deniable.cli.spinner import patience
+from deniable.cli.common import bar, patience, print_parts
 from deniable.formatting import count_of
 from deniable.report.words.amount_text import allowed_figure
 

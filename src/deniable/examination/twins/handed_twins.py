@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from deniable.examination.handed_gradients import HandedGradients
+from deniable.examination.step_listeners import HandedGradients
 from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import Run, are_same, drawn_places, final_row, same_weights, stand_in

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from deniable.examination.alternatives import STEPS, vectors
-from deniable.examination.handed_gradients import HandedGradients
 from deniable.examination.noise_draws import NoiseDraws
 from deniable.examination.recomputation import Recomputer, flat
+from deniable.examination.step_listeners import HandedGradients
 from deniable.examination.trainer import WatchedTraining
 
 __all__ = [

@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="audits need the extra 'train'")
 from deniable.campaigns.provenance import python_call
 from deniable.report.chapters import audit_chapter as chapters
 from deniable.report.chapters.chapter import Section
-from deniable.report.chapters.frontier_chapter import _cautions, _judged
+from deniable.report.chapters.frontier_chapter import _cautions, _judging_records
 from deniable.report.chapters.run_chapter import _cautions as run_cautions
 from deniable.report.impact_assessment import _about, _measures, _risks, _section
 from deniable.report.law_table import law_of_audit
@@ -228,4 +228,4 @@ def test_a_frontier_cautions_of_what_its_promises_leave_open(settings: int, look
     found = list(_cautions(document))
     assert ("NOT covered." in found) == (settings > 1)
     assert any("no noise protects" in text for text in found) == looked
-    assert ("were judged on 10" in _judged(document)) == (settings > 1)
+    assert ("were judged on 10" in _judging_records(document)) == (settings > 1)

@@ -81,9 +81,9 @@ def explanation(evidence: Evidence) -> Explanation | None:
 
     Twins tell it without noise. Where there are none, what the trials applied is compared.
     """
-    if not evidence.looked.size:
+    if not evidence.trial_products.size:
         return None
-    gram = evidence.looked.sum((0, 1))
+    gram = evidence.trial_products.sum((0, 1))
     exact = None if evidence.twins is None else evidence.twins.exact
     if exact is None:
         return _likely(evidence, gram)
@@ -177,7 +177,7 @@ def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:
 
 def _as_explanation(evidence: Evidence, best: Candidate, gram: Array, alike: str | None = None) -> Explanation:
     least = float(best.parts @ gram @ best.parts)
-    numbers = evidence.looked.shape[0] * evidence.looked.shape[1] * evidence.sizes.sum()
+    numbers = evidence.trial_products.shape[0] * evidence.trial_products.shape[1] * evidence.sizes.sum()
     ratio = float(np.sqrt(max(0.0, least) / numbers))
     return Explanation(best.about, alike or best.sentence, ratio, best.weakens, best.stretch, best.parts)
 
@@ -191,7 +191,7 @@ def _likely(evidence: Evidence, gram: Array, also_exact: Array | None = None) ->
         candidates = [one for one in candidates if one.left(also_exact) <= rounding] or candidates
     best, least = candidates[0], candidates[0].distance(gram)
     gained = claimed - least
-    numbers = evidence.looked.shape[0] * evidence.looked.shape[1] * evidence.sizes.sum()
+    numbers = evidence.trial_products.shape[0] * evidence.trial_products.shape[1] * evidence.sizes.sum()
     ratio = float(np.sqrt(max(0.0, least) / numbers))
     if gained < BETTER or not _nothing_left(best, gram, ratio, gained):
         return None

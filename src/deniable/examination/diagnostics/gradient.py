@@ -177,7 +177,7 @@ def _mean_sentence(evidence: Evidence, factor: float, inside: Array, outside: fl
         what = "is left out" if abs(excess + 1) < 0.1 else f"counts {1 + excess:.3g} times"
         return f"a record {what}, not once as every other: use every record of the batch once, without weights"
     off = abs(factor - 1) > 0.01 and _towards(evidence, CLEAN)[0] < evidence.level
-    if off and not evidence.looked.size:
+    if off and not evidence.trial_products.size:
         return f"the gradient is {factor:.3g} x the clipped sum: check the divisor and the loss's reduction"
     return (
         "the gradient is another than the sum of the batch's clipped gradients at the yielded weights: check the loss, "

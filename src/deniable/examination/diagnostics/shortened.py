@@ -21,10 +21,10 @@ def settle_shortened(cause: Diagnosis, evidence: Evidence) -> Diagnosis:
         cause.name not in ("noise scale", "normality")
         or not cause.weakens
         or ratio >= ENOUGH
-        or not evidence.looked.size
+        or not evidence.trial_products.size
     ):
         return cause
-    gram, clean = evidence.looked.sum((0, 1)), place(CLAIMED)
+    gram, clean = evidence.trial_products.sum((0, 1)), place(CLAIMED)
     squares = float(gram[clean, clean])
     signal = SignalToNoise.of(float(gram[0, clean]) - squares, squares, ratio, np.empty(0))
     if not signal.explains(ratio):

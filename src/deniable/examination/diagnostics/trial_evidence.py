@@ -97,7 +97,7 @@ class Evidence:
         return [] if self.looking is None else self.looking()
 
     @cached_property
-    def looked(self) -> Array:
+    def trial_products(self) -> Array:
         """(trials looked at, steps, vectors, vectors), see `deniable.examination.alternatives`."""
         fewest = min((len(one.alternatives) for one in self._looked_at), default=0)
         found = [one.alternatives[:fewest] for one in self._looked_at]

@@ -61,7 +61,7 @@ class OtherRecords:
         return len(self._numbers or ())
 
     @property
-    def compared(self) -> int:
+    def compared_records(self) -> int:
         """How many were held against a residual: none where layers are clipped by themselves."""
         return len(self) if self._squares.any() else 0
 

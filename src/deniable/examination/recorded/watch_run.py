@@ -355,7 +355,7 @@ class RunWatcher:
                 final_is_average=average,
                 final_step=self._weights.final_step() if odd else None,
                 absent=self._others.found(),
-                compared_records=self._others.compared,
+                compared_records=self._others.compared_records,
                 weights_from_counts=self._weights_follow_counts(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),

@@ -159,14 +159,14 @@ class _Followed:
         return sum(float((two.sums[0] - first).norm() / first.norm().clamp(min=1e-30)) for two in steps)
 
     @cached_property
-    def _shifted(self) -> tuple[Tensor, Tensor]:
+    def _first_shift(self) -> tuple[Tensor, Tensor]:
         """(weights,) a shift of the first noise, in standard deviations, and how far it moves the first sum."""
         shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
         return shift[0].double(), (self.train({}, shift, 1).sums[0] - self.run.sums[0]).double()
 
     def is_scaled_sum(self) -> bool:
         """Whether shifted noise shifts every layer of the first sum by one multiple of that, and not all by nothing."""
-        shift, moved = self._shifted
+        shift, moved = self._first_shift
         sizes = [shape.numel() for shape in self.shapes]
         pairs = zip(torch.split(moved, sizes), torch.split(shift, sizes), strict=True)
         left = torch.cat([part - along * (part @ along) / (along @ along) for part, along in pairs])
@@ -174,7 +174,7 @@ class _Followed:
 
     def has_claimed_noise(self) -> bool:
         """Whether the claimed noise is in the first sum as it is: then what is odd is the sum of gradients."""
-        shift, moved = self._shifted
+        shift, moved = self._first_shift
         return bool((moved - shift * float(self.found.sigma[0])).norm() < APART * moved.norm())
 
     def bare_layers(self) -> tuple[int, ...]:

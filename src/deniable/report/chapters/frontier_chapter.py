@@ -118,8 +118,8 @@ def _assumptions(document: FrontierResult) -> Iterator[tuple[str, str]]:
     )
     yield (
         "What was held back",
-        f"{_judged(document)}the figures were measured on {given.test_records:,} test records by fresh trainings, "
-        "which had no part in any choice.",
+        f"{_judging_records(document)}the figures were measured on {given.test_records:,} test records by fresh "
+        "trainings, which had no part in any choice.",
     )
     yield (
         "Limits",
@@ -128,7 +128,7 @@ def _assumptions(document: FrontierResult) -> Iterator[tuple[str, str]]:
     )
 
 
-def _judged(document: FrontierResult) -> str:
+def _judging_records(document: FrontierResult) -> str:
     given = document.input
     if given.settings == 1 and given.tuning == "uncovered":
         return "No settings were judged; "

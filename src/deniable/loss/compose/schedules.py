@@ -14,7 +14,7 @@ Few steps, or moments too large for either, are computed one by one, in arrays.
 Error. Validated, not proved: for every line (and, on a curve, every real point) the weighted nodes are compared with
 some of the steps, the most extreme ones among them, those picked for a line also with every step at frequencies by
 which they were not picked, and must agree so well that K is wrong by at most `Schedule.error`, which lines grant as
-round-off. The integrals are trapezoidal rules like those of `loss.moments`, halved until they no longer move.
+round-off. The steps' integrals are those of `StepStack`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, pi, sqrt
-from typing import Any
+from math import pi, sqrt
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
-from deniable.effort import UnresolvedError, spend
+from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
-from deniable.loss.moments.elementary import expm1, log1p, log_mixture
 from deniable.loss.moments.nodes import seen_from
-from deniable.loss.moments.wave_sums import sum_waves
+from deniable.loss.moments.step_stack import NEGLIGIBLE_NATS, StepStack
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
@@ -55,16 +53,7 @@ _CURVE_DEGREE = 24
 _FITTED_POINTS = 96  # to which a curve is fitted, and looked at by all steps
 _ON_CURVE = 1e-12  # relative distance of a step from the curve, which moves its K by about as much
 _WITNESSES = 6  # steps by which a polynomial is checked, beside the extreme ones
-_REACH_DEVIATIONS = (-14.0, 26.0)
-_NEGLIGIBLE_NATS = 44.0
-_WIDEST_SPACING = 0.4  # standard deviations between the nodes of an integral
-_FINEST_SPACING = 0.01
-_AXIS_SPACING = 0.53  # between every second node on the real axis
-_REUSED = 4.0  # times as fast as needed may be the waves that the nodes at hand serve
-_MARGIN = 4  # nodes more, for steps that are not extreme
 _LINE_BLOCK, _AXIS_BLOCK = 256, 1024  # steps at a time
-_ROWS = 64  # steps whose tables of waves fit the processor's cache
-_CLOSE = 1e-15  # what halving the spacing may still change in a moment near 1
 _CLOSE_ENOUGH = 1e-7  # relative error of K on the real axis, where it says where to stand and bounds what is left out
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
@@ -233,8 +222,8 @@ class Schedule:
         return sorted(extremes | set(between.tolist()))
 
     @cached_property
-    def _witnesses(self) -> _Stack:
-        return _Stack(self.mus[self._chosen], self.rates[self._chosen], self.exchanged)
+    def _witnesses(self) -> StepStack:
+        return StepStack(self.mus[self._chosen], self.rates[self._chosen], self.exchanged)
 
     @cached_property
     def _polynomials(self) -> list[_Polynomial]:
@@ -257,7 +246,7 @@ class Schedule:
 
     def _on_curve(self, at: Floats, mu: Chebyshev, rate: Chebyshev, size: int) -> _Polynomial:
         nodes, shares = _lagrange(at, size)
-        stack = _Stack(mu(nodes), rate(nodes), self.exchanged)
+        stack = StepStack(mu(nodes), rate(nodes), self.exchanged)
         return _Polynomial(stack, multiply(self.counts, shares), shares[self._chosen])
 
     def _few_steps(self, c: float, bend: float) -> list[_Polynomial]:
@@ -266,7 +255,7 @@ class Schedule:
         They are picked, the one that is worst known next, by what K of all steps is at some frequencies; every step
         must be met at others between these.
         """
-        last = sqrt(2 * _NEGLIGIBLE_NATS / bend)
+        last = sqrt(2 * NEGLIGIBLE_NATS / bend)
         for size in _FREQUENCIES if last > 0 else ():
             found = np.concatenate([stack.cumulants(c + 1j * np.linspace(0, last, size)) for stack, _ in self._every])
             total = multiply(self.counts[self._order], found)
@@ -279,7 +268,7 @@ class Schedule:
 
     def _of_steps(self, places: list[int], shares: Floats) -> _Polynomial:
         few, chosen = self._order[places], np.argsort(self._order)[self._chosen]
-        stack = _Stack(self.mus[few], self.rates[few], self.exchanged)
+        stack = StepStack(self.mus[few], self.rates[few], self.exchanged)
         return _Polynomial(stack, multiply(self.counts[self._order], shares), shares[chosen])
 
     @cached_property
@@ -287,24 +276,24 @@ class Schedule:
         return self.mus.argsort()
 
     @cached_property
-    def _every(self) -> list[tuple[_Stack, Floats]]:
+    def _every(self) -> list[tuple[StepStack, Floats]]:
         return self._in_blocks(_LINE_BLOCK)
 
     @cached_property
-    def _every_on_axis(self) -> list[tuple[_Stack, Floats]]:
+    def _every_on_axis(self) -> list[tuple[StepStack, Floats]]:
         return self._in_blocks(_AXIS_BLOCK)
 
-    def _in_blocks(self, size: int) -> list[tuple[_Stack, Floats]]:
+    def _in_blocks(self, size: int) -> list[tuple[StepStack, Floats]]:
         """All steps, so many at a time."""
         blocks = np.array_split(self._order, 1 + self.mus.size // size)
-        return [(_Stack(self.mus[b], self.rates[b], self.exchanged), self.counts[b]) for b in blocks]
+        return [(StepStack(self.mus[b], self.rates[b], self.exchanged), self.counts[b]) for b in blocks]
 
 
 @dataclass(frozen=True)
 class _Polynomial:
     """Node steps, their weights in the whole schedule, and their shares in every chosen step (chosen, nodes)."""
 
-    stack: _Stack
+    stack: StepStack
     weights: Floats
     shares: Floats
 
@@ -357,135 +346,3 @@ def _lagrange(at: Floats, size: int) -> tuple[Floats, Floats]:
     # columns of chebvander(nodes) are orthogonal: its inverse is its transpose, scaled
     inverse = chebvander(nodes, size - 1).T * (np.minimum(np.arange(size), 1)[:, None] + 1) / size
     return nodes, multiply(chebvander(at, size - 1), inverse)
-
-
-@dataclass
-class _Stack:
-    """Some sampled Gaussian steps side by side, all integrated over the same noise."""
-
-    mus: Floats
-    rates: Floats
-    exchanged: bool
-    _latest: tuple[float, float, tuple[Complexes, Complexes, Complexes]] | None = None
-
-    @cached_property
-    def _reach(self) -> tuple[float, float]:
-        low, high = _REACH_DEVIATIONS
-        return (-high - self._most if self.exchanged else low), high + self._most
-
-    @cached_property
-    def _most(self) -> float:
-        return float(self.mus.max())
-
-    @cached_property
-    def _lift(self) -> float:
-        """How far to leave the real axis: well short of the first zero of any of the mixtures."""
-        return min(1.0, pi / (2 * self._most))
-
-    def _at(self, x: Any) -> tuple[Any, Any]:
-        """Losses at the noise x, and the logarithms of Q's density there; one row a step, or one row for all."""
-        mu, rate = self.mus[:, None], self.rates[:, None]
-        normal = -x * x / 2 - 0.5 * log(2 * pi)
-        if not self.exchanged:
-            return log_mixture(rate, mu * x - mu * mu / 2), normal[None, :]
-        up, down = (log_mixture(rate, sign * mu * x / 2 - mu * mu / 8) for sign in (1.0, -1.0))
-        return up - down, normal + down
-
-    @cached_property
-    def _axis(self) -> tuple[Floats, Floats, Floats]:
-        """Real noise, losses, and logarithms of the masses."""
-        low, high = self._reach
-        x = np.linspace(low, high, 1 + 2 * int(np.ceil((high - low) / (_AXIS_SPACING * self._lift))))
-        losses, log_density = self._at(x)
-        return x, losses, log_density + log(x[1] - x[0])
-
-    def tilted_moments(self, c: Floats) -> Floats:
-        """K, K' and K'' at every real c: an array (steps, 3, c.size); inf where it cannot be had."""
-        found = np.full((self.mus.size, 3, c.size), np.inf)
-        for place, point in enumerate(c.tolist()):
-            moments = self._moments_at(point, self._matter_at(point))
-            moments = self._moments_at(point, slice(None)) if moments is None else moments
-            if moments is not None:
-                found[:, :, place] = moments
-        return found
-
-    def _moments_at(self, c: float, nodes: slice) -> Floats | None:
-        """The same at one point from every second one of some nodes; None where these do not tell."""
-        losses, log_masses = (part[:, nodes][:, ::2] for part in self._axis[1:])
-        spend(losses.size // 4)  # real ones, in long rows
-        heights = log_masses + c * losses
-        tops = heights.max(axis=1)
-        terms = np.exp(heights - tops[:, None])
-        totals = terms.sum(axis=1)
-        ends = np.maximum(heights[:, 0], heights[:, -1])
-        inside = np.isfinite(tops) & (ends <= tops - _NEGLIGIBLE_NATS + 2)
-        if not inside.all() or self._is_coarse(c, nodes, tops, totals):
-            return None
-        means = np.einsum("ij,ij->i", terms, losses) / totals
-        spreads = np.einsum("ij,ij->i", terms, (losses - means[:, None]) ** 2) / totals
-        return np.stack([tops + np.log(2 * totals), means, spreads], axis=1)
-
-    def _is_coarse(self, c: float, nodes: slice, tops: Floats, totals: Floats) -> bool:
-        """Whether the other half of the nodes gives other moments of the extreme steps."""
-        losses, log_masses = (part[:, nodes][:, 1::2] for part in self._axis[1:])
-        rows = self._extremes
-        heights = np.broadcast_to(log_masses, losses.shape)[rows] + c * losses[rows]
-        others = np.exp(heights - tops[rows, None]).sum(axis=1)
-        return bool((np.abs(others / totals[rows] - 1) > 2e-9).any())
-
-    def _matter_at(self, c: float) -> slice:
-        """The nodes where the moments at c of the extreme steps come from, and some more."""
-        _, losses, log_masses = self._axis
-        heights = np.broadcast_to(log_masses, losses.shape)[self._extremes] + c * losses[self._extremes]
-        kept = np.flatnonzero((heights >= heights.max(axis=1, keepdims=True) - _NEGLIGIBLE_NATS).any(axis=0))
-        return slice(max(int(kept[0]) - _MARGIN, 0), int(kept[-1]) + _MARGIN) if kept.size else slice(None)
-
-    @cached_property
-    def _extremes(self) -> NDArray[np.int64]:
-        order = np.argsort(self.mus * self.rates)
-        return np.unique([order[0], order[-1], self.mus.argmax(), self.rates.argmax(), self.mus.argmin()])
-
-    def cumulants(self, s: Complexes) -> Complexes:
-        """K at every s of one vertical line: an array (steps, s.size)."""
-        gain, losses, weights = self._weigh_losses(float(s[0].real), float(np.abs(s.imag).max()))
-        waves = [
-            sum_waves(losses[rows], weights[rows], s.imag)
-            for rows in np.array_split(np.arange(self.mus.size), 1 + self.mus.size // _ROWS)
-        ]
-        return np.asarray(log1p(gain[:, None] + np.concatenate(waves)))
-
-    def _weigh_losses(self, c: float, fastest: float) -> tuple[Complexes, Complexes, Complexes]:
-        """E[e^{cL}] - 1, losses, and their weights times e^{cL}; those found last serve its slower waves."""
-        if self._latest is None or self._latest[0] != c or not fastest <= self._latest[1] <= _REUSED * fastest:
-            low, high = self._range(c)
-            spacing = self._spacing(c, fastest, low, high)
-            losses, log_density = self._at(np.arange(low, high, spacing) + 1j * self._lift)
-            masses, growth = np.exp(log_density) * spacing, expm1(c * losses)
-            self._latest = c, fastest, ((masses * growth).sum(axis=1), losses, masses * (1 + growth))
-        return self._latest[2]
-
-    def _range(self, c: float) -> tuple[float, float]:
-        """Where some of the moments at c, or the masses themselves, come from."""
-        x, losses, log_masses = self._axis
-        heights = np.maximum(log_masses + c * losses, log_masses)
-        tops = heights.max(axis=1, keepdims=True)
-        if not (np.isfinite(tops).all() and tops.max() < 10):
-            raise UnresolvedError(f"the moment at {c:g} is too large")
-        kept = np.flatnonzero((heights >= tops - _NEGLIGIBLE_NATS).any(axis=0))
-        if kept[-1] == x.size - 1:
-            raise UnresolvedError(f"the moment at {c:g} comes from the ends of the range")
-        return float(x[kept[0]]) - 0.5, float(x[kept[-1]]) + 0.5
-
-    def _spacing(self, c: float, fastest: float, low: float, high: float) -> float:
-        """Halved until the moments of the extreme steps at a few points of the line no longer move."""
-        some = _Stack(self.mus[self._extremes], self.rates[self._extremes], self.exchanged)
-        probes = c + 1j * fastest * np.array([0.0, 0.1, 0.5, 1.0])
-        spacing, before = _WIDEST_SPACING, np.full((self._extremes.size, probes.size), np.inf)
-        while spacing > _FINEST_SPACING:
-            losses, log_density = some._at(np.arange(low, high, spacing) + 1j * self._lift)
-            grown = expm1(probes[:, None] * losses[:, None, :])
-            here = (np.exp(log_density)[:, None, :] * grown).sum(axis=2) * spacing
-            if np.abs(here - before).max() <= _CLOSE * (1 + np.abs(here).max()):
-                return 2 * spacing
-            spacing, before = spacing / 2, here
-        raise UnresolvedError(f"more nodes needed at frequency {fastest:g}")

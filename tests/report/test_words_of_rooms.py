@@ -289,3 +289,13 @@ def test_a_loss_that_may_be_nothing_is_not_called_one() -> None:
         said = " ".join(knee.sentences)
         assert shown in said
         assert ("perhaps nothing" in said) == may
+
+
+@pytest.mark.parametrize("batch", [7, 100, 300, 1024, 4096])
+def test_the_signal_to_noise_of_a_step_is_never_below_the_figure(batch: int) -> None:
+    values = {"noise": 1.6811, "records": 60_000, "batch": batch, "epochs": 1}
+    answer = explain_input(*parse_release(values, None))
+    told = re.search(r"at most ([\d.,]+)\. A batch.* noise of ([\d.]+) C", sentences.signal(answer))
+    assert told is not None
+    assert float(told[1].replace(",", "")) >= batch / 1.6811
+    assert float(told[2]) == 1.6811

@@ -310,8 +310,8 @@ def signal(result: ExplainResult) -> str:
     ratio, count = batch / deviation, as_given(float(f"{batch:.4g}"))
     weights = as_given(_two_digits(ratio**2))
     return (
-        f"Signal to noise of a step: at most {at_least(ratio)}. A batch of {count} clipped gradients sums to at most "
-        f"{count} C, beside noise of {at_most(deviation)} C in every direction. In a model with more than about "
+        f"Signal to noise of a step: at most {at_most(ratio)}. A batch of {count} clipped gradients sums to at most "
+        f"{count} C, beside noise of {at_most(deviation, 5)} C in every direction. In a model with more than about "
         f"{weights} weights the noise of a step is longer than the whole sum, and only many steps together can learn."
     )
 

@@ -9,7 +9,13 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from deniable.examination.recorded.checks.largest_share import LargestShare
-from deniable.examination.recorded.record_shares import SHARES, RecordGradients, RecordShares, fit_shares
+from deniable.examination.recorded.record_shares import (
+    SHARES,
+    RecordGradients,
+    RecordShares,
+    fit_shares,
+    products_of_norms,
+)
 
 RECORDS, NUMBERS, CLIP, SIGMA = 12, 80, 0.5, 0.5
 
@@ -18,7 +24,7 @@ def _gradients(random: torch.Generator) -> RecordGradients:
     common = torch.randn(NUMBERS, generator=random)
     values = torch.randn(RECORDS, NUMBERS, generator=random) + common
     values *= torch.rand(RECORDS, 1, generator=random) * 4 * CLIP / NUMBERS**0.5
-    return RecordGradients(values, None, values.norm(dim=1))
+    return RecordGradients(values, None, values.norm(dim=1), values.norm(dim=1)[None])
 
 
 def _fit(shares: Tensor, gradients: RecordGradients, random: torch.Generator) -> RecordShares:
@@ -77,4 +83,20 @@ def test_the_distance_is_that_of_a_naive_search() -> None:
 
 def test_more_records_than_numbers_tell_nothing() -> None:
     values = torch.randn(40, 60)
-    assert fit_shares(RecordGradients(values, None, values.norm(dim=1)), torch.randn(60).double(), 1.0) is None
+    each = RecordGradients(values, None, values.norm(dim=1), values.norm(dim=1)[None])
+    assert fit_shares(each, torch.randn(60).double(), 1.0) is None
+
+
+def test_norms_without_a_parameter_have_the_products_of_their_sums() -> None:
+    """Beside a plain loop over parameters and records."""
+    parts = [torch.randn(RECORDS, 40), 0.5 * torch.randn(RECORDS, 30), torch.randn(RECORDS, 10)]
+    values, norms = torch.cat(parts, 1), torch.stack([part.norm(dim=1) for part in parts])
+    residual = torch.randn(NUMBERS).double()
+    found = products_of_norms(RecordGradients(values, None, values.norm(dim=1), norms, (1, 2)), residual, CLIP)
+    for some, (along, length) in zip(([0], [1], [2], [1, 2]), found, strict=True):
+        more = torch.zeros(NUMBERS)
+        for record in range(RECORDS):
+            kept = torch.cat([part[record] for place, part in enumerate(parts) if place not in some])
+            more += (min(1, CLIP / kept.norm()) - min(1, CLIP / values[record].norm())) * values[record]
+        assert along == pytest.approx(float(more.double() @ residual), rel=1e-3, abs=1e-3)
+        assert length == pytest.approx(float(more @ more), rel=1e-3)

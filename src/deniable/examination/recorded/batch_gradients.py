@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import hypot
+from math import hypot, nan
 from typing import Any
 
 import torch
@@ -57,15 +57,16 @@ class RecordLoss:
     together: bool = field(default=True, init=False)
     """Whether several records' gradients are computed at once; some models' code does not allow it."""
 
-    def of(self, model: nn.Module, batch: Any) -> Tensor:
-        """Of a batch of one record."""
+    def of(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        """Of a batch of one record; and whether the model names its class (1 or 0), nan where that is not known."""
         if self.batch_loss is not None:
-            return self.batch_loss(model, batch)
+            return self.batch_loss(model, batch).sum(), torch.tensor(nan)
         if isinstance(batch, Mapping):
-            own: Tensor = model(**batch).loss
-            return own
+            own = model(**batch)
+            return own.loss.sum(), _is_right(getattr(own, "logits", None), batch.get("labels"))
         features, target = batch
-        return loss_function(self.loss)(model(features), target).sum()
+        outputs = model(features)
+        return loss_function(self.loss)(outputs, target).sum(), _is_right(outputs, target)
 
     def batch_of(self, item: Any, device: torch.device) -> Any:
         """One record as a batch, on the device of the model."""
@@ -91,6 +92,8 @@ class BatchSums:
     longest: float
     loss: float
     """Of all records together."""
+    right: float
+    """How many records' classes the model names; nan where that is not known."""
     gradients: RecordGradients
     """Of the single records."""
 
@@ -141,11 +144,11 @@ def recompute_sums(
         [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)]
         for _ in range(2 + len(CLIPPINGS))
     )
-    longest, losses, single, lengths = 0.0, 0.0, list[Tensor](), list[Tensor]()
+    longest, losses, right, single, lengths = 0.0, 0.0, 0.0, list[Tensor](), list[Tensor]()
     held = RecordGradients.places_of(sum(part.numel() for part in clean), len(items))
     with _without_hooks(model) as plain:
-        for found, loss_sum in _gradients(plain, items, record_loss):
-            losses += loss_sum
+        for found, loss_sum, right_sum in _gradients(plain, items, record_loss):
+            losses, right = losses + loss_sum, right + right_sum
             norms = torch.stack([g.flatten(1).norm(dim=1) for g in found])
             factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
             parts = [g if at is None else g.flatten(1)[:, at.to(g.device)] for g, at in zip(found, chosen, strict=True)]
@@ -156,11 +159,13 @@ def recompute_sums(
             longest = max(longest, float(norms.norm(dim=0).max()))
             flat = torch.cat([part.flatten(1) for part in parts], dim=1)
             single.append(flat if held is None else flat[:, held.to(flat.device)])
-            lengths.append(norms.norm(dim=0))
+            lengths.append(norms)
     numbers = sum(part.numel() for part in clean) if held is None else len(held)
     values = torch.cat(single) if single else clean[0].new_zeros(0, numbers)
-    gradients = RecordGradients(values, held, torch.cat(lengths) if lengths else clean[0].new_zeros(0))
-    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses, gradients)
+    norms = torch.cat(lengths, dim=1) if lengths else clean[0].new_zeros(len(parameters), 0)
+    vectors = tuple(place for place, p in enumerate(parameters) if p.dim() == 1)
+    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors)
+    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses, right, gradients)
 
 
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
@@ -182,10 +187,10 @@ def _at(values: Tensor, places: Tensor | None) -> Tensor:
     return values if places is None else values.flatten()[places.to(values.device)]
 
 
-def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[tuple[list[Tensor], float]]:
+def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[tuple[list[Tensor], float, float]]:
     """Of a few records at a time, (records, ...) for each parameter: together where memory and the model allow it.
 
-    Also the sum of their losses.
+    Also the sum of their losses, and how many of their classes the model names.
     """
     size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in model.parameters() if p.requires_grad))
     for start in range(0, len(items), max(1, size)):
@@ -197,44 +202,52 @@ def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iter
             except (RuntimeError, NotImplementedError):  # code that vmap cannot follow, or records of different shapes
                 loss.together = False
         for item in some:
-            found, value = _plain_gradient(model, item, loss)
-            yield [g[None] for g in found], value
+            one, value, right = _plain_gradient(model, item, loss)
+            yield [g[None] for g in one], value, right
 
 
-def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float]:
-    """Of one record, by an ordinary backward pass; and its loss."""
+def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float, float]:
+    """Of one record, by an ordinary backward pass; its loss, and whether the model names its class."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     with torch.enable_grad():
-        value = loss.of(model, loss.batch_of(item, parameters[0].device)).sum()
+        value, right = loss.of(model, loss.batch_of(item, parameters[0].device))
         found = torch.autograd.grad(value, parameters, allow_unused=True)
     each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
-    return each, float(value.detach())
+    return each, float(value.detach()), float(right)
 
 
-def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], float]:
+def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], float, float]:
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
     values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
     device = next(iter(values.values())).device
     stacked = tree_map(lambda *leaves: torch.stack(leaves), *(loss.batch_of(item, device) for item in items))
 
-    def single(at: dict[str, Tensor], batch: Any) -> Tensor:
-        value: Tensor = functional_call(owner, at, (batch,))
-        return value
+    def single(at: dict[str, Tensor], batch: Any) -> tuple[Tensor, Tensor]:
+        both: tuple[Tensor, Tensor] = functional_call(owner, at, (batch,))
+        return both
 
-    found, losses = vmap(grad_and_value(single), in_dims=(None, 0), randomness="different")(values, stacked)
-    return [found[name].detach() for name in values], float(losses.detach().sum())
+    each = vmap(grad_and_value(single, has_aux=True), in_dims=(None, 0), randomness="different")
+    found, (losses, right) = each(values, stacked)
+    return [found[name].detach() for name in values], float(losses.detach().sum()), float(right.sum())
+
+
+def _is_right(outputs: Tensor | None, target: Tensor | None) -> Tensor:
+    """Whether the largest output of a batch of one record is that of its class: 1 or 0; nan for other targets."""
+    if outputs is None or target is None or outputs.dim() != 2 or target.dim() != 1 or target.is_floating_point():
+        return torch.tensor(nan)
+    return (outputs.detach().argmax(1) == target).float().sum()
 
 
 class _WithLoss(nn.Module):
-    """A model whose output is its loss."""
+    """A model whose output is its loss, and whether it names the record's class."""
 
     def __init__(self, model: nn.Module, loss: RecordLoss) -> None:
         super().__init__()
         self.model, self._record_loss = model, loss
 
-    def forward(self, batch: Any) -> Tensor:
-        return self._record_loss.of(self.model, batch).sum()
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
+        return self._record_loss.of(self.model, batch)
 
 
 @contextmanager

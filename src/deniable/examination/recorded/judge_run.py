@@ -15,6 +15,7 @@ from deniable.checks import probability
 from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
 from deniable.examination.recorded.checks.inputs_check import inputs_check
+from deniable.examination.recorded.checks.left_out_check import left_out_check
 from deniable.examination.recorded.checks.move_checks import moves_check, rates_check
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
@@ -138,6 +139,8 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         yield RunCheck(
             name="noise and gradient", outcome=UNKNOWN, observed=record.not_recomputed, expected="recomputed steps"
         )
+    if (left_out := left_out_check(record, level)) is not None:
+        yield left_out
     yield from public_checks(record)
     yield moves_check(record)
     if (rates := rates_check(record)) is not None:

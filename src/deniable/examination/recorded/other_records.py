@@ -7,6 +7,7 @@ A residual is noise that is independent of every record's gradient. Over the ste
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from deniable.examination.recorded.batch_gradients import BatchSums, Places, RecordLoss, recompute_sums
 from deniable.examination.recorded.run_record import AbsentRecord
 
-__all__ = ["OtherRecords"]
+__all__ = ["OtherRecords", "mean_figures"]
 
 _NUMBERS = 2**22
 """Of gradients that are computed for this in a step: of larger models fewer records are looked at."""
@@ -79,6 +80,14 @@ class OtherRecords:
         count = max(1, len(self))
         return [] if sums is None else [part.flatten() / count for part in sums.clean]
 
-    def loss(self, sums: BatchSums | None) -> float | None:
-        """Their mean loss; None of a model that is too large."""
-        return None if sums is None else float(f"{sums.loss / max(1, len(self)):.8g}")
+    def figures(self, sums: BatchSums | None) -> tuple[float | None, float | None]:
+        """Their mean loss, and the share of them whose class the model names; None of a model that is too large."""
+        return (None, None) if sums is None else mean_figures(sums, len(self))
+
+
+def mean_figures(sums: BatchSums, records: int) -> tuple[float | None, float | None]:
+    """Mean loss and accuracy of so many records; None where they are not known."""
+    loss, accuracy = (
+        float(f"{one / records:.8g}") if records and isfinite(one) else None for one in (sums.loss, sums.right)
+    )
+    return loss, accuracy

@@ -22,7 +22,16 @@ from torch import Tensor
 
 from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
 
-__all__ = ["SHARES", "THRESHOLDS", "WAYS_TO_SUM", "RecordGradients", "RecordShares", "fit_shares", "products_of_ways"]
+__all__ = [
+    "SHARES",
+    "THRESHOLDS",
+    "WAYS_TO_SUM",
+    "RecordGradients",
+    "RecordShares",
+    "fit_shares",
+    "products_of_norms",
+    "products_of_ways",
+]
 
 Array = NDArray[np.float64]
 SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
@@ -65,6 +74,10 @@ class RecordGradients:
     """Which of them; None for all."""
     norms: Tensor
     """(records,) over all weights."""
+    parts: Tensor
+    """(parameters, records) of each parameter."""
+    vectors: tuple[int, ...] = ()
+    """The parameters of one dimension: biases, and scales of normalisations."""
 
     def clipped_factors(self, clip: float) -> Tensor:
         """(records,) c_i."""
@@ -105,18 +118,32 @@ def products_of_ways(
 
     `counts` are those of all records' classes. Zeros where a way cannot be told.
     """
-    nothing = torch.zeros_like(residual)
-    centred = _centred_sum(gradients, clip) if gradients.places is None else None
     factors = gradients.clipped_factors(clip)
-    more = torch.stack(
-        [
-            *(torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS),
-            *_by_classes(gradients, clip, items, counts),
-        ]
+    kept = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
+    centred = _centred_sum(gradients, clip) if gradients.places is None else factors @ gradients.values
+    less_mean = (centred - factors @ gradients.values).double()
+    return (
+        *_products(gradients, residual, torch.stack(kept)),
+        (_short(less_mean @ residual), _short(less_mean @ less_mean)),
+        *_products(gradients, residual, torch.stack(_by_classes(gradients, clip, items, counts))),
     )
-    vectors = list(more.to(gradients.values) @ gradients.values)
-    vectors.insert(len(THRESHOLDS), nothing if centred is None else centred - factors @ gradients.values)
-    return tuple((_short(v.double() @ residual), _short(v.double() @ v.double())) for v in vectors)
+
+
+def products_of_norms(gradients: RecordGradients, residual: Tensor, clip: float) -> tuple[tuple[float, float], ...]:
+    """The same of sums that are clipped by a norm without one parameter, each in turn, and without all `vectors`."""
+    left_out = [[place] for place in range(len(gradients.parts))] + [list(gradients.vectors)]
+    squares = gradients.parts.square()
+    norms = [(squares.sum(0) - squares[some].sum(0)).clamp(min=0.0).sqrt() for some in left_out]
+    factors = torch.stack([(clip / norm.clamp(min=1e-12)).clamp(max=1.0) for norm in norms])
+    return _products(gradients, residual, factors - gradients.clipped_factors(clip))
+
+
+def _products(gradients: RecordGradients, residual: Tensor, more: Tensor) -> tuple[tuple[float, float], ...]:
+    """Of sums with these factors (sums, records): product with the residual, and squared length."""
+    values, more = gradients.values, more.to(gradients.values)
+    along = more.double() @ (values @ residual.to(values)).double()
+    squares = ((more @ (values @ values.T)) * more).double().sum(1)
+    return tuple((_short(one), _short(other)) for one, other in zip(along, squares, strict=True))
 
 
 def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], counts: Tensor | None) -> list[Tensor]:

@@ -44,6 +44,8 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defa
     move_before: float | None = None
     odd_before: tuple[float, ...] | None = None
     """Of a move before that is not explained, see `RunRecord.odd_moves`."""
+    set_back: bool = False
+    """Whether the weights are those before the step before again."""
     examined: ExaminedStep | None = None
     cosine: float | None = None
 
@@ -123,6 +125,7 @@ class Recording:
             mixes_records=self.start.mixes_records,
             repeated=sum(step.repeated for step in self.steps),
             rates=tuple(nan if step.rate is None else step.rate for step in self.steps),
+            set_back=tuple(at - 1 for at, step in enumerate(self.steps) if step.set_back),
             odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
             final_is_average=self.end is not None and self.end.final_is_average,
             final_holds_clean=self.end is not None and self.end.final_holds_clean,

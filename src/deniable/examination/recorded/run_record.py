@@ -14,6 +14,8 @@ from deniable.examination.recorded.record_shares import RecordShares
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
 of the noise; see other_records.py."""
+LeftOut = tuple[float, float]
+"""Of a batch that was drawn and left out: its mean loss, and the length of its clipped sum."""
 __all__ = [
     "UNEXPLAINED_MOVE",
     "VECTORS",
@@ -78,8 +80,16 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The batch's mean loss."""
     data_loss: float | None = None
     """That of all records, or of a sample of them; None where none was computed."""
+    accuracy: float | None = None
+    """The share of the batch whose class the model names; None where there are no classes."""
+    data_accuracy: float | None = None
+    """That of all records, or of a sample of them."""
     ways: tuple[tuple[float, float], ...] = ()
     """Of each of `WAYS_TO_SUM`: residual x what it has more than the clipped sum, and the latter's squared length."""
+    norms: tuple[tuple[float, float], ...] = ()
+    """The same of sums that are clipped by a norm without one parameter, each in turn, and without all vectors."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Batches that were drawn since the step before, without a step."""
     inputs: OtherInputs = ""
     """What the model was given in place of the records; "" for them, or where that is not known."""
     shares: RecordShares | None = None
@@ -172,8 +182,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[float, ...] = ()
     """The learning rate of each step."""
     odd_moves: tuple[tuple[float, ...], ...] = ()
-    """Of moves that the optimizer does not explain: the cosines of the rest with the step's noise, its clipped sum, and
-    the gradient of all records."""
+    """Of moves that the optimizer does not explain: the cosines of the rest, in the parameters that it is in, with the
+    step's noise, its clipped sum, the gradient of all records, and the step's sum without clipping."""
+    set_back: tuple[int, ...] = ()
+    """Steps after which the weights were those before it again."""
     final_is_average: bool = False
     """Whether the final weights are a combination of those that were watched."""
     final_step: int | None = None

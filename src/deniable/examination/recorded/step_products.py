@@ -14,13 +14,33 @@ from deniable.examination.recorded.batch_gradients import CLIPPINGS, BatchSums, 
 from deniable.examination.recorded.run_record import VECTORS
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
-__all__ = ["StepBefore", "inner_products", "looked_at"]
+__all__ = ["StepBefore", "inner_products", "looked_at", "sample_places"]
 
 
 def looked_at(values: Tensor, places: Tensor | None) -> Tensor:
     """The flat numbers at some places; all without."""
     flat = values.detach().flatten()
     return flat if places is None else flat[places.to(flat.device)]
+
+
+_EXAMINED_WEIGHTS = 2**20
+"""Of a larger model about so many are looked at: the noise's size is known to .1 % after one step."""
+_LEAST_EXAMINED = 64
+"""Of each parameter, if it has them."""
+
+
+def sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
+    """Which weights are looked at: all, or of a large model a random sample, drawn by the operating system."""
+    total = sum(p.numel() for p in parameters)
+    if total <= _EXAMINED_WEIGHTS:
+        return [None] * len(parameters)
+    random = torch.Generator()
+    random.seed()
+    counts = [max(min(p.numel(), _LEAST_EXAMINED), p.numel() * _EXAMINED_WEIGHTS // total) for p in parameters]
+    return [
+        None if count == p.numel() else torch.randint(p.numel(), (count,), generator=random).unique()  # type: ignore[no-untyped-call]
+        for p, count in zip(parameters, counts, strict=True)
+    ]
 
 
 _MOMENTUM = 0.9
@@ -38,6 +58,7 @@ class StepBefore:
     applied: list[Tensor] = field(default_factory=list)
     every: list[Tensor] = field(default_factory=list)
     """The mean clipped gradient of all records, or of a sample; empty where none was computed."""
+    unclipped: list[Tensor] = field(default_factory=list)
     whole: bool = False
     """Whether these are all weights."""
 
@@ -56,21 +77,23 @@ class StepBefore:
         clean = [c.flatten() for c in sums.clean]
         earlier = self.of(number).momentum or [torch.zeros_like(c) for c in clean]
         momentum = [_MOMENTUM * before + now for before, now in zip(earlier, clean, strict=True)]
-        return StepBefore(number, clean, momentum, applied, every, all(at is None for at in places))
+        unclipped = [part.flatten() for part in sums.whole]
+        return StepBefore(number, clean, momentum, applied, every, unclipped, all(at is None for at in places))
 
     def of(self, number: int) -> StepBefore:
         """Itself if it is the step just before; else nothing."""
         return self if self.number == number - 1 else StepBefore()
 
     def watched_sums(self, number: int, weights: WatchedWeights) -> tuple[Tensor, ...]:
-        """Its noise, clipped sum and that of all records on the watched weights.
+        """Its noise, its clipped sum, that of all records, and its own without clipping, on the watched weights.
 
         Nothing if it is not the step just before, or not all weights were looked at.
         """
         if self.number != number - 1 or not self.whole:
             return ()
         noise = [a - c for a, c in zip(self.applied, self.clean, strict=True)]
-        return tuple(weights.take(part) for part in (noise, self.clean, self.every) if part)
+        every = self.every or [torch.zeros_like(part) for part in self.clean]
+        return tuple(weights.take(part) for part in (noise, self.clean, every, self.unclipped))
 
 
 def inner_products(

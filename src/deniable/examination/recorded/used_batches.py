@@ -47,18 +47,19 @@ class UsedBatches:
             raise ValueError(f"use(indices): must be numbers of records from 0 to {len(self.data) - 1:,}")
         self._drawn.append(numbers)
 
-    def of_step(self, optimizer: SteppedOptimizer) -> list[int]:
-        """The records of the step that is about to be taken."""
+    def of_step(self, optimizer: SteppedOptimizer) -> list[list[int]]:
+        """The batches of the step that is about to be taken; of Opacus one, of all records that it uses."""
         if self.per_step is not None and not self._told and optimizer.private is None:
             return self._first(self.per_step)
         if self._drawn.ahead and optimizer.private is not None:
-            return next_batch(self._drawn, optimizer.private)
-        return self._first(1 if self._drawn.ahead else max(1, len(self._drawn)))
+            return [next_batch(self._drawn, optimizer.private)]
+        batches = self._first(1 if self._drawn.ahead else max(1, len(self._drawn)))
+        return batches if optimizer.private is None else [[record for batch in batches for record in batch]]
 
-    def _first(self, count: int) -> list[int]:
+    def _first(self, count: int) -> list[list[int]]:
         if len(self._drawn) < count:
             raise ValueError(f"a step was taken without a batch that was watched: {_TELL if self._told else _DRAW}")
-        return [record for _ in range(count) for record in self._drawn.popleft()]
+        return [list(self._drawn.popleft()) for _ in range(count)]
 
 
 class IndexedRecords(Dataset[tuple[int, Any]]):

@@ -29,9 +29,10 @@ from deniable.examination.recorded.batch_gradients import (
 from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
+from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
-from deniable.examination.recorded.other_records import OtherRecords
-from deniable.examination.recorded.record_shares import fit_shares, products_of_ways
+from deniable.examination.recorded.other_records import OtherRecords, mean_figures
+from deniable.examination.recorded.record_shares import fit_shares, products_of_norms, products_of_ways
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,
@@ -40,7 +41,7 @@ from deniable.examination.recorded.run_record import (
     known_factors,
     noise_variance,
 )
-from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at
+from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
@@ -52,10 +53,6 @@ _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
-_EXAMINED_WEIGHTS = 2**20
-"""Of a larger model about so many are looked at: the noise's size is known to .1 % after one step."""
-_LEAST_EXAMINED = 64
-"""Of each parameter, if it has them."""
 _EARLIER_STEPS = 512
 """With which a step's noise is compared; beyond so many steps those that are examined become rarer."""
 
@@ -140,13 +137,14 @@ class RunWatcher:
         self._optimizer, self._used, self._loss, self._budget = optimizer, batches, loss, budget
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
-        self._places = _sample_places(self._parameters)
+        self._places = sample_places(self._parameters)
         self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
         self._draws = np.zeros(len(batches.data), dtype=np.int64)
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
         # the same in CPU time, which a busy machine does not stretch
         self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
+        self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
         self._counts = class_counts(batches.data)
@@ -191,19 +189,19 @@ class RunWatcher:
 
     def _watch_step(self) -> None:
         started, computed = perf_counter(), process_time()
-        batch = self._used.of_step(self._optimizer)
+        batches = self._used.of_step(self._optimizer)
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
-        np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
         moved = len(self._weights.departures)
         self._weights.before_step(gradients)
         odd = self._odd_move(moved)
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
-        found, cosine = None, None
+        found, cosine, batch = None, None, self._left_out.split(batches, torch.empty(0), None)[0]
         if self._may_examine(started) and isfinite(length):
             with torch.random.fork_rng(devices=[]):
-                found, cosine = self._examine(batch, gradients, divisor)
+                batch, found, cosine = self._examine(batches, gradients, divisor)
             self._last, self._last_computed = perf_counter() - started, process_time() - computed
+        np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
         self._given.start_step()
         self._own += perf_counter() - started
         self._own_computed += process_time() - computed
@@ -216,6 +214,7 @@ class RunWatcher:
                 repeated=len(set(batch)) < len(batch),
                 rate=float(self._optimizer.inner.param_groups[0]["lr"]),
                 odd_before=odd,
+                set_back=len(self._weights.departures) > moved and self._weights.set_back,
                 move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
                 examined=found,
                 cosine=cosine,
@@ -234,23 +233,30 @@ class RunWatcher:
         return not self._examined or self._budget == 1 or (fits and computed)
 
     def _examine(
-        self, batch: Sequence[int], gradients: list[Tensor], divisor: float
-    ) -> tuple[ExaminedStep | None, float | None]:
+        self, batches: Sequence[list[int]], gradients: list[Tensor], divisor: float
+    ) -> tuple[list[int], ExaminedStep | None, float | None]:
+        """The records that the step used; what is found, and the cosine of its noise with earlier noise."""
+        batch = [record for one in batches for record in one]
         self._refusal = self._why_not(batch)
         if self._refusal:
-            return None, None
+            return batch, None, None
         number, clips = len(self._recording.steps), self._optimizer.clips(self._parameters)
-        items = [self._used.data[int(i)] for i in batch]
-        sums = recompute_sums(self.model, items, self._loss, clips, self._places)
+        batch, left_out = self._left_out.split(batches, self._applied(gradients, divisor), self._sums)
+        items, sums = [self._used.data[int(i)] for i in batch], self._sums(batch)
         others = self._others.sums(self.model, self._loss, clips, self._places, len(batch))
         every = self._others.mean(others)
+        loss, accuracy = mean_figures(sums, len(batch))
+        data_loss, data_accuracy = self._others.figures(others)
         found = ExaminedStep(
             number=number,
-            data_loss=self._others.loss(others),
             batch=len(batch),
             clip=self._optimizer.clip,
             longest=float(f"{sums.longest:.5g}"),
-            loss=float(f"{sums.loss / len(batch):.8g}") if len(batch) else None,
+            loss=loss,
+            data_loss=data_loss,
+            accuracy=accuracy,
+            data_accuracy=data_accuracy,
+            left_out=left_out,
             inputs=self._given.compare(items),
             counts=count_numbers(
                 [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],
@@ -275,7 +281,15 @@ class RunWatcher:
             self._others.note(others, clips, residual, noise_variance(found), set(batch))
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
-        return found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
+        return batch, found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
+
+    def _sums(self, batch: Sequence[int]) -> BatchSums:
+        items, clips = [self._used.data[int(i)] for i in batch], self._optimizer.clips(self._parameters)
+        return recompute_sums(self.model, items, self._loss, clips, self._places)
+
+    def _applied(self, gradients: list[Tensor], divisor: float) -> Tensor:
+        """The noisy sum, at the weights that are looked at."""
+        return torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double() * divisor
 
     def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> dict[str, Any]:
         """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
@@ -286,13 +300,13 @@ class RunWatcher:
         residual = residual if each.places is None else residual[each.places.to(residual.device)]
         return {
             "ways": products_of_ways(each, residual, clip, items, self._counts),
+            "norms": products_of_norms(each, residual, clip),
             "shares": fit_shares(each, residual, clip),
         }
 
     def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
         """At the weights that are looked at."""
-        applied = torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double()
-        return applied * divisor - torch.cat([c.flatten() for c in sums.clean]).double()
+        return self._applied(gradients, divisor) - torch.cat([c.flatten() for c in sums.clean]).double()
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""
@@ -313,10 +327,11 @@ class RunWatcher:
     def _odd_move(self, compared: int) -> tuple[float, ...] | None:
         """Of the move before, if it is not explained and its step was examined: what it is made of."""
         moves, off = self._weights.departures, self._weights.off
-        if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None:
+        if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None or self._weights.set_back:
             return None
+        moved = self._weights.moved_places(off)
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
-        return tuple(_cosine(off, one) for one in sums) or None
+        return tuple(_cosine(off[moved], one[moved]) for one in sums) or None
 
     def _compare_noise(
         self, found: ExaminedStep, gradients: list[Tensor], divisor: float, clean: list[Tensor], whole: list[Tensor]
@@ -408,20 +423,6 @@ def _share(budget: float | str) -> float:
     if rest:
         raise ValueError(f'budget must be a share of the run\'s time such as .1 or "10%", got {budget!r}')
     return probability("budget", share)
-
-
-def _sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
-    """Which weights are looked at: all, or of a large model a random sample, drawn by the operating system."""
-    total = sum(p.numel() for p in parameters)
-    if total <= _EXAMINED_WEIGHTS:
-        return [None] * len(parameters)
-    random = torch.Generator()
-    random.seed()
-    counts = [max(min(p.numel(), _LEAST_EXAMINED), p.numel() * _EXAMINED_WEIGHTS // total) for p in parameters]
-    return [
-        None if count == p.numel() else torch.randint(p.numel(), (count,), generator=random).unique()  # type: ignore[no-untyped-call]
-        for p, count in zip(parameters, counts, strict=True)
-    ]
 
 
 def _pick(values: Sequence[Tensor], places: Tensor) -> Tensor:

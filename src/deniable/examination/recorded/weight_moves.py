@@ -12,6 +12,8 @@ from torch import Tensor
 __all__ = ["WatchedWeights"]
 
 _LEAST_MOVE = 1e-12
+_SAME, _IN_MOVE = 1e-4, 1e-3
+"""Relative to a move: rounding; and of a move, the share in a parameter that is not rounding."""
 _KEPT_STEPS = 256
 """Of runs with more steps it is not told whether the final weights are an average."""
 _AVERAGE = 1e-3
@@ -39,6 +41,8 @@ class WatchedWeights:
         self.departures: list[float] = []
         self.off: Tensor | None = None
         """What the last step that was compared leaves unexplained."""
+        self.set_back = False
+        """Whether after the last step that was compared the weights are those before it."""
         self._history: list[Tensor] = []
         self._clean: list[Tensor] = []
 
@@ -69,12 +73,20 @@ class WatchedWeights:
         """How far the weights are from where the last step should have led, if there was one; kept in `departures`."""
         if self._expected is None:
             return None
-        off = self.take([p.detach() for p in self._parameters]) - self._expected
+        now = self.take([p.detach() for p in self._parameters])
+        off = now - self._expected
         size = float((self._expected - self._start).norm())
         rounding = 1e-5 * float(self._start.norm()) / max(1, len(self._start)) ** 0.5
         self.departures.append(float(off.norm()) / max(size, rounding, _LEAST_MOVE))
+        self.set_back = size > _LEAST_MOVE and bool((now - self._start).norm() <= _SAME * size)
         self._last, self._expected, self.off = self._expected, None, off
         return off
+
+    def moved_places(self, off: Tensor) -> Tensor:
+        """(watched numbers,) whether they are of parameters that a move is in, and not rounding."""
+        sizes = [len(place) for place in self.places]
+        parts = torch.stack([part.norm() for part in torch.split(off, sizes)])
+        return (parts > _IN_MOVE * parts.max()).repeat_interleave(torch.tensor(sizes))
 
     def keep_clean_sum(self, clean: Sequence[Tensor]) -> None:
         """For `final_holds_clean_sums`: the clipped sum of a step, over all weights."""

@@ -19,6 +19,7 @@ __all__ = ["CLEAN_LENGTH", "LOSSES", "figure_that_explains", "step_figures"]
 
 Array = NDArray[np.float64]
 LOSSES = ("the loss of its batch", "the loss of all records")
+ACCURACIES = ("the accuracy on its batch", "the accuracy on all records")
 CLEAN_LENGTH = "the length of the clean gradient"
 _RARE = 1e-6
 """A coincidence of smaller probability is none."""
@@ -48,9 +49,13 @@ def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_r
 
 
 def step_figures(steps: Iterable[ExaminedStep | None]) -> dict[str, Array]:
-    """`LOSSES` and `CLEAN_LENGTH`, (steps,) each; nan for a step that was not examined, or a loss that was not kept."""
-    rows = [(s.loss, s.data_loss, max(s.clean, 0.0) ** 0.5) if s is not None else (None,) * 3 for s in steps]
-    return dict(zip((*LOSSES, CLEAN_LENGTH), np.array(rows, dtype=float).reshape(-1, 3).T, strict=True))
+    """`LOSSES`, `ACCURACIES`, `CLEAN_LENGTH`, (steps,) each; nan for a step not examined, or what was not kept."""
+    rows = [_figures_of_step(step) if step is not None else (None,) * 5 for step in steps]
+    return dict(zip((*LOSSES, *ACCURACIES, CLEAN_LENGTH), np.array(rows, dtype=float).reshape(-1, 5).T, strict=True))
+
+
+def _figures_of_step(step: ExaminedStep) -> tuple[float | None, ...]:
+    return step.loss, step.data_loss, step.accuracy, step.data_accuracy, max(step.clean, 0.0) ** 0.5
 
 
 def _later(series: Array, steps: int) -> Array:

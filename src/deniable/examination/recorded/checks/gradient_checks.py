@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, stdtr
+from scipy.special import fdtrc, ndtr, stdtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
 from deniable.examination.recorded.checks.largest_share import LargestShare
@@ -63,7 +63,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     shares = LargestShare.of(record, step_sigmas(record, claimed))
     p_value = any_of(
         any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
-        any_of(_along_ways(record.steps)),
+        _ways_p_value(record.steps),
         shares.p_value,
         _absent_p_value(record),
     )
@@ -72,7 +72,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     candidates = sorted(
         (
-            *_all_candidates(record, units),
+            *_all_candidates(record, units, level),
             *_of_shares(record, units, shares, level),
             *_absent_record(record, units, level),
         ),
@@ -141,7 +141,7 @@ def _is_rounding(grams: list[Array]) -> bool:
     return bool(abs(left) < ROUNDING and abs(cut) < ROUNDING and most < ROUNDING**2)
 
 
-def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
     longest = max(step.longest / step.clip for step in record.steps)
     about = f"(the longest has {longest:.3g} x the clipping norm)"
     yield _fixed_vector(units, "cut", LESS, f"the records' gradients are not clipped {about}")
@@ -153,7 +153,7 @@ def _all_candidates(record: RunRecord, units: list[Array]) -> Iterator[_Candidat
         yield from _other_clippings(units)
         yield from _added_vector(units)
         yield from _single_parameters(record, units)
-    yield from _other_sums(record, units)
+    yield from _other_sums(record, units, level)
 
 
 def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
@@ -263,26 +263,44 @@ def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candi
 
 
 def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
-    """p-values along what other ways to sum the records' gradients have more, of all steps together."""
-    if not all(step.ways for step in steps if step.batch):
+    """z-values along what other ways to sum the records' gradients have more, of all steps together; nan for none.
+
+    First those of `WAYS_TO_SUM`, then norms without one parameter, and without all vectors.
+    """
+    if not all(step.ways and step.norms for step in steps if step.batch):
         return np.empty(0)
-    rows = np.array([np.array(step.ways) / noise_variance(step) for step in steps if step.ways])  # (steps, ways, 2)
-    along, length = rows.sum(0).T if len(rows) else np.zeros((2, len(WAYS_TO_SUM)))
+    along, length = _more_of_ways(steps).T
     degrees = min(noise_of_step(step)[1] for step in steps)  # the variance is measured
     spread = np.sqrt(degrees / max(degrees - 2, 1))
-    return np.where(length > 0, normal(along / np.sqrt(np.maximum(length, 1e-300)) / spread), np.nan)
+    return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / spread, np.nan)
 
 
-def _other_sums(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
-    """Applied = the records' gradients summed in one of `WAYS_TO_SUM`."""
-    steps = [step for step in record.steps if step.ways]
-    if not steps:
-        return
+def _more_of_ways(steps: Sequence[ExaminedStep]) -> Array:
+    """(ways, 2) of all steps, in variances of the noise: residual x what a way has more, and its squared length."""
+    rows = [np.array([*step.ways, *step.norms]) / noise_variance(step) for step in steps if step.ways and step.norms]
+    return np.sum(rows, axis=0) if rows else np.empty((0, 2))
+
+
+def _ways_p_value(steps: tuple[ExaminedStep, ...]) -> float:
+    """Of all ways; a norm without some parameters only makes sums longer."""
+    found = _along_ways(steps)
+    return any_of(any_of(normal(found[: len(WAYS_TO_SUM)])), any_of(ndtr(-found[len(WAYS_TO_SUM) :])))
+
+
+def _other_sums(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
+    """Applied = the records' gradients summed in one of `WAYS_TO_SUM`, or clipped by a norm without some parameters."""
     claim = float(sum(u[0, 0] for u in units))
-    parts = np.sum([np.array(step.ways) / noise_variance(step) for step in steps], axis=0)
-    for text, (along, length) in zip(_TEXTS_OF_WAYS, parts, strict=True):
+    texts = *_TEXTS_OF_WAYS, *(_LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
+    shown = _ways_p_value(record.steps) < level
+    for text, (along, length) in zip(texts, _more_of_ways(record.steps), strict=False):
         if length > 0:
-            yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
+            yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text, gain=0.0 if shown else _BETTER)
+
+
+_LEFT_OUT = (
+    "the norm that clips leaves out {}, so that a record's gradient is longer than the clipping norm: clip the norm "
+    "over all layers"
+)
 
 
 def _along_absent(record: RunRecord) -> Array:

@@ -29,10 +29,17 @@ _FEWEST, _BOTH_WAYS = 12, 3
 
 def moves_check(record: RunRecord) -> RunCheck:
     """The weights move by the applied gradient, and end where it leads, or at an average of watched weights."""
-    odd = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
+    off = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
+    odd = [number for number in off if number not in record.set_back]
     last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE and not record.final_is_average
     outcome, seen = _what_moves(record, odd, last) if odd or last else (AS_CLAIMED, "the same")
-    if outcome == AS_CLAIMED and record.final_step is not None:
+    if outcome == AS_CLAIMED and record.set_back:
+        outcome = UNKNOWN
+        seen = (
+            f"{len(record.set_back):,} steps, first step {record.set_back[0] + 1:,}, are taken back: if the records "
+            "decide that (a loss that rises), no noise hides it; keep every step, or decide by public data"
+        )
+    elif outcome == AS_CLAIMED and record.final_step is not None:
         outcome = UNKNOWN
         seen = (
             f"the final weights are those before step {record.final_step + 1:,}, not the last ones: if the records "
@@ -48,7 +55,7 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
     along, towards = record.final_along_gradient, _towards(record)
     if len(towards) and np.median(np.abs(towards[:, 0])) > _WITHOUT_NOISE:
         return LESS, "the weights move by the gradient without its noise, or with part of it: apply the noisy gradient"
-    if len(towards) and np.median(np.abs(towards[:, 1])) > _WITHOUT_NOISE:
+    if len(towards) and np.median(np.abs(towards[:, 1::2]).max(1)) > _WITHOUT_NOISE:
         return LESS, "the weights also move along the records' gradient without noise: apply the noisy gradient alone"
     if len(towards) and np.median(np.abs(towards[:, 2])) > _WITHOUT_NOISE:
         where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last step"
@@ -71,13 +78,13 @@ _ALONE = "apply the noisy gradient alone"
 
 
 def _towards(record: RunRecord) -> NDArray[np.float64]:
-    """(odd moves, 3) cosines with noise, clipped sum and the gradient of all records; 0 where one is not known."""
-    rows = [(*one, *(0.0,) * (3 - len(one))) for one in record.odd_moves]
-    return np.array(rows, dtype=float).reshape(-1, 3)
+    """(odd moves, 4) cosines, see `RunRecord.odd_moves`; 0 where one is not known."""
+    rows = [(*one, *(0.0,) * (4 - len(one))) for one in record.odd_moves]
+    return np.array(rows, dtype=float).reshape(-1, 4)
 
 
 def rates_check(record: RunRecord) -> RunCheck | None:
-    """The learning rate does not follow the loss of its batch or of all records, or the length of the clipped sum.
+    """The learning rate does not follow loss or accuracy of its batch or of all records, or the clipped sum's length.
 
     None where it is fixed, or too few steps tell. A schedule agrees with so many ups and downs by chance only.
     """
@@ -91,6 +98,8 @@ def rates_check(record: RunRecord) -> RunCheck | None:
     elif waits := _plateau(record, rates):
         seen = f"the learning rate falls whenever {waits}, which no noise hides: fix its schedule beforehand"
         outcome = LESS
+    elif partly := figure_that_explains(record, np.array(record.rates), _IN_PART, of_released=True):
+        seen, outcome = f"the learning rate changes with {partly}, though not with it alone: {_SAY_HOW}", UNKNOWN
     elif not record.scheduled and _falls_at_odd_times(rates):
         seen = (
             "the learning rate falls by the same factor at irregular times: if the records decide when (a plateau of "
@@ -109,7 +118,8 @@ def _followed_figure(record: RunRecord, rates: NDArray[np.float64]) -> str:
     return figure_that_explains(record, np.array(record.rates), _EXACTLY, of_released=True)
 
 
-_EXACTLY = 0.99
+_SAY_HOW = "if it is made from the records without noise, no noise hides it; fix it beforehand"
+_EXACTLY, _IN_PART = 0.99, 0.3
 """The share of a learning rate that a figure explains: one with noise of its own explains less."""
 
 

@@ -84,7 +84,8 @@ def _dependent_draws(sizes: Array, draws: Array, n: int, rate: float) -> str:
     even = sizes[:-1].std() < 0.5 * sqrt(n * rate * (1 - rate))
     if len(draws) and bool(np.isin(draws, (0, len(sizes))).all()):
         return f"the same {int((draws > 0).sum()):,} records are in every batch, the others in none"
-    if even and len(draws) and np.ptp(draws) <= 1:
+    alike = len(draws) and draws.std() < _ALIKE * sqrt(len(sizes) * rate * (1 - rate))  # a last batch may be left out
+    if even and len(draws) and (np.ptp(draws) <= 1 or alike):
         return f"batches are drawn in passes over shuffled records, {not_theirs}"
     return f"batches are drawn of a fixed size, {not_theirs}" if even else ""
 
@@ -115,6 +116,8 @@ def _extreme_sizes(sizes: Array, n: int, rate: float) -> tuple[float, float]:
     return above ** len(sizes), float(bdtr(most, n, rate)) ** len(sizes)
 
 
+_ALIKE = 0.6
+"""Of the spread of independent draws, that of records which take turns."""
 _ODD = 1e-3
 """The same where it is only asked which of two faults it is."""
 _RARE = 1e-4

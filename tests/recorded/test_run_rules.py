@@ -1,0 +1,151 @@
+"""Single runs whose rules are wrong: norms that leave out layers, rates by accuracy, batches and steps left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, Run, Sums
+
+
+class NormWithoutHead(Run):
+    def total(self) -> Sums:
+        each = self.gradients()
+        norms = torch.stack([g.flatten(1).norm(dim=1) for name, g in each.items() if name != "2.weight"]).norm(dim=0)
+        return {name: torch.einsum("r,r...->...", (CLIP / norms).clamp(max=1), g) for name, g in each.items()}
+
+
+class RateByAccuracy(Run):
+    def move(self) -> None:
+        with torch.no_grad():
+            named = self.model(self.data.tensors[0]).argmax(1)
+        accuracy = float((named == self.data.tensors[1]).float().mean())
+        self.optimizer.param_groups[0]["lr"] = 0.5 * (1 - accuracy) + self.noise_of_rate()
+        super().move()
+
+    def noise_of_rate(self) -> float:
+        return 0.0
+
+
+class NoisyAccuracy(RateByAccuracy):
+    """Noise of its own hides the accuracy, in part: how much of it is for the user to say."""
+
+    def noise_of_rate(self) -> float:
+        return 0.0015 * float(torch.randn(1, generator=self.random))
+
+
+class Shuffled(Run):
+    """Passes over shuffled records; the rest of each, smaller than a batch, is left out."""
+
+    steps = 24
+
+    def batch(self) -> list[int]:
+        if len(getattr(self, "order", [])) < RATE * RECORDS - 1:
+            self.order: list[int] = torch.randperm(RECORDS, generator=self.random).tolist()[:-20]
+        size = int(RATE * RECORDS) - 1
+        batch, self.order = self.order[:size], self.order[size:]
+        return batch
+
+
+class SecondMove(Run):
+    """One layer also moves along the batch's own gradient."""
+
+    def move(self) -> None:
+        super().move()
+        layer = self.model[2].weight  # type: ignore[index]
+        found = torch.autograd.grad(cross_entropy(self.model(self.x), self.y), layer)[0]
+        with torch.no_grad():
+            layer -= 0.05 * found
+
+
+class TakenBack(Run):
+    """Steps after which the loss of all records is higher are undone."""
+
+    def move(self) -> None:
+        before, old = self.loss(), [p.detach().clone() for p in self.model.parameters()]
+        super().move()
+        if self.loss() > before:
+            with torch.no_grad():
+                for p, kept in zip(self.model.parameters(), old, strict=True):
+                    p.copy_(kept)
+
+    def loss(self) -> float:
+        with torch.no_grad():
+            return float(cross_entropy(self.model(self.data.tensors[0]), self.data.tensors[1]))
+
+
+class LeftOut(Run):
+    """No step with a batch whose loss is high."""
+
+    steps = 36
+
+    def move(self) -> None:
+        with torch.no_grad():
+            every = cross_entropy(self.model(self.data.tensors[0]), self.data.tensors[1])
+            bad = cross_entropy(self.model(self.x), self.y) > 1.05 * every
+        if not bad:
+            super().move()
+
+
+class LeftOutByChance(LeftOut):
+    steps = 32
+
+    def move(self) -> None:
+        if self.step % 4 != 3:
+            Run.move(self)
+
+
+class InTwoParts(Run):
+    """Two batches are drawn for each step, and both are used."""
+
+    steps = 48
+
+    def batch(self) -> list[int]:
+        self.first_half = not getattr(self, "first_half", False)
+        return [i for i in super().batch() if (i < RECORDS / 2) == self.first_half]
+
+    def total(self) -> Sums:
+        now = super().total()
+        if self.step % 2 == 0:
+            self.first = now
+            return now
+        return {name: g + self.first[name] for name, g in now.items()}
+
+    def move(self) -> None:
+        if self.step % 2:
+            super().move()
+
+
+@pytest.mark.parametrize(
+    ("mutation", "cause"),
+    [
+        (NormWithoutHead, "the norm that clips leaves out 2.weight"),
+        (RateByAccuracy, "learning rate follows the accuracy on all records"),
+        (Shuffled, "passes over shuffled records"),
+        (SecondMove, "also move along the records' gradient without noise"),
+        (LeftOut, "batches were drawn and no step was taken with them: their loss decides which"),
+    ],
+)
+def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], cause: str) -> None:
+    found = mutation().train()
+    assert found.verdict == "violated", found.verdict_text
+    assert re.search(cause, found.verdict_text), found.verdict_text
+
+
+@pytest.mark.parametrize(
+    ("variant", "verdict", "words"),
+    [
+        (TakenBack, "cannot judge", "steps, first step [0-9]+, are taken back: if the records decide"),
+        (LeftOutByChance, "cannot judge", "7 batches were drawn .*if the records decide which"),
+        (NoisyAccuracy, "cannot judge", "learning rate changes with the accuracy on all records"),
+        (InTwoParts, "consistent", "not examined"),
+    ],
+)
+def test_what_one_run_cannot_show_is_named(variant: Callable[[], Run], verdict: str, words: str) -> None:
+    found = variant().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text

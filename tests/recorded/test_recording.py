@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import deniable as dn
-from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording, watch_run
+from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording, step_products, watch_run
 from deniable.examination.recorded.batch_gradients import RecordLoss, recompute_sums
 from deniable.examination.recorded.checks.sampling_checks import spread_p_value
 from deniable.examination.recorded.run_record import ExaminedStep
@@ -131,9 +131,8 @@ def flat_loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
 
 
 def test_a_large_model_is_looked_at_by_a_sample_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = sys.modules[watch_run.__module__]
-    monkeypatch.setattr(room, "_EXAMINED_WEIGHTS", 900)
-    monkeypatch.setattr(room, "_LEAST_EXAMINED", 3)
+    monkeypatch.setattr(step_products, "_EXAMINED_WEIGHTS", 900)
+    monkeypatch.setattr(step_products, "_LEAST_EXAMINED", 3)
     good, bad = watched(width=300), watched(seed=1, width=300)
     train(good)
     train(bad, noise=0.5)

@@ -199,13 +199,9 @@ def fake_record(noise: float, random: np.random.Generator, steps: int = 8, weigh
         ExaminedStep(
             number=k,
             batch=10,
-            residual=(float(noise**2 * random.chisquare(weights)),),
+            residual=(squares := float(noise**2 * random.chisquare(weights)),),
             sizes=(weights,),
-            clean=1.0,
-            cut=1.0,
-            residual_clean=float(noise * random.standard_normal()),
-            residual_cut=float(noise * random.standard_normal()),
-            clean_cut=0.0,
+            gram=(squares, *(float(noise * random.standard_normal()) for _ in range(2)), 1.0, 0.0, 1.0),
             clip=1.0,
             longest=1.0,
         )

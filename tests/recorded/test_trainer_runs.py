@@ -138,8 +138,9 @@ def test_batches_that_accelerate_draws_ahead_are_those_of_their_steps() -> None:
 
 
 def spy(call: Any, used: list[int]) -> Any:
-    def noted(optimizer: Any) -> list[int]:
-        used.extend(found := call(optimizer))
-        return found
+    def noted(optimizer: Any) -> list[list[int]]:
+        (batch,) = found = call(optimizer)
+        used.extend(batch)
+        return found  # type: ignore[no-any-return]
 
     return noted

@@ -202,7 +202,25 @@ def test_wrong_use_is_refused() -> None:
     told = watch_run(model, optimizer, data, clip=1.0, divisor=5)
     with pytest.raises(ValueError, match="from 0 to 19"):
         told.use([20])
+    with pytest.raises(ValueError, match="nonzero"):
+        told.use(torch.rand(20) < 0.5)
+    with pytest.raises(ValueError, match="numbers of records"):
+        told.use([0.5])
+    with pytest.raises(ValueError, match="none of the model's trainable weights"):
+        watch_run(nn.Linear(8, 3), optimizer, data, clip=1.0, divisor=5)
+    with pytest.raises(ValueError, match="none of the model's trainable weights"):
+        watch_run(nn.Linear(8, 3).requires_grad_(False), optimizer, data, clip=1.0, divisor=5)
     with pytest.raises(ValueError, match="stream"):
         watch_run(model, optimizer, iter(loader), clip=1.0, divisor=5)
+    with pytest.raises(ValueError, match="watch has ended"):
+        _ended(model, data).use([1])
     with pytest.raises(ValueError, match="trainer="):
         dn.examine("digits", claimed=dn.Gaussian(1.0))
+
+
+def _ended(model: nn.Module, data: TensorDataset) -> RunWatcher:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch_run(model, optimizer, data, clip=1.0, divisor=5) as run:
+        run.use([1])
+        optimizer.step()
+    return run

@@ -87,7 +87,8 @@ class OtherRecords:
 
 def mean_figures(sums: BatchSums, records: int) -> tuple[float | None, float | None]:
     """Mean loss and accuracy of so many records; None where they are not known."""
-    loss, accuracy = (
-        float(f"{one / records:.8g}") if records and isfinite(one) else None for one in (sums.loss, sums.right)
+    loss, accuracy = sums.loss / max(1, records), sums.right / max(1, records)
+    return (
+        float(f"{loss:.8g}") if records and isfinite(loss) else None,
+        float(f"{accuracy:.6g}") if records and isfinite(accuracy) else None,
     )
-    return loss, accuracy

@@ -41,6 +41,7 @@ more than the clipped one whose gradients are all as long as the clipping norm, 
 to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, and of all before with
 falling shares; the mean clipped gradient of all records, or of a sample; the applied sum of the step before."""
 _PRODUCTS = len(VECTORS) * (len(VECTORS) + 1) // 2
+_FIRST = 3
 _FEW_WEIGHTS = 4 * len(VECTORS)
 """Of fewer weights known gradients would leave too little of the noise."""
 _PARALLEL = 1e-7
@@ -61,17 +62,11 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of each parameter."""
     sizes: tuple[int, ...]
     """Numbers in each parameter that are looked at."""
-    clean: float
-    cut: float
-    """Of what clipping takes away: the sum without clipping less that with it."""
-    residual_clean: float
-    residual_cut: float
-    clean_cut: float
+    gram: tuple[float, ...]
+    """Inner products of `VECTORS`, or of the first three of them, row by row from the diagonal on."""
     clip: float
     longest: float
     """The longest gradient of a record, before clipping."""
-    gram: tuple[float, ...] = ()
-    """Inner products of `VECTORS`, row by row from the diagonal on; none of a step that was not kept with them."""
     by_parameter: tuple[tuple[float, ...], ...] = ()
     """Of each parameter: residual x what is cut, and the latter's squared length; the same with the clipped sum."""
     fourth: float | None = None
@@ -97,21 +92,23 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     counts: NumberCounts | None = None
     """Of single numbers; None where they were not kept."""
 
+    @property
+    def clean(self) -> float:
+        """Of the clipped sum."""
+        return float(step_gram(self)[1, 1])
+
 
 def known_factors(step: ExaminedStep) -> NDArray[np.float64]:
     """By how much of the clean sum, and of what is cut, the residual is explained best."""
-    gram = np.array([[step.clean, step.clean_cut], [step.clean_cut, step.cut]])
-    along = np.array([step.residual_clean, step.residual_cut])
-    return np.asarray(np.linalg.pinv(gram, rcond=1e-9, hermitian=True) @ along)
+    gram = step_gram(step)
+    return np.asarray(np.linalg.pinv(gram[1:3, 1:3], rcond=1e-9, hermitian=True) @ gram[0, 1:3])
 
 
 def step_gram(step: ExaminedStep) -> NDArray[np.float64]:
     """(vectors, vectors) inner products of `VECTORS`; of the first three where no more was kept."""
-    if len(step.gram) != _PRODUCTS:
-        first = [sum(step.residual), step.residual_clean, step.residual_cut]
-        return np.array([first, [first[1], step.clean, step.clean_cut], [first[2], step.clean_cut, step.cut]])
-    gram, rows = np.zeros((len(VECTORS), len(VECTORS))), np.triu_indices(len(VECTORS))
-    gram[rows] = step.gram
+    count = len(VECTORS) if len(step.gram) == _PRODUCTS else _FIRST
+    gram = np.zeros((count, count))
+    gram[np.triu_indices(count)] = step.gram
     return gram + np.triu(gram, 1).T
 
 

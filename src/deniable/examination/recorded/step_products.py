@@ -135,11 +135,6 @@ def inner_products(
     return {
         "residual": tuple(residuals),
         "sizes": tuple(c.numel() for c in sums.clean),
-        "clean": _short(gram[1, 1]),
-        "cut": _short(gram[2, 2]),
-        "residual_clean": _short(gram[0, 1]),
-        "residual_cut": _short(gram[0, 2]),
-        "clean_cut": _short(gram[1, 2]),
         "gram": tuple(_short(value) for value in gram[np.triu_indices(len(VECTORS))]),
         "by_parameter": tuple(by_parameter),
         "fourth": _short(fourth),

@@ -32,6 +32,14 @@ class SteppedOptimizer:
         if self.private is not None:
             self._note_norms(self.private)
 
+    def check_weights(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Refuse an optimizer that moves none of a model's trainable weights."""
+        moved = {id(p) for group in self.inner.param_groups for p in group["params"]}
+        if not any(id(p) in moved for p in parameters):
+            raise ValueError(
+                "optimizer moves none of the model's trainable weights: name the one that trains this model"
+            )
+
     @property
     def divisor(self) -> float:
         """Of this step."""

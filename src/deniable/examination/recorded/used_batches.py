@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
@@ -42,15 +43,18 @@ class UsedBatches:
         """The records of a batch; all that are told since the last step are used by the next."""
         if not self._told:
             raise ValueError("use(indices): the batches of this run come from its loader; watch the data set instead")
-        numbers = [int(i) for i in (indices.tolist() if isinstance(indices, Tensor) else indices)]
+        told = indices.tolist() if isinstance(indices, Tensor | np.ndarray) else list(indices)
+        if any(isinstance(i, bool | float) for i in told):
+            raise ValueError("use(indices): must be numbers of records; of a mask, torch.nonzero(mask).flatten()")
+        numbers = [int(i) for i in told]
         if numbers and not 0 <= min(numbers) <= max(numbers) < len(self.data):
             raise ValueError(f"use(indices): must be numbers of records from 0 to {len(self.data) - 1:,}")
         self._drawn.append(numbers)
 
     def of_step(self, optimizer: SteppedOptimizer) -> list[list[int]]:
-        """The batches of the step that is about to be taken; of Opacus one, of all records that it uses."""
+        """The batches of the step that is about to be taken; as one batch where it is known that it uses them all."""
         if self.per_step is not None and not self._told and optimizer.private is None:
-            return self._first(self.per_step)
+            return [[record for batch in self._first(self.per_step) for record in batch]]
         if self._drawn.ahead and optimizer.private is not None:
             return [next_batch(self._drawn, optimizer.private)]
         batches = self._first(1 if self._drawn.ahead else max(1, len(self._drawn)))

@@ -53,6 +53,8 @@ _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
+_ALWAYS_SECONDS = 2.0
+"""Of CPU time that the watcher may take of any run: short ones are recomputed as a whole."""
 _EARLIER_STEPS = 512
 """With which a step's noise is compared; beyond so many steps those that are examined become rarer."""
 
@@ -87,8 +89,8 @@ def watch_run(
             Opacus it is known. Without it: all that were drawn since the step before.
         initial: ``"public"`` says that the weights are now made without the records (drawn at random, or trained on
             public data). One run cannot show that, and the verdict says so.
-        budget: The share of the run's time that the watcher may take (.1 or ``"10%"``): it recomputes as many steps as
-            that allows, the first in any case, and with 1 all of them.
+        budget: The share of the run's time that the watcher may take (.1 or ``"10%"``), or two seconds of CPU time if
+            that is more: it recomputes as many steps as that allows, with 1 all of them, with 0 the first alone.
         path: A new file to which every step is added at once, as a line of JSON; `dn.examine(path, ...)` reads it, also
             that of a run that was killed.
 
@@ -136,6 +138,7 @@ class RunWatcher:
         self.model = model
         self._optimizer, self._used, self._loss, self._budget = optimizer, batches, loss, budget
         self._parameters = [p for p in model.parameters() if p.requires_grad]
+        optimizer.check_weights(self._parameters)
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
         self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
@@ -174,6 +177,8 @@ class RunWatcher:
 
     def use(self, indices: Sequence[int] | Tensor) -> None:
         """Tell which records the next step uses, for a loop that draws them without a `DataLoader`."""
+        if self._closed:
+            raise ValueError("use(indices): this watch has ended, by dn.examine or its with block: watch each run anew")
         self._used.tell(indices)
 
     def __enter__(self) -> Self:
@@ -224,13 +229,15 @@ class RunWatcher:
         )
 
     def _may_examine(self, now: float) -> bool:
-        """The first step, then whenever another look fits into the budget; late in a long run more rarely."""
+        """The first step, then whenever another look fits into budget or seconds; late in a long run more rarely."""
         number = len(self._recording.steps)
         if self._refusal or number < self._next:
             return False
+        own = self._own_computed + self._last_computed
         fits = self._own + self._last <= self._budget * (now - self._started)
-        computed = self._own_computed + self._last_computed <= self._budget * (process_time() - self._computed)
-        return not self._examined or self._budget == 1 or (fits and computed)
+        computed = own <= self._budget * (process_time() - self._computed)
+        short = self._budget > 0 and own <= _ALWAYS_SECONDS
+        return not self._examined or self._budget == 1 or short or (fits and computed)
 
     def _examine(
         self, batches: Sequence[list[int]], gradients: list[Tensor], divisor: float

@@ -204,7 +204,7 @@ _WHOLE = np.array([0.0, 1.0, 1.0])
 
 def _whole_length(step: ExaminedStep, weights: int) -> float:
     """Squared, of the sum without clipping over all weights; estimated where a sample of them is looked at."""
-    return max(step.clean + 2 * step.clean_cut + step.cut, 0.0) * weights / sum(step.sizes)
+    return max(float(_WHOLE @ step_gram(step)[:3, :3] @ _WHOLE), 0.0) * weights / sum(step.sizes)
 
 
 def _scaled_sum(units: list[Array]) -> _Candidate:

@@ -112,26 +112,3 @@ def test_a_kernel_for_each_trial_is_refused_tensors_of_other_trials() -> None:
         pytest.skip("the compiled kernels are left out")
     with pytest.raises(TypeError, match="3 trials needs tensors of as many parts"):
         kernels.call_each("rectify", 3, torch.zeros(2, 4, 8), None, kernels.sizes(1, 4, 8))
-
-
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("width", range(1, 10))
-@pytest.mark.parametrize(("features", "examples"), [(1, 8), (5, 16), (6, 40), (64, 7)])
-def test_products_of_few_units(width: int, features: int, examples: int, biased: bool) -> None:
-    """Widths on both sides of the kernels' limit, examples in sixteens, in eights, and in neither."""
-    torch.manual_seed(2)
-    weights, inputs = torch.randn(3, width, features), torch.randn(3, features, examples)
-    delta, bias = torch.randn(3, width, examples), torch.randn(3, width) if biased else None
-    shift = bias.double().unsqueeze(2) if bias is not None else 0
-    found = columns.multiply(weights, inputs, bias, torch.full((3, width, examples), torch.nan))
-    close(found, weights.double() @ inputs.double() + shift, 1e-5)
-    found = columns.multiply_back(weights, delta, torch.full((3, features, examples), torch.nan))
-    close(found, weights.double().mT @ delta.double(), 1e-5)
-    found = columns.multiply_outer(delta, inputs, torch.full((3, width, features), torch.nan))
-    close(found, delta.double() @ inputs.double().mT, 1e-5)
-
-
-def test_products_read_turned_inputs_in_their_order() -> None:
-    turned = torch.randn(2, 16, 6).transpose(1, 2)
-    weights = torch.randn(2, 3, 6)
-    close(columns.multiply(weights, turned, None, torch.empty(2, 3, 16)), weights.double() @ turned.double(), 1e-5)

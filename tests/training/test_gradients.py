@@ -11,6 +11,7 @@ from torch import nn
 
 from deniable.training import compiled, kernels
 from deniable.training.gradients import GenericGradients, trainable
+from deniable.training.networks import narrow
 from deniable.training.networks.layers import Dense, SharedDense
 from deniable.training.networks.losses import cross_entropy, squared_error
 from deniable.training.stack import StackGradients, example_gradients
@@ -56,6 +57,10 @@ FAST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "one dense": (lambda: nn.Linear(12, 4), (12,)),
     "no bias": (lambda: nn.Sequential(nn.Linear(12, 6, bias=False), nn.ReLU(), nn.Linear(6, 4, bias=False)), (12,)),
     "relu": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.ReLU(), nn.Linear(6, 4)), (3, 4)),
+    "narrow": (
+        lambda: nn.Sequential(nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 4)),
+        (12,),
+    ),
     "tanh": (lambda: nn.Sequential(nn.Linear(12, 6), nn.Tanh(), nn.Linear(6, 5), nn.Linear(5, 4)), (12,)),
     "tanh of relu": (lambda: nn.Sequential(nn.Linear(12, 6), nn.ReLU(), nn.Tanh(), nn.Linear(6, 4)), (12,)),
     "nested": (
@@ -263,6 +268,13 @@ def test_without_compiled_kernels(monkeypatch: pytest.MonkeyPatch, name: str, sh
     assert not any(isinstance(layer, compiled.Compiled) for layer in setup(*FAST[name], True)[-1]._layers)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", ["relu", "no bias"])
+def test_layer_after_layer(monkeypatch: pytest.MonkeyPatch, name: str, shared: bool) -> None:
+    monkeypatch.setattr(narrow, "MOST_WEIGHTS", 0)
+    assert_equals_twin(*FAST[name], shared)
+
+
 @pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
 @pytest.mark.parametrize(
     ("name", "kinds"),
@@ -317,7 +329,7 @@ def without_bias_in_norm(self: Dense, total: torch.Tensor) -> None:
 
 
 def unclipped(self: Dense, factors: torch.Tensor, out: list[torch.Tensor]) -> None:
-    self._outer(self._delta, out[0])
+    self.outer(self._delta, out[0])
     torch.sum(self._delta, 2, out=out[1])
 
 
@@ -332,11 +344,12 @@ def wrong_record(self: Dense, examples: slice) -> None:
         (Dense, "add_square_norms", without_bias_in_norm),
         (Dense, "clipped_sum", unclipped),
         (Dense, "keep", wrong_record),
-        (SharedDense, "_input_squares", lambda self: self._inputs.abs().sum(1)),
+        (SharedDense, "input_squares", lambda self: self._inputs.abs().sum(1)),
     ],
 )
 def test_a_broken_layer_is_detected(monkeypatch: pytest.MonkeyPatch, kind, method, broken) -> None:
     monkeypatch.setattr(kind, method, broken)
+    monkeypatch.setattr(narrow, "MOST_WEIGHTS", 0)  # layer after layer
     with pytest.raises(AssertionError, match="not close"):
         assert_equals_twin(*FAST["relu"], True)
 

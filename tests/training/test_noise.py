@@ -70,3 +70,12 @@ def test_system_draws_never_repeat() -> None:
 def test_bad_seeds_are_refused(seed, block) -> None:
     with pytest.raises(ValueError, match="whole number >= 0"):
         SeededSource(seed, block)
+
+
+@pytest.mark.parametrize("count", [1, 700, 2048, 5000, 31_111])
+@pytest.mark.parametrize("rate", [0.0, 0.01, 1.0])
+def test_places_below_a_rate_are_those_of_uniform_draws(count: int, rate: float) -> None:
+    fast, slow = SeededSource(3, 1), SeededSource(3, 1)
+    for _ in range(3):
+        assert torch.equal(fast.below(rate, count), (slow.uniform(count) < rate).nonzero().squeeze(1))
+    assert torch.equal(fast.normal_(torch.empty(100)), slow.normal_(torch.empty(100)))

@@ -68,20 +68,45 @@ INLINE void normal_of_sixteen(float *draws) {
     STORE(draws + 8, radius * (wide)((places)CHOOSE(odd, cosine, sine) ^ negative));
 }
 
+/* From and to torch's state, in 64-bit words. */
+INLINE void read_state(Twister *to, const uint64_t *state) {
+    for (long i = 0; i < WORDS; i++) to->words[i] = (uint32_t)state[KEY + i];
+    to->next = WORDS + 1 - (long)(uint32_t)state[LEFT];
+}
+
+INLINE void write_state(const Twister *from, uint64_t *state) {
+    for (long i = 0; i < WORDS; i++) state[KEY + i] = from->words[i];
+    state[LEFT] = (state[LEFT] & ~(uint64_t)0xFFFFFFFFu) | (uint64_t)(WORDS + 1 - from->next);
+    state[NEXT] = (uint64_t)from->next;
+}
+
 /* out (count), count at least 16; like torch, draws `count` numbers in sixteens, and the last sixteen anew if they are
-   not a full one. `state` is torch's, in 64-bit words. */
+   not a full one. */
 EXPORT FOR_THIS_CPU int normal(float *out, long count, uint64_t *state) {
     Twister from;
-    for (long i = 0; i < WORDS; i++) from.words[i] = (uint32_t)state[KEY + i];
-    from.next = WORDS + 1 - (long)(uint32_t)state[LEFT];
+    read_state(&from, state);
     for (long start = 0; start < count; start += PASS) {
         const long some = count - start < PASS ? count - start : PASS;
         draw_uniform(&from, out + start, some);
         for (long i = 0; i + 16 <= some; i += 16) normal_of_sixteen(out + start + i);
     }
     if (count % 16) draw_uniform(&from, out + count - 16, 16), normal_of_sixteen(out + count - 16);
-    for (long i = 0; i < WORDS; i++) state[KEY + i] = from.words[i];
-    state[LEFT] = (state[LEFT] & ~(uint64_t)0xFFFFFFFFu) | (uint64_t)(WORDS + 1 - from.next);
-    state[NEXT] = (uint64_t)from.next;
+    write_state(&from, state);
+    return 0;
+}
+
+/* Which of `count` uniform draws are below the rate, to drawn; `found` of them. */
+EXPORT FOR_THIS_CPU int draw_below(int64_t *drawn, int64_t *found, long count, float rate, uint64_t *state) {
+    Twister from;
+    float draws[WORDS];
+    read_state(&from, state);
+    int64_t next = 0;
+    for (long start = 0; start < count; start += WORDS) {
+        const long some = count - start < WORDS ? count - start : WORDS;
+        draw_uniform(&from, draws, some);
+        for (long i = 0; i < some; i++) drawn[next] = start + i, next += draws[i] < rate;
+    }
+    *found = next;
+    write_state(&from, state);
     return 0;
 }

@@ -15,19 +15,13 @@ from torch.nn import functional
 from deniable.training import kernels
 
 __all__ = [
-    "multiply",
-    "multiply_back",
     "multiply_few",
-    "multiply_outer",
     "rectify",
     "softmax_minus_class",
     "squares",
     "stop",
     "weigh",
 ]
-
-NARROW_UNITS = 8
-"""Up to so many units of a layer, and for examples in eights, the kernels' products are faster than MKL's."""
 
 
 def squares(values: Tensor, out: Tensor) -> Tensor:
@@ -75,38 +69,6 @@ def softmax_minus_class(values: Tensor, labels: Tensor) -> Tensor:
         return values
     classes = functional.one_hot(labels, values.shape[1]).transpose(1, 2)
     return torch.softmax(values, 1, out=values).sub_(classes)
-
-
-def _narrow(weights: Tensor, inputs: Tensor) -> bool:
-    """Whether the kernels multiply weights (trials, width, features) and inputs (trials, features, examples)."""
-    few = weights.shape[1] <= NARROW_UNITS and inputs.shape[2] % 8 == 0 and len(inputs) == len(weights)
-    return few and kernels.KERNELS is not None and inputs.is_contiguous() and weights.is_contiguous()
-
-
-def multiply(weights: Tensor, inputs: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
-    """W a + b, (trials, width, examples)."""
-    if _narrow(weights, inputs):
-        kernels.call("narrow_forward", weights, bias, inputs, out, kernels.sizes(*weights.shape, inputs.shape[2]))
-        return out
-    if bias is None:
-        return torch.bmm(weights, inputs, out=out)
-    return torch.baddbmm(bias.unsqueeze(2), weights, inputs, out=out)
-
-
-def multiply_back(weights: Tensor, delta: Tensor, out: Tensor) -> Tensor:
-    """W^T delta, (trials, features, examples)."""
-    if _narrow(weights, out) and delta.is_contiguous():
-        kernels.call("narrow_backward", weights, delta, out, kernels.sizes(*weights.shape, delta.shape[2]))
-        return out
-    return torch.bmm(weights.transpose(1, 2), delta, out=out)
-
-
-def multiply_outer(delta: Tensor, inputs: Tensor, out: Tensor) -> Tensor:
-    """Delta a^T, (trials, width, features)."""
-    if _narrow(out, inputs) and delta.is_contiguous():
-        kernels.call("narrow_outer", delta, inputs, out, kernels.sizes(*out.shape, inputs.shape[2]))
-        return out
-    return torch.bmm(delta, inputs.transpose(1, 2), out=out)
 
 
 def multiply_few(matrices: Tensor, vectors: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "call", "call_each", "sizes", "suit", "tell_if_slow"]
+__all__ = ["KERNELS", "STATE", "addresses", "call", "call_each", "sizes", "suit", "tell_if_slow"]
 
-VERSION = 4
+VERSION = 5
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 
@@ -49,6 +49,11 @@ def suit(*tensors: Tensor) -> bool:
 def sizes(*values: int) -> Any:
     """A kernel's sizes, in the order in which its C file names them."""
     return (ctypes.c_long * len(values))(*values)
+
+
+def addresses(*tensors: Tensor | None) -> Any:
+    """Where tensors begin, one after the other; None becomes NULL. Refuses what `call` refuses."""
+    return (ctypes.c_void_p * len(tensors))(*(_address(tensor) for tensor in tensors))
 
 
 def call(name: str, *arguments: Tensor | Any) -> None:

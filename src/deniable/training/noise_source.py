@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import c_long
+from ctypes import c_float, c_long
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +30,9 @@ class RandomSource(Protocol):
     def uniform(self, *shape: int) -> Tensor:
         """Uniform on [0, 1)."""
 
+    def below(self, rate: float, count: int) -> Tensor:
+        """Which of `count` uniform draws are below the rate: a Poisson sample's places."""
+
 
 class SeededSource:
     """Reproducible draws, for audits only: who knows the seed can subtract the noise.
@@ -55,6 +58,16 @@ class SeededSource:
     def uniform(self, *shape: int) -> Tensor:
         """Uniform on [0, 1)."""
         return torch.rand(*shape, generator=self.generator)
+
+    def below(self, rate: float, count: int) -> Tensor:
+        """As of `uniform`, in a fourth of the time."""
+        if kernels.KERNELS is None or count < MANY_DRAWS:
+            return (self.uniform(count) < rate).nonzero().squeeze(1)
+        drawn, found = torch.empty(count + 1, dtype=torch.int64), torch.empty(1, dtype=torch.int64)
+        state = self.generator.get_state()
+        kernels.call("draw_below", drawn, found, c_long(count), c_float(rate), state)
+        self.generator.set_state(state)
+        return drawn[: int(found)]
 
 
 def _generator(twister: MT19937) -> torch.Generator:
@@ -84,6 +97,10 @@ class SystemSource:
     def uniform(self, *shape: int) -> Tensor:
         """Uniform on [0, 1)."""
         return torch.from_numpy(_system_uniform(int(np.prod(shape)))).view(shape)
+
+    def below(self, rate: float, count: int) -> Tensor:
+        """As of `uniform`."""
+        return (self.uniform(count) < rate).nonzero().squeeze(1)
 
 
 def _system_uniform(count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -12,8 +12,9 @@ from deniable.training import kernels
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
 from deniable.training.gradients import Clip, ExampleGradients, GenericGradients, clip_factors
-from deniable.training.networks.layers import Flatten, Layer, Weighted
+from deniable.training.networks.layers import Flatten, Layer, SharedDense, Weighted
 from deniable.training.networks.losses import Loss, output_gradient
+from deniable.training.networks.narrow import Clipping, narrow_pass
 
 __all__ = ["StackGradients", "activations", "example_gradients"]
 
@@ -23,6 +24,8 @@ WAVE_VALUES = 2**23
 """Activations of a wave of trials, as a number of values: what stays in the cache from layer to layer."""
 IMAGE_WAVE_VALUES = 2**24
 """The same for images, whose layers go through the wave trial by trial: larger, for fewer calls."""
+NARROW_WAVE_VALUES = 2**17
+"""The same of the first layer alone, for networks that go through one kernel behind it: half of a second cache."""
 
 
 def _pad(values: Tensor, width: int) -> Tensor:
@@ -42,7 +45,8 @@ class StackGradients(ExampleGradients):
         self._dense = isinstance(layers[0], Flatten)
         self._layers = layers[1:] if self._dense else layers
         self._weighted = [layer for layer in layers if isinstance(layer, Weighted)]
-        self._output_gradient = output_gradient(loss)
+        self._output_gradient, self._kept_gradient = output_gradient(loss), output_gradient(loss)
+        self._narrow = narrow_pass(self._layers, loss) if self._dense else None
         self._examples = 0
         self._buffers = Buffers()
         self._wave = 1
@@ -52,8 +56,16 @@ class StackGradients(ExampleGradients):
         self._examples = records.shape[1]
         self._width = -(-self._examples // PADDED_TO_EXAMPLES) * PADDED_TO_EXAMPLES if self._dense else self._examples
         self._records = self._flat(records) if self._dense else records
-        self._output_gradient.load(_pad(labels, self._width), self._weighted[-1].weights[0].shape[1])
+        if isinstance(self._layers[0], SharedDense):
+            self._layers[0].load(self._records)
+        padded, classes = _pad(labels, self._width), self._weighted[-1].weights[0].shape[1]
+        self._output_gradient.load(padded, classes)
         self._wave = max(1, (WAVE_VALUES if self._dense else IMAGE_WAVE_VALUES) // (self._activations * self._width))
+        if self._narrow:
+            self._narrow.load(padded)
+            self._wave = max(1, NARROW_WAVE_VALUES // (self._narrow.widths[0] * self._width))
+            if self.differing:
+                self._kept_gradient.load(labels[:, self._examples - self.differing :], classes)
 
     def _flat(self, records: Tensor) -> Tensor:
         """(1 or trials, features, examples); copied where all steps use the same records, or some are missing."""
@@ -69,14 +81,23 @@ class StackGradients(ExampleGradients):
         """Norms are left at 0 where nothing is clipped and no record differs: nobody asks for them."""
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
-        include = _pad(include, shape[1])
+        include = _pad(include, shape[1]).contiguous()
         apart = bool(self.differing) or isinstance(clip, Tensor) or clip < inf
         for layer in self._weighted:
             layer.begin(apart)
         for start in range(0, len(include), self._wave):
             trials = slice(start, start + self._wave)
             sums = [total[trials] for total in out]
-            if apart:
+            for weighted in self._weighted:
+                weighted.select(trials)
+            if self._narrow:
+                clips = torch.as_tensor(clip, dtype=torch.float32).expand(len(include))[trials].contiguous()
+                clipping = Clipping(clips, norms[trials], factors[trials]) if apart else None
+                self._narrow.sum_wave(
+                    trials, self._inputs(trials), include[trials], clipping, list(self._by_layer(sums))
+                )
+                self._keep_differing(trials)
+            elif apart:
                 self._run(trials, norms[trials])
                 clip_factors(norms[trials], clip[trials] if isinstance(clip, Tensor) else clip, factors[trials])
                 self._sum_wave(factors[trials] * include[trials], sums)
@@ -85,27 +106,41 @@ class StackGradients(ExampleGradients):
                 self._sum_whole(sums)
         return norms[:, : self._examples], (factors if apart else include)[:, : self._examples]
 
+    def _inputs(self, trials: slice) -> Tensor:
+        return self._records if len(self._records) == 1 else self._records[trials]
+
     def _run(self, trials: slice, norms: Tensor | None, weights: Tensor | None = None) -> None:
         """Forward and backward; the examples' gradient norms go into `norms`, if given, which must be zero.
 
         Each example's loss is multiplied by its weight, if there are `weights` (trials, examples).
         """
-        for weighted in self._weighted:
-            weighted.select(trials)
-        values = self._records if len(self._records) == 1 else self._records[trials]
-        for layer in self._layers:
-            values = layer.forward(values)
-        delta = self._output_gradient(values, trials)
+        delta = self._output_gradient(self._forward(self._inputs(trials)), trials)
         if weights is not None:
             delta.mul_(weights.unsqueeze(1))
+        self._backward(delta, norms)
+        if norms is not None:
+            norms.sqrt_()
+
+    def _forward(self, values: Tensor) -> Tensor:
+        for layer in self._layers:
+            values = layer.forward(values)
+        return values
+
+    def _backward(self, delta: Tensor, norms: Tensor | None) -> None:
         for layer in reversed(self._layers):
             delta = layer.backward(delta, layer is self._weighted[0])
             if norms is not None and isinstance(layer, Weighted):
                 layer.add_square_norms(norms)
             if layer is self._weighted[0]:
                 break
-        if norms is not None:
-            norms.sqrt_()
+
+    def _keep_differing(self, trials: slice) -> None:
+        """Pass the differing records alone through the layers, which keep what `gram` and `project` need."""
+        if self.differing:
+            own = self._inputs(trials)[:, :, self._examples - self.differing : self._examples]
+            self._backward(self._kept_gradient(self._forward(own.contiguous()), trials), None)
+            for layer in self._weighted:
+                layer.keep(slice(None))
 
     def _sum_wave(self, factors: Tensor, out: list[Tensor]) -> None:
         for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):
@@ -126,6 +161,8 @@ class StackGradients(ExampleGradients):
         return torch.stack([layer.gram(rows, columns) for layer in self._weighted]).sum(0)
 
     def _project(self, noise: list[Tensor]) -> Tensor:
+        if not self.differing:
+            return torch.zeros(len(noise[0]), 0, dtype=torch.float64)
         pairs = zip(self._weighted, self._by_layer(noise), strict=True)
         return torch.stack([layer.project(part) for layer, part in pairs]).sum(0)
 

@@ -89,11 +89,12 @@ class _Moves:
 
     def step(self) -> None:
         """The noisy sum is divided by the expected size of a batch, a public number."""
-        drawn = (self._batch_source.uniform(len(self._records)) < self._settings.rate).nonzero().squeeze(1)
+        drawn = self._batch_source.below(self._settings.rate, len(self._records))
         include = torch.ones(len(self._settings), max(1, len(drawn)))
         if not len(drawn):  # nobody was drawn: a record without weight, for the layers need one
             drawn, include = torch.zeros(1, dtype=torch.long), include.zero_()
-        self._gradients.load(self._records[drawn][None], self._labels[drawn][None])
+        # index_select is several times as fast as indexing
+        self._gradients.load(self._records.index_select(0, drawn)[None], self._labels[drawn][None])
         self._gradients.clipped_sum(include, self._settings.clip, self._sums)
         for noise, total in zip(self._noise, self._sums, strict=True):
             self._noise_source.normal_(noise)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from deniable.training import columns
 from deniable.training.buffers import Buffers
+from deniable.training.networks.listed import ListedInputs, list_inputs
 
 __all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
 
@@ -56,6 +57,11 @@ class Weighted(Layer):
         """Go on with these trials."""
         self._now = [w[trials] for w in self.weights]
 
+    @property
+    def now(self) -> list[Tensor]:
+        """The selected trials' weights."""
+        return self._now
+
     @abstractmethod
     def add_square_norms(self, total: Tensor) -> None:
         """Add the squared norm of every example's gradient to `total` (trials, examples)."""
@@ -94,16 +100,24 @@ class Dense(Weighted):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """W a + b, or the larger of it and 0."""
-        self._inputs = inputs
-        self._outputs = self._buffers.get("out", *self._now[0].shape[:2], inputs.shape[2])
         bias = self._now[1] if len(self._now) == 2 else None
-        self._multiply(inputs, None if self.relu else bias)
+        self.multiply(inputs, None if self.relu else bias)
         if self.relu:
             columns.rectify(self._outputs, bias)
         return self._outputs
 
+    def multiply(self, inputs: Tensor, bias: Tensor | None) -> Tensor:
+        """W a, plus the bias if one is given, (trials, width, examples)."""
+        self._inputs = inputs
+        self._outputs = self._buffers.get("out", *self._now[0].shape[:2], inputs.shape[2])
+        self._multiply(inputs, bias)
+        return self._outputs
+
     def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
-        columns.multiply(self._now[0], inputs, bias, self._outputs)
+        if bias is None:
+            torch.bmm(self._now[0], inputs, out=self._outputs)
+        else:
+            torch.baddbmm(bias.unsqueeze(2), self._now[0], inputs, out=self._outputs)
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """W^T delta."""
@@ -113,8 +127,7 @@ class Dense(Weighted):
             return delta
         trials, features, examples = len(delta), self._now[0].shape[2], delta.shape[2]
         if self._inputs.is_contiguous():
-            out = self._buffers.get("back", trials, features, examples)
-            return columns.multiply_back(self._now[0], delta, out)
+            return torch.bmm(self._now[0].mT, delta, out=self._buffers.get("back", trials, features, examples))
         turned = self._buffers.get("back", trials, examples, features)  # as the inputs are in memory
         return torch.bmm(delta.mT, self._now[0], out=turned).mT
 
@@ -123,12 +136,13 @@ class Dense(Weighted):
 
     def add_square_norms(self, total: Tensor) -> None:
         """|delta|^2 (|a|^2 + 1)."""
-        total.addcmul_(self._delta_squares, self._input_squares())
+        total.addcmul_(self._delta_squares, self.input_squares())
 
     def _squares(self, name: str, values: Tensor) -> Tensor:
         return columns.squares(values, self._buffers.get(name, len(values), values.shape[2]))
 
-    def _input_squares(self) -> Tensor:
+    def input_squares(self) -> Tensor:
+        """|a|^2 of the inputs, + 1 with a bias, (1 or trials, examples)."""
         squares = self._squares("inputs", self._inputs.contiguous())
         return squares.add_(1) if len(self._now) == 2 else squares
 
@@ -140,16 +154,17 @@ class Dense(Weighted):
     def clipped_sum(self, factors: Tensor, out: list[Tensor]) -> None:
         """(delta * factors) a^T."""
         columns.weigh(self._delta, factors, out[1] if len(out) == 2 else None)
-        self._outer(self._delta, out[0])
+        self.outer(self._delta, out[0])
 
     def whole_sum(self, out: list[Tensor]) -> None:
         """Delta a^T."""
         if len(out) == 2:
             torch.sum(self._delta, 2, out=out[1])
-        self._outer(self._delta, out[0])
+        self.outer(self._delta, out[0])
 
-    def _outer(self, scaled: Tensor, out: Tensor) -> None:
-        columns.multiply_outer(scaled, self._inputs, out)
+    def outer(self, scaled: Tensor, out: Tensor) -> None:
+        """The sum over examples of deltas, weighed already, times inputs."""
+        torch.bmm(scaled, self._inputs.mT, out=out)
 
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
@@ -174,27 +189,44 @@ class Dense(Weighted):
 class SharedDense(Dense):
     """A first layer whose inputs (1, features, examples) are the same in all trials: one product for all of them."""
 
+    _listed: ListedInputs | None = None
+
+    def load(self, inputs: Tensor) -> None:
+        """The inputs of the steps that follow: those that are mostly zero are listed once for all trials."""
+        self._listed = list_inputs(inputs[0], self.weights[0].shape[0] * self.weights[0].shape[1])
+        self._loaded = inputs
+
     def begin(self, apart: bool) -> None:
         """Nothing is kept; the inputs' norms are computed once a pass."""
         super().begin(apart)
         self._shared_squares: Tensor | None = None
 
-    def _input_squares(self) -> Tensor:
+    def input_squares(self) -> Tensor:
+        """Computed once a pass."""
         if self._shared_squares is None:
-            self._shared_squares = super()._input_squares()
+            self._shared_squares = super().input_squares()
         return self._shared_squares
+
+    def _lists(self) -> ListedInputs | None:
+        return self._listed if self._inputs is self._loaded else None
 
     def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
         # one product of all trials' weights, stacked, with the inputs
         stacked, out = self._now[0].flatten(0, 1), self._outputs.flatten(0, 1)
-        if bias is None:
-            torch.mm(stacked, inputs[0], out=out)
-        else:
+        if bias is not None:
             torch.addmm(bias.view(-1, 1), stacked, inputs[0], out=out)
+        elif listed := self._lists():
+            listed.multiply(stacked, out)
+        else:
+            torch.mm(stacked, inputs[0], out=out)
 
-    def _outer(self, scaled: Tensor, out: Tensor) -> None:
-        flat = scaled.view(-1, scaled.shape[2])
-        torch.mm(flat, self._inputs[0].t(), out=out.view(-1, out.shape[2]))
+    def outer(self, scaled: Tensor, out: Tensor) -> None:
+        """One product for all trials."""
+        flat, sums = scaled.view(-1, scaled.shape[2]), out.view(-1, out.shape[2])
+        if listed := self._lists():
+            listed.outer(flat, sums)
+        else:
+            torch.mm(flat, self._inputs[0].t(), out=sums)
 
     def keep(self, examples: slice) -> None:
         """Delta of these examples; their inputs once."""

@@ -13,6 +13,7 @@ from deniable.evidence.played_trials import Trials
 from deniable.evidence.verdict import Name, Verdict, verdict, with_watch
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report
+from deniable.formatting import at_most
 from deniable.mechanisms import Mechanism, Training
 from deniable.promises import Question, claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, MeasuredScores, Test
@@ -81,7 +82,7 @@ def _joint_verdict(report: Report, game: Verdict | None) -> Verdict:
     unseen = [f"Not examined, since it was not shown: {'; '.join(report.unseen)}."] if report.unseen else []
     if report.findings:
         found = "; ".join(f"{finding.sentence} ({_p(finding)})" for finding in report.findings)
-        rate = f"A training as claimed fails any diagnostic with probability at most {report.false_alarms:.2g}."
+        rate = f"A training as claimed fails any diagnostic with probability at most {at_most(report.false_alarms, 2)}."
         parts = [f"{found[0].upper()}{found[1:]}.", *([rate] if report.false_alarms else [])]
         parts += [game.text] if game is not None and violated else []
         return Verdict(_word(report, violated), " ".join([*parts, *unseen]))

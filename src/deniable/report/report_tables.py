@@ -180,7 +180,7 @@ def diagnostics(found: Diagnostics) -> Table:
         )
         for test in found.tests
     )
-    note = f"A training as claimed fails any of them with probability at most {found.false_alarm_rate:.2g}."
+    note = f"A training as claimed fails any of them with probability at most {at_most(found.false_alarm_rate, 2)}."
     return Table("Diagnostics", ("Test", "result", "p-value", "what was found"), rows, note, wordy=True)
 
 

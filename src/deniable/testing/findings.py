@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from deniable.formatting import as_given
+from deniable.formatting import as_given, at_most
 from deniable.results.audit_result import AuditResult
 from deniable.results.run_result import CodePlace, RunResult
 from deniable.results.shared import VerdictName
@@ -95,4 +95,4 @@ def message_of(result: Judged, at: CodePlace | None = None) -> str:
 
 def alarm_sentence(rate: float) -> str:
     """What a failure may be worth."""
-    return f"A training as claimed is called violated, or another recipe, with probability at most {rate:.2g}."
+    return f"A training as claimed is called violated, or another recipe, with probability at most {at_most(rate, 2)}."

@@ -22,7 +22,7 @@ from deniable.evidence.attack_scores import Floats
 from deniable.evidence.bound import GAUSSIAN, Bound, epsilon_of_mu
 from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.played_trials import Trials
-from deniable.formatting import at_least, count_of
+from deniable.formatting import at_least, at_most, count_of
 from deniable.mechanisms import ApproximateDP, GaussianDP, Training
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
@@ -218,7 +218,7 @@ class WatchEvidence:
         }
 
     def _finding(self, unit: str) -> str:
-        needed = f"under the claim it reaches {at_least(1 / self.risk)} with probability at most {self.risk:.3g}"
+        needed = f"under the claim it reaches {at_least(1 / self.risk)} with probability at most {at_most(self.risk)}"
         if self.refuted_after is None:
             so_far = f"the evidence against the claim never passed {at_least(self.wealth)}"
             return f"Watched over {count_of(self.trials, unit)}, {so_far}; {needed}."

@@ -116,12 +116,21 @@ class _Band(_Damped):
 
     def _height_beside_atoms(self, s: Complexes) -> Floats:
         """ln of a bound on |e^K| where the moments of some steps come back: jumps of those, or of others (Lemma J3)."""
-        c, omega = float(s[0].real), s.imag
         rough, smooth = self._rough_and_smooth
-        damped = _Damped(_damp_steps(rough, self.decay)).rough_bound(c, omega)
-        jumps = np.minimum(np.logaddexp(damped, rough.rough_bound(c, omega)), rough.saddle(c).value)
+        damped, with_jumps = rough.values_on_axis(float(s[0].real))
         below, growth = smooth.cumulant_and_growth(s)
-        return np.asarray(np.logaddexp(jumps + (below + growth).real, damped + (below + _log_expm1(growth)).real))
+        return np.asarray(np.logaddexp(with_jumps + (below + growth).real, damped + (below + _log_expm1(growth)).real))
+
+    def values_on_axis(self, c: float) -> tuple[float, float]:
+        """K without the jumps, and of the band itself, at a real c."""
+        if c not in self._on_axis:
+            below, growth = self._moments_apart(np.array([c]))
+            self._on_axis[c] = float(below[0, 0]), float(below[0, 0]) + _log_of_expm1(growth[0])[0]
+        return self._on_axis[c]
+
+    @cached_property
+    def _on_axis(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     def cumulant(self, s: Complexes) -> Complexes:
         below, growth = self.cumulant_and_growth(s)
@@ -140,18 +149,27 @@ class _Band(_Damped):
 
     def tilted_moments(self, c: Floats) -> Floats:
         """log(e^{D} - 1) on top of K below, D = sum of log(1 + jumps / below), and the chain rule."""
-        total, growth = np.zeros((3, c.size)), np.zeros((3, c.size))
-        for step, jumps, count in self._apart:
-            found = step.tilted_moments(c)
-            total += count * found
-            if jumps is not None:
-                growth += count * _log_sum_growth(found, jumps.tilted_moments(c))
+        total, growth = self._moments_apart(c)
         d, slope, bend = growth
         with np.errstate(divide="ignore"):
             share = np.where(d > 0, -1 / np.expm1(-d), 0.0)  # derivative of log(e^d - 1); 0 where there are no jumps
-            value = np.where(d > 1, d + np.log1p(-np.exp(-d)), np.log(np.expm1(np.minimum(d, 1.0))))
-        total += [value, share * slope, share * bend - (share * share - share) * slope**2]
+        total += [_log_of_expm1(d), share * slope, share * bend - (share * share - share) * slope**2]
         return total
+
+    def _moments_apart(self, c: Floats) -> tuple[Floats, Floats]:
+        """K without the jumps and what they add to it, each with two derivatives (rows)."""
+        below, growth = np.zeros((3, c.size)), np.zeros((3, c.size))
+        for step, jumps, count in self._apart:
+            found = step.tilted_moments(c)
+            below += count * found
+            if jumps is not None:
+                growth += count * _log_sum_growth(found, jumps.tilted_moments(c))
+        return below, growth
+
+
+def _log_of_expm1(d: Floats) -> Floats:
+    with np.errstate(divide="ignore"):  # nothing at all is minus infinity
+        return np.asarray(np.where(d > 1, d + np.log1p(-np.exp(-d)), np.log(np.expm1(np.minimum(d, 1.0)))))
 
 
 def _log_sum_growth(base: Floats, added: Floats) -> Floats:

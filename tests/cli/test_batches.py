@@ -7,6 +7,9 @@ import json
 import pytest
 
 import deniable as dn
+from deniable.cli.show.show_answer import show
+from deniable.results import ChooseResult
+from deniable.results.reading import read_result
 
 from .conftest import Run
 
@@ -112,10 +115,14 @@ def test_bad_input_is_one_clear_line(run: Run, options: tuple[object, ...], told
     assert len(outcome.err.splitlines()) == 1
 
 
-def test_noise_that_is_not_known_closely_says_from_where_on_it_is_too_little(run: Run) -> None:
+def test_noise_that_is_not_known_closely_says_from_where_on_it_is_too_little(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     sampling = ("--sampling", "truncated", "--rate", ".01", "--cap", "20", "--records", "600", "--steps", "30")
-    chosen = run("choose", "--belief", ".9", *sampling, "--json").document
-    text = " ".join(run("choose", "--belief", ".9", *sampling).out.split())
-    loose = chosen["noise_error"] > 1e-3 * chosen["noise"]
+    chosen = read_result(run("choose", "--belief", ".9", *sampling, "--json").document)
+    assert isinstance(chosen, ChooseResult)
+    show(chosen)
+    text = " ".join(capsys.readouterr().out.split())
+    loose = chosen.noise_error > 1e-3 * chosen.noise
     assert ("Below 0." in text) == loose
     assert ("Less is too little." in text) != loose

@@ -12,7 +12,7 @@ import typer
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.engines import Campaign
@@ -93,22 +93,15 @@ def attack(
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished repeat here; then attack.json and a report.", ATTACK)
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", metavar=" ", help="Go on with the attack in --out.", rich_help_panel=ATTACK)
-    ] = False,
+    resume: Annotated[bool, flag("resume", "Go on with the attack in --out.", ATTACK)] = False,
     exposure: Annotated[
         bool,
-        typer.Option(
-            "--exposure",
-            metavar=" ",
-            help="Every member by LiRA and by an observer of every step; needs --noise. Personal data.",
-            rich_help_panel=ATTACK,
+        flag(
+            "exposure", "Every member by LiRA and by an observer of every step; needs --noise. Personal data.", ATTACK
         ),
     ] = False,
     plan: Annotated[bool, plan_flag(ATTACK)] = False,
-    json: Annotated[
-        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=ATTACK)
-    ] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document.", ATTACK)] = False,
     **engine: Text,
 ) -> None:
     """Attack a trained model of your own: who was in its training data?"""

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, patience, refusals, refuse_late, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
@@ -59,10 +59,6 @@ def _complete_arguments(args: list[str]) -> Iterator[str]:
         following = args[place + 1] if place + 1 < len(args) else "--"
         if word == "--records" and following.startswith("--"):
             yield EVERY_RECORD
-
-
-def _flag(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
 @options.taking(engine_options(CAMPAIGN), before="out")
@@ -142,19 +138,20 @@ def audit(
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished block here; then audit.json, figures, report.html.", CAMPAIGN)
     ] = None,
-    resume: Annotated[bool, _flag("resume", "Go on with the campaign in --out.")] = False,
+    resume: Annotated[bool, flag("resume", "Go on with the campaign in --out.", CAMPAIGN)] = False,
     plan: Annotated[bool, plan_flag(CAMPAIGN)] = False,
     exposure: Annotated[
-        bool, _flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.")
+        bool,
+        flag("exposure", "Who is exposed: records.csv and a picture, in --out or here, before the trials.", CAMPAIGN),
     ] = False,
     final_model: Annotated[
-        bool, _flag("final-model", "What hiding the steps buys: observers of the final model alone, too.")
+        bool, flag("final-model", "What hiding the steps buys: observers of the final model alone, too.", CAMPAIGN)
     ] = False,
-    estimators: Annotated[bool, _flag("estimators", "Show every estimator of epsilon, too.")] = False,
+    estimators: Annotated[bool, flag("estimators", "Show every estimator of epsilon, too.", CAMPAIGN)] = False,
     show_records: Annotated[
-        bool, _flag("show-records", "Labels and images of records in those files, too: personal data.")
+        bool, flag("show-records", "Labels and images of records in those files, too: personal data.", CAMPAIGN)
     ] = False,
-    json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document, in full precision.", CAMPAIGN)] = False,
     **others: Text,
 ) -> None:
     """Play the strongest observer against a training, many times, and say how close it comes."""

@@ -12,7 +12,7 @@ import typer
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 from deniable.formatting import at_least, at_most, short, times
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ EXAMPLES = (
     "deniable compare location30 --central 2,16 --local 1 --attack threshold --repeats 3"
 )
 DATA, LEVELS, CAMPAIGN = "The data", "The levels of protection", "The comparison"
-
-
-def _flag(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=CAMPAIGN)
 
 
 @options.taking(engine_options(CAMPAIGN), before="out")
@@ -75,9 +71,9 @@ def compare(
         Text,
         option("out", "DIR", "Keep every finished training here; then compare.json, figures, report.html.", CAMPAIGN),
     ] = None,
-    resume: Annotated[bool, _flag("resume", "Go on with the comparison in --out.")] = False,
+    resume: Annotated[bool, flag("resume", "Go on with the comparison in --out.", CAMPAIGN)] = False,
     plan: Annotated[bool, plan_flag(CAMPAIGN)] = False,
-    json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.")] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document, in full precision.", CAMPAIGN)] = False,
     **engine: Text,
 ) -> None:
     """Compare local and central privacy by what an attacker achieves and what accuracy is left."""

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from deniable.checks import one_of
-from deniable.cli.options import read, word_option
+from deniable.cli.options import flag, read, word_option
 
 if TYPE_CHECKING:
     from deniable.engines import Engine
@@ -38,7 +36,7 @@ def engine_options(panel: str, processes: str = "Worker processes. Default: one 
 def plan_flag(panel: str) -> Any:
     """--plan, under a heading of the command's help."""
     text = "Only plan it in --out: `deniable worker` plays it, anywhere."
-    return typer.Option("--plan", metavar=" ", help=text, rich_help_panel=panel)
+    return flag("plan", text, panel)
 
 
 def read_engine(texts: Mapping[str, Any], usual_processes: int | None = None) -> Engine:

@@ -18,7 +18,7 @@ import typer
 from deniable.checks import RefusedError, one_of
 from deniable.cli import options
 from deniable.cli.common import print_parts, refusals
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.mechanisms import Training
@@ -61,9 +61,7 @@ def examine(
     loss: Annotated[Text, option("loss", "L", "Of each example, by name. Default cross-entropy.", RUN)] = None,
     confidence: Annotated[Text, option("confidence", "P", "Of the verdict. Default 0.999.", RUN)] = None,
     sarif: Annotated[Text, option("sarif", "FILE", "Write what was found in SARIF 2.1.0, for code hosts.", RUN)] = None,
-    json: Annotated[
-        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=RUN)
-    ] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document.", RUN)] = False,
 ) -> None:
     """Run a training once, watched: does it do what it claims, and in which line not?"""
     with refusals("examine"), redirect_stdout(sys.stderr):

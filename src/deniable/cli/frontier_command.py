@@ -12,7 +12,7 @@ import typer
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 from deniable.formatting import count_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ _LISTS = ("bounds", "clip", "learning_rate", "batch", "epochs")
 _WHOLE = ("batch", "epochs")
 _WORDS = ("label", "group", "test", "task", "promise", "model", "optimizer", "metric", "tuning", "public_data")
 _NUMBERS = ("delta", "prior", "fpr", "baseline", "mean_runs", "repeats", "seed", "confidence")
-
-
-def _flag(name: str, text: str, panel: str) -> Any:
-    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=panel)
 
 
 @options.taking(engine_options(RUN), before="out")
@@ -65,7 +61,7 @@ def frontier(
     prior: Annotated[Text, option("prior", "P", "Belief before the release. Default 0.5.", PROMISES)] = None,
     fpr: Annotated[Text, option("fpr", "F", "False positive rate of tpr and ppv. Default 0.01.", PROMISES)] = None,
     baseline: Annotated[Text, option("baseline", "P", "Success without the release. Default 0.01.", PROMISES)] = None,
-    local: Annotated[bool, _flag("local", "Tell noise on the records themselves beside.", PROMISES)] = False,
+    local: Annotated[bool, flag("local", "Tell noise on the records themselves beside.", PROMISES)] = False,
     model: Annotated[
         Text,
         option("model", "M", "logistic, mlp:64,32, cnn or module:function. Default: one layer of 64.", TRAINING),
@@ -103,9 +99,9 @@ def frontier(
     out: Annotated[
         Text, option("out", "DIR", "Keep every finished unit here; then frontier.json, a picture, report.html.", RUN)
     ] = None,
-    resume: Annotated[bool, _flag("resume", "Go on with the frontier in --out.", RUN)] = False,
+    resume: Annotated[bool, flag("resume", "Go on with the frontier in --out.", RUN)] = False,
     plan: Annotated[bool, plan_flag(RUN)] = False,
-    json: Annotated[bool, _flag("json", "Print one JSON document, in full precision.", RUN)] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document, in full precision.", RUN)] = False,
     **engine: Text,
 ) -> None:
     """What accuracy every promise leaves, from very strict to none, on your own data."""

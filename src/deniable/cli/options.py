@@ -24,6 +24,7 @@ from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_sp
 __all__ = [
     "Text",
     "field_option",
+    "flag",
     "option",
     "option_name",
     "promise_options",
@@ -64,9 +65,14 @@ def word_option(name: str, letter: str, text: str, panel: str) -> Parameter:
     return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
+def flag(name: str, text: str, panel: str, show_default: bool = True) -> Any:
+    """An option that is there or not, under a heading of the command's help."""
+    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=panel, show_default=show_default)
+
+
 def flag_option(name: str, text: str, panel: str) -> Parameter:
-    """An option that is there or not."""
-    made = typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=panel, show_default=False)
+    """The same as a parameter of a command."""
+    made = flag(name, text, panel, show_default=False)
     return Parameter(name.replace("-", "_"), Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, made])
 
 
@@ -148,7 +154,7 @@ Frontier = Annotated[
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=QUESTION),
+    flag("json", "Print one JSON document, in full precision.", QUESTION),
 ]
 
 _OTHERS = (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli.common import patience, refusals
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 __all__ = ["EXAMPLES", "report"]
 
@@ -20,10 +20,6 @@ EXAMPLES = (
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --json > verdict.json; deniable report verdict.json"
 )
 FILES = "What is written"
-
-
-def _flag(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}", metavar=" ", help=text, rich_help_panel=FILES)
 
 
 def report(
@@ -37,8 +33,8 @@ def report(
         ),
     ],
     out: Annotated[Text, option("out", "FILE", "The page. Default report.html.", FILES)] = None,
-    pdf: Annotated[bool, _flag("pdf", "Print it, too, into a .pdf beside it; needs chromium.")] = False,
-    json: Annotated[bool, _flag("json", "Print one JSON document of what was written.")] = False,
+    pdf: Annotated[bool, flag("pdf", "Print it, too, into a .pdf beside it; needs chromium.", FILES)] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document of what was written.", FILES)] = False,
 ) -> None:
     """Write one page, for the people who decide, of what was promised, what was measured and what it means."""
     page = Path(out or "report.html")

@@ -15,7 +15,7 @@ import typer
 from deniable.cli import options
 from deniable.cli.common import print_parts, refusals
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.engines import Engine
@@ -54,9 +54,7 @@ def reproduce(
         Text, option("out", "DIR", "Where results go; finished items are kept. Default reproduced-SCALE.", PANEL)
     ] = None,
     plan: Annotated[bool, plan_flag(PANEL)] = False,
-    json: Annotated[
-        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
-    ] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document.", PANEL)] = False,
     **engine: Text,
 ) -> None:
     """Make the tables and figures of the five documents anew, the paper's value beside ours."""

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from deniable.checks import whole
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 __all__ = ["EXAMPLES", "serve"]
 
@@ -36,9 +36,7 @@ def serve(
     runs: Annotated[
         Text, option("runs", "DIR", "List and open the audits and comparisons in this directory.", SERVER)
     ] = None,
-    open_page: Annotated[
-        bool, typer.Option("--open", metavar=" ", help="Open the page in the browser.", rich_help_panel=SERVER)
-    ] = False,
+    open_page: Annotated[bool, flag("open", "Open the page in the browser.", SERVER)] = False,
 ) -> None:
     """Open the planner: a page to choose and explain privacy with sliders, and a JSON API."""
     number, folder = _port(port), _folder(runs)

@@ -11,7 +11,7 @@ import typer
 
 from deniable.checks import RefusedError
 from deniable.cli import options
-from deniable.cli.options import Text, option
+from deniable.cli.options import Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.evidence.examined_claim import Asked
@@ -61,12 +61,11 @@ def verdict(
     ] = None,
     watch: Annotated[
         bool,
-        typer.Option(
-            "--watch",
-            metavar=" ",
-            help="Watch the rows in their order: the verdict may be asked for again after every new row, and no look "
+        flag(
+            "watch",
+            "Watch the rows in their order: the verdict may be asked for again after every new row, and no look "
             "costs confidence.",
-            rich_help_panel=EXAMINED,
+            EXAMINED,
         ),
     ] = False,
     method: Annotated[
@@ -94,13 +93,11 @@ def verdict(
     confidence: Annotated[Text, option("confidence", "P", "Of the verdict. Default 0.95.", EXAMINED)] = None,
     estimators: Annotated[
         bool,
-        typer.Option("--estimators", metavar=" ", help="Show every estimator of epsilon.", rich_help_panel=EXAMINED),
+        flag("estimators", "Show every estimator of epsilon.", EXAMINED),
     ] = False,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json", metavar=" ", help="Print one JSON document, in full precision.", rich_help_panel=EXAMINED
-        ),
+        flag("json", "Print one JSON document, in full precision.", EXAMINED),
     ] = False,
 ) -> None:
     """Test a privacy claim with the scores of your own attack: violated, consistent, or cannot judge."""

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from deniable.cli.common import print_parts, refusals
-from deniable.cli.options import Text, option, read
+from deniable.cli.options import Text, flag, option, read
 from deniable.formatting import count_of
 from deniable.store.records import in_words
 
@@ -47,9 +47,7 @@ def worker(
 
 def submit(
     directory: Directory,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", metavar=" ", help="For Slurm: an array of workers.", rich_help_panel=PANEL)
-    ] = False,
+    slurm: Annotated[bool, flag("slurm", "For Slurm: an array of workers.", PANEL)] = False,
     workers: Annotated[Text, option("workers", "N", "Workers. Default: one a block, at most 100.", PANEL)] = None,
     memory: Annotated[Text, option("memory", "GB", "Gigabytes for each. Default 4.", PANEL)] = None,
     hours: Annotated[Text, option("hours", "H", "Hours for each. Default 4.", PANEL)] = None,
@@ -87,9 +85,7 @@ def merge(directories: Directories) -> None:
 
 def status(
     directory: Directory,
-    json: Annotated[
-        bool, typer.Option("--json", metavar=" ", help="Print one JSON document.", rich_help_panel=PANEL)
-    ] = False,
+    json: Annotated[bool, flag("json", "Print one JSON document.", PANEL)] = False,
 ) -> None:
     """How far the campaign in DIR has come, who plays it, and what it shows so far."""
     with refusals("status"):

@@ -56,11 +56,14 @@ class RecipeTraining(Training):
         """Standard deviation of the noise on the sum; a mechanism's noise is relative to the sensitivity."""
         return self.recipe.noise_on_sum(self.noise) * self.sensitivity
 
+    def noises(self, steps: int) -> NDArray[np.float64]:
+        """The claimed noise multiplier of each of the first steps; those beyond the schedule have its last one."""
+        each = np.array(self.schedule or (self.noise,))
+        return np.asarray(each[np.minimum(np.arange(steps), len(each) - 1)])
+
     def sigmas(self, clips: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same of every step, given its clipping norm; steps beyond the schedule have its last noise."""
-        noises = np.array(self.schedule or (self.noise,))
-        each = noises[np.minimum(np.arange(len(clips)), len(noises) - 1)]
-        sums = np.array([self.recipe.noise_on_sum(float(noise)) for noise in each])
+        """The standard deviation of the noise on every step's sum, given its clipping norm."""
+        sums = np.array([self.recipe.noise_on_sum(float(noise)) for noise in self.noises(len(clips))])
         return np.asarray(sums * np.array([self.adjacency.sensitivity(float(clip)) for clip in clips]))
 
     @property

@@ -116,7 +116,7 @@ class Examination:
         most = None if at_most is None else at_most * parts
         if draws is None and self.post is not None and self.post.noisy_sum is not None:
             draws = NoiseDraws([p.shape for p in recomputer.parameters.values()])
-        with draws or nullcontext():
+        with torch.enable_grad(), draws or nullcontext():  # trainings also run where an examination needs no gradients
             heard = listeners if draws is None else (*listeners, draws)
             steps = train_and_listen(self.trainer, given, seed, heard)
             done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)
@@ -158,7 +158,7 @@ def train_twin(
         listeners.append(LaterRecords(before, given, after * game.claim.recipe.accumulated))
         columns, given = game.columns, before
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
-    with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with one_thread(), torch.random.fork_rng(devices=[]):
         return Run(
             game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners, draws=draws),
             recomputer,
@@ -214,9 +214,8 @@ def play_alone(game: Examination, number: int, torn: bool = False) -> TrialStati
     columns, members = Columns(records[chosen].clone(), own.clone(), 1), np.arange(len(chosen))
     recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]):
-        with torch.enable_grad():
-            given = Records(columns.records.clone(), columns.labels.clone())
-            done = game.watch(recomputer, given, game.training_seed(game.trials + 40 + number), members)
+        given = Records(columns.records.clone(), columns.labels.clone())
+        done = game.watch(recomputer, given, game.training_seed(game.trials + 40 + number), members)
         drawn, sketch = SeededSource(game.seed, number, stream=4).generator, game.sketch(recomputer.parameters)
         return examine_trial(recomputer, done, members, True, drawn, look=False, sketch=sketch, raw=RAW // ALONE)
 

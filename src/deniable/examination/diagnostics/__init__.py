@@ -8,10 +8,10 @@ A failed diagnostic says that the training is another one, not that it is less p
 in place of the claim (explanations), by twin trainings that show one record's share without noise (unknown_sums), and
 by the noise's scale relative to that share.
 
-p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
-diagnostics) | own_rules, shortened, followed_noise (unknown ones that are safe) | candidates, explanations,
-moving_norms (which other gradient fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the
-noise under it).
+p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, count_noise,
+around_the_steps (the diagnostics) | own_rules, shortened, followed_noise (unknown ones that are safe) | candidates,
+explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown gradient does to privacy) |
+single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
+from deniable.examination.diagnostics.count_noise import count_noise
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
 from deniable.examination.diagnostics.followed_noise import settle_by_followed_noise
 from deniable.examination.diagnostics.own_rules import settle_own_rule
@@ -39,7 +40,7 @@ from deniable.examination.twins.handed_twins import keeps_earlier_records
 
 __all__ = ["NUMBER", "Diagnosis", "Evidence", "Report", "TrialStatistics", "diagnose"]
 
-NUMBER = 12
+NUMBER = 13
 """Diagnostics that share the rate of false alarms; the structural ones (steps, public values) never give one."""
 GRADIENT = ("clipping per example", "mean zero", "no earlier gradient", gradient.SHARE)
 NOISE = ("noise scale", "normality", "independent steps", "independent trainings", "independent layers")
@@ -82,6 +83,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         around_the_steps.public(evidence),
         around_the_steps.steps(evidence),
         around_the_steps.norms(evidence),
+        count_noise(evidence),
         sampling.batch_sizes(evidence),
         sampling.batches(evidence),
         dependence.steps(angles),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deniable.examination.diagnostics.choices import NEVER, best_step_by, stops_by_loss
+from deniable.examination.diagnostics.count_noise import count_noise
 from deniable.examination.diagnostics.p_values import binomial
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.final_weights import Ending
@@ -218,5 +219,7 @@ def not_shown(evidence: Evidence) -> Iterator[str]:
         yield "trainings on a single record (the training does not take so few)"
     if evidence.gradient_fits and evidence.twins is not None and evidence.twins.on_provoking_records is None:
         yield "records with other gradients than these (the training does not take them, or the model is too large)"
+    if isinstance(evidence.claim.recipe.clipping, Adaptive) and not count_noise(evidence).checked:
+        yield "the noise of the count that the clipping norm follows (the count hardly varies, or the norm)"
     if evidence.claim.recipe.augmentations > 1:
         yield "the gradients of augmented records (they cannot be recomputed)"

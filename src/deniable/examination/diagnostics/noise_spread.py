@@ -10,7 +10,9 @@ from scipy.special import fdtr
 
 from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.mechanisms import Adjacency
+from deniable.examination.recipe import Adaptive
+from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
+from deniable.scores import PrivacyLoss, privacy_loss
 
 __all__ = [
     "bare_share",
@@ -40,6 +42,10 @@ BARE = 1e-3
 """Noise below this, in claimed standard deviations, is none but for rounding."""
 _ALIKE = 0.05
 """Deviation of batch sizes, relative to them, below which no noise is said to follow them."""
+VARIED, WITHIN = 0.05, 0.01
+"""Steps whose noise differs by the first share have a schedule; by the second, it may be what was measured wrongly."""
+DELTAS, TOLD = (0.1, 1e-3, 1e-5, 1e-8), 8
+"""At which two schedules are compared, and so many steps of one are told."""
 CLEAR = 6.0
 """Standard errors of a slope from which on it is no chance."""
 
@@ -69,9 +75,12 @@ def noise_scale(evidence: Evidence) -> Diagnosis:
     overall, uneven = noise_ratio(evidence), _dispersion(evidence)
     low, high = min(r.min() for r in ratios[:2]), max(r.max() for r in ratios[:2])
     below = any(bool((ratio[fails] < 1).any()) for ratio, fails in zip(ratios, failing, strict=True))
+    if (p_value := any_of(*p_values, uneven.p_value)) < evidence.level and (schedule := _safe_schedule(evidence)):
+        observed = f"{overall:.4g} x the claimed standard deviation (steps {low:.3g} to {high:.3g})"
+        return Diagnosis("noise scale", p_value, observed, "1 x in every step", schedule, weakens=False)
     return Diagnosis(
         "noise scale",
-        any_of(*p_values, uneven.p_value),
+        p_value,
         f"{overall:.4g} x the claimed standard deviation (layers and steps {low:.3g} to {high:.3g})",
         "1 x in every layer, step and trial",
         _scale_sentence(evidence, overall, _Scales(ratios[0], ratios[1], ratios[2], ratios[3], failing, uneven)),
@@ -199,6 +208,40 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
         return scale_cause(evidence, overall)
     uneven = _uneven_sentence(found, overall, _noise_before_clipping(evidence, overall))
     return _sized_sentence(evidence, found) or uneven or scale_cause(evidence, overall)
+
+
+def _safe_schedule(evidence: Evidence) -> str:
+    """What to claim, if the noise varies with the step alone, and all steps together are as private as claimed."""
+    squares, numbers = _lengths(evidence)
+    steps = scale(squares.sum(0), numbers.sum(0))
+    varies = MISSING < steps.min() < 1 and np.ptp(steps) > VARIED
+    if not varies or len(steps) > evidence.claim.steps or isinstance(evidence.claim.recipe.clipping, Adaptive):
+        return ""
+    relative = squares / np.square(steps)
+    alike = any_of(chi_square(relative, numbers), chi_square(relative.sum(1), numbers.sum(1)))
+    layers = np.sqrt((evidence.trials.squares / np.square(steps)[:, None]).mean((0, 1)) / evidence.sizes)
+    if alike < evidence.level or float(np.abs(layers - 1).max()) > VARIED:
+        return ""
+    noises = [float(noise) for noise in evidence.claim.noises(len(steps)) * steps * (1 + WITHIN)]
+    own = compose(*(_step(noise, evidence.claim.rate) for noise in noises))
+    adjacency = evidence.claim.adjacency
+    if not _as_private(privacy_loss(own, adjacency), privacy_loss(evidence.claim.mechanism, adjacency)):
+        return ""
+    told = ", ".join(f"{noise / (1 + WITHIN):.3g}" for noise in noises[:TOLD]) + (" ..." if len(noises) > TOLD else "")
+    return (
+        f"the noise changes from step to step ({steps.min():.2g} to {steps.max():.2g} x the claimed standard deviation)"
+        f", and all steps together are as private as claimed: claim this schedule, of noise {told}"
+    )
+
+
+def _step(noise: float, rate: float) -> Mechanism:
+    return Gaussian(noise) if rate == 1 else Gaussian(noise).subsampled(rate)
+
+
+def _as_private(own: PrivacyLoss, claimed: PrivacyLoss) -> bool:
+    """Whether delta is at most the claimed one, wherever the claimed one is between 0.1 and 1e-8."""
+    epsilons = [max(0.0, float(claimed.epsilon(delta))) for delta in DELTAS]
+    return all(float(own.delta(epsilon)) <= float(claimed.delta(epsilon)) * (1 + 1e-9) for epsilon in epsilons)
 
 
 def _divided_sentence(evidence: Evidence, found: _Scales) -> str:

@@ -1,4 +1,4 @@
-"""Noise that varies with the step: less private only if all steps together are; and loops that call backward()."""
+"""Noise that varies with the step, that is heavy-tailed or of another norm; and loops that call backward()."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 import deniable as dn
 from deniable.examination import AppliedStep, Records, Released
+from deniable.examination.diagnostics.noise_spread import equally_long
 from deniable.results import AuditResult
 from deniable.training import Neighbours
 
@@ -81,3 +83,26 @@ def test_a_loop_that_calls_backward_is_explained() -> None:
     found = examine(unclipped, dn.Gaussian(1.0).composed(3), lambda: nn.Linear(FEATURES, CLASSES))
     assert found.verdict == "violated"
     assert "not clipped" in found.diagnostics.cause
+
+
+def of_the_claimed_norm(records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+    """Clipped at 1.2, and told so, with noise for 1."""
+    for step in Training(1.0, (("clipping", "a fifth more"),))(records, seed):
+        own = isinstance(step, AppliedStep)
+        yield AppliedStep(step.weights, step.gradient, step.divisor, None, 1.2 * CLIP) if own else step
+
+
+def test_noise_of_the_claimed_norm_is_told_from_too_little_noise() -> None:
+    found = examine(of_the_claimed_norm, dn.Gaussian(SIGMA).composed(STEPS))
+    assert found.verdict == "violated"
+    assert "that of the claimed clipping norm, 1, and gradients are clipped at 1.2" in found.diagnostics.cause
+
+
+def test_a_few_large_numbers_do_not_make_noise_equally_long() -> None:
+    drawn = np.random.default_rng(0).standard_t(6, (24, 8, 400)) * (4 / 6) ** 0.5
+    raw = np.append(drawn.ravel()[:5000], 60.0)
+    lengths = np.linalg.norm(drawn, axis=2, keepdims=True)
+    for noise, equal in ((drawn, False), (20 * drawn / lengths, True)):
+        trials = SimpleNamespace(squares=np.square(noise).sum(2, keepdims=True), fresh=np.zeros((24, 8, 2)), raw=raw)
+        evidence: Any = SimpleNamespace(trials=trials, sizes=np.array([400]), level=1e-4)
+        assert equally_long(evidence) == equal

@@ -46,6 +46,8 @@ VARIED, WITHIN = 0.05, 0.01
 """Steps whose noise differs by the first share have a schedule; by the second, it may be what was measured wrongly."""
 DELTAS, TOLD = (0.1, 1e-3, 1e-5, 1e-8), 8
 """At which two schedules are compared, and so many steps of one are told."""
+MEDIAN_ERROR = 1.17
+"""Of the median of n absolute normal numbers, relative, times sqrt(n)."""
 CLEAR = 6.0
 """Standard errors of a slope from which on it is no chance."""
 
@@ -125,7 +127,9 @@ def _dispersion(evidence: Evidence) -> _Dispersion:
     between = squares.shape[1] * scaled.mean(1).var() / (2 * d)
     match = 1 / (1 + 6 / d)
     p_value = float(chi_square(value * match, freedom * match))
-    ratio = 2 * value / freedom / max(_kurtosis(evidence) - 1, 0.5)  # what noise of this shape would have
+    plain = value / freedom
+    ratio = 2 * plain / max(_kurtosis(evidence) - 1, 0.5)  # what noise of this shape would have
+    ratio = max(ratio, min(plain, 1.0))  # a few very large numbers, and no shape, are no reason to expect more
     return _Dispersion(float(ratio), p_value, bool(between > 4 * value / freedom))
 
 
@@ -145,7 +149,15 @@ def is_even(evidence: Evidence) -> bool:
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
     single = scale(*_lengths(evidence))
     usual = single.mean() * np.sqrt((_kurtosis(evidence) - 1) / (4 * evidence.sizes.sum()))
-    return bool(by_layer.min() > 0.8 and single.std() < 2 * usual)
+    return bool(by_layer.min() > 0.8 and single.std() < 2 * usual) or _has_even_medians(evidence)
+
+
+def _has_even_medians(evidence: Evidence) -> bool:
+    """The same by medians of the sketched numbers' sizes, which a few very large ones do not move."""
+    sizes = np.abs(evidence.trials.sketch)
+    layers = np.array([np.median(np.abs(part)) for part in evidence.layer_noise()])
+    steps, usual = np.median(sizes, axis=2), MEDIAN_ERROR / np.sqrt(sizes.shape[2])
+    return bool(layers.min() > 0.8 * layers.max() and steps.std() < 1.5 * usual * steps.mean())
 
 
 def bare_share(evidence: Evidence) -> float:
@@ -336,6 +348,11 @@ def scale_cause(evidence: Evidence, ratio: float) -> str:
         (claim.sigma**-0.5, "it looks as if the standard deviation were used as the variance"),
         (claim.sigma, "it looks as if the variance were used as the standard deviation"),
     ]
+    told = float(evidence.trials.clip.mean())
+    why = (
+        f"it is that of the claimed clipping norm, {claim.clip:g}, and gradients are clipped at {told:g}: use one norm"
+    )
+    causes.insert(0, (claim.clip / told, why))
     if claim.adjacency is Adjacency.REPLACE:
         why = "replace neighbours have sensitivity 2 x clip, the noise is relative to clip: double the noise"
         causes.insert(0, (0.5, why))

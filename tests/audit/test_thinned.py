@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from deniable.examination import thinned
-from deniable.examination.residuals import _exchange_directions
+from deniable.examination.residuals import _Direction, _exchange_directions
 from deniable.examination.trainer import AppliedStep, WatchedTraining, watch_steps
 from deniable.examination.updates.learning_rates import rates_of_any_rule
 
@@ -39,11 +39,11 @@ def test_exchanged_directions_hold_fresh_numbers_alone() -> None:
     """Naive twin: along every direction the residual's component is gone, and across them it is as it was."""
     drawn = torch.Generator().manual_seed(1)
     residual, one = (torch.randn(3, 50, generator=drawn) for _ in range(2))
-    nearly, nothing = one + 1e-3 * torch.randn(3, 50, generator=drawn), torch.full((3, 50), torch.nan)
-    noise, used = _exchange_directions(residual, [one, nearly, nothing], torch.Generator().manual_seed(5))
-    other, _ = _exchange_directions(
-        residual + 7 * one - 3 * nearly, [one, nearly, nothing], torch.Generator().manual_seed(5)
-    )
+    nearly, tiny = one + 1e-3 * torch.randn(3, 50, generator=drawn), 1e-9 * torch.randn(3, 50, generator=drawn)
+    everywhere = torch.ones(3, dtype=torch.bool)
+    directions = [_Direction(one, everywhere), _Direction(nearly, everywhere), _Direction(tiny, ~everywhere)]
+    noise, used = _exchange_directions(residual, directions, torch.Generator().manual_seed(5))
+    other, _ = _exchange_directions(residual + 7 * one - 3 * nearly, directions, torch.Generator().manual_seed(5))
     torch.testing.assert_close(noise, other, rtol=1e-4, atol=1e-4)
     assert used[:, 1].tolist() == [2, 2, 2]
     span = torch.linalg.qr(torch.stack([one, nearly], 2).double())[0]

@@ -25,6 +25,8 @@ __all__ = ["RecomputedSteps", "Recomputer", "flat"]
 
 AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""
+CHUNK = 2**25
+"""The same, where they are summed up chunk by chunk: fresh memory costs time."""
 COPIES = 4
 """Of all gradients of a step, where they are held: as they are, clipped, and on the way there."""
 OUTSIDE_SHARE = 0.25
@@ -72,6 +74,14 @@ class _Part(NamedTuple):
     sigma: Tensor
 
 
+class _Drawn(NamedTuple):
+    """Where one step's sums (clipped, whole, everybody's), residual and norms are written."""
+
+    sums: Tensor
+    residual: Tensor
+    norms: Tensor
+
+
 class Recomputer:
     """Recomputes trainings on D or D'; the columns are the records of both, the differing ones last."""
 
@@ -87,8 +97,11 @@ class Recomputer:
         include = self._inclusion(seen, members)
         everybody = torch.zeros(len(self.columns.records))
         everybody[members] = 1
-        starts = range(0, len(seen), self._group)
-        parts = [self._part(seen, include, everybody, slice(start, start + self._group)) for start in starts]
+        group = len(seen) if self._takes_drawn(seen.weights) else self._group
+        starts = range(0, len(seen), group)
+        parts = [self._part(seen, include, everybody, slice(start, start + group)) for start in starts]
+        if len(parts) == 1:
+            return parts[0]
         joined = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RecomputedSteps)}
         return RecomputedSteps(**joined)
 
@@ -108,10 +121,15 @@ class Recomputer:
         sigma = torch.from_numpy(self.claim.sigmas(clips))[group]
         weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
         part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
+        if self._takes_drawn(weights):
+            return self._by_drawn(part)
         plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
-        if not plain or self._holds_every(weights):
-            return self._by_record(part)
-        return self._by_drawn(part, group.start) if self._is_generic(weights) else self._by_library(part)
+        return self._by_library(part) if plain and not self._holds_every(weights) else self._by_record(part)
+
+    def _takes_drawn(self, weights: list[Tensor]) -> bool:
+        """Whether single steps are recomputed record by record: the model is large, and not of known layers."""
+        flat_norm = isinstance(self.claim.recipe.clipping, Flat)
+        return flat_norm and not self._holds_every(weights) and self._is_generic(weights)
 
     def _holds_every(self, weights: list[Tensor]) -> bool:
         """Whether all gradients of a step are few enough to be held, where there is no faster way than to make them."""
@@ -144,37 +162,48 @@ class Recomputer:
             sigma=sigma,
         )
 
-    def _by_drawn(self, part: _Part, start: int) -> RecomputedSteps:
+    def _by_drawn(self, part: _Part) -> RecomputedSteps:
         """The same in one pass over the batch, the differing records, and a few others, other ones in every step.
 
         What is not computed of the others is zero, as if their gradients were; so the direction outside the batch is
-        that of the few.
+        that of the few. Whole batches have no others, and everybody's sum is the batch's.
         """
-        rows = [self._drawn_step(_Part(*(_row(v, i) for v in part)), start + i) for i in range(len(part.include))]
-        joined = {f.name: torch.stack([getattr(row, f.name) for row in rows]) for f in fields(RecomputedSteps)}
-        return RecomputedSteps(**joined)
+        steps, differing, size = len(part.include), self.columns.differing, sum(w[0].numel() for w in part.weights)
+        sums, residual = torch.zeros(steps, 3 if self.claim.rate < 1 else 2, size), torch.empty(steps, size)
+        onto, norms = torch.zeros(steps, self.watched).double(), torch.zeros_like(part.include)
+        gram = torch.zeros(steps, differing, differing).double()
+        generic = GenericGradients(self.model, self.loss, [w[:1] for w in part.weights], differing=0)
+        generic.own_room = True
+        for step in range(steps):
+            now, room = _Part(*(_row(v, step) for v in part)), _Drawn(sums[step], residual[step], norms[step])
+            generic.weights = [w.unsqueeze(0) for w in now.weights]
+            onto[step], gram[step] = self._drawn_step(generic, now, room, step)
+        clean, whole, everybody = sums[:, 0], sums[:, 1], sums[:, 2 if self.claim.rate < 1 else 0]
+        return RecomputedSteps(
+            part.include, residual, clean, whole, everybody, onto, norms, gram, part.clip, part.sigma
+        )
 
-    def _drawn_step(self, part: _Part, step: int) -> RecomputedSteps:
+    def _drawn_step(self, generic: GenericGradients, part: _Part, room: _Drawn, step: int) -> tuple[Tensor, Tensor]:
+        """Fills the room; the inner products of the watched records with the residual, and of the differing ones."""
         include, first, last = part.include, *(len(part.include) - n for n in (self.watched, self.columns.differing))
-        norms, sums = torch.zeros_like(include), [torch.zeros(3, a.numel()) for a in part.applied]
+        sizes, norms = [a.numel() for a in part.applied], room.norms
         kept: list[tuple[Tensor, list[Tensor]]] = []
-        for columns, layers in self._in_chunks(part.weights, self._chosen_columns(include, part.everybody, step)):
+        for columns, layers in self._in_chunks(generic, self._chosen_columns(include, part.everybody, step)):
             norms[columns] = torch.stack([g.norm(dim=1) for g in layers], 1).norm(dim=1)
             factors = (part.clip.float() / norms[columns].clamp(min=1e-30)).clamp(max=1.0)
             drawn, held = include[columns], columns >= first
-            weights = torch.stack([drawn * factors, drawn, part.everybody[columns] * factors])
-            for total, g in zip(sums, layers, strict=True):
+            weights = torch.stack([drawn * factors, drawn, part.everybody[columns] * factors])[: len(room.sums)]
+            for total, g in zip(torch.split(room.sums, sizes, 1), layers, strict=True):
                 total.addmm_(weights, g)
             kept.append((columns[held], [factors[held].unsqueeze(1) * g[held] for g in layers]))
-        clean, whole, everybody = (torch.cat([total[i] for total in sums]) for i in range(3))
-        residual = ((torch.cat([a.flatten() for a in part.applied]) - clean) / part.sigma).float()
-        parts, onto = torch.split(residual, [a.numel() for a in part.applied]), torch.zeros(self.watched).double()
+        parts = torch.split(room.residual, sizes)
+        for left, applied, clean in zip(parts, part.applied, torch.split(room.sums[0], sizes), strict=True):
+            torch.sub(applied.flatten(), clean, out=left).div_(float(part.sigma))
+        onto = torch.zeros(self.watched).double()
         for columns, layers in kept:
             onto[columns - first] = torch.stack([(g @ r).double() for g, r in zip(layers, parts, strict=True)]).sum(0)
         differing = torch.cat([torch.cat([g[columns >= last] for g in layers], 1) for columns, layers in kept]).double()
-        total = everybody if self.claim.rate < 1 else clean
-        found = include, residual, clean, whole, total, onto, norms, differing @ differing.mT
-        return RecomputedSteps(*found, part.clip, part.sigma)
+        return onto, differing @ differing.mT
 
     def _chosen_columns(self, include: Tensor, everybody: Tensor, step: int) -> Tensor:
         """The batch, the differing records, and a share as many of the others; in order."""
@@ -186,10 +215,9 @@ class Recomputer:
             chosen[others.roll(-step * few)[:few]] = True
         return chosen.nonzero().flatten()
 
-    def _in_chunks(self, weights: list[Tensor], columns: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    def _in_chunks(self, generic: GenericGradients, columns: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
         """Some columns at a time, and their gradients, (records, weights) of each layer."""
-        generic = GenericGradients(self.model, self.loss, [w.unsqueeze(0) for w in weights], differing=0)
-        size = max(1, generic.memory // (4 * sum(w.numel() for w in weights)))
+        size = max(1, CHUNK // sum(w.numel() for w in generic.weights))
         for part in torch.split(columns, size):
             generic.load(self.columns.records[None, part], self.columns.labels[None, part])
             yield part, [g[0].flatten(1) for g in generic.gradients_of(slice(0, len(part)))]

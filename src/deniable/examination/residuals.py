@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -151,9 +151,9 @@ def examine_trial(
     claim, found = recomputer.claim, recomputer.recompute(seen, members)
     differing = recomputer.columns.differing
     seen_of_pair = found.onto[:, found.onto.shape[1] - differing :], found.include[:, -differing:]
-    applied = flat(seen.sums)
-    directions = _directions(applied, found)
-    noise, fresh = _exchange_directions(found.residual, directions[:3], own)
+    directions = _directions(found)
+    noise, fresh = _exchange_directions(found.residual, directions, own)
+    inner, length = _products(found, directions, [[s.flatten(1) for s in seen.sums], [found.clean]])
     used, rule = found.include.sum(1).double(), followed_rule(seen, found)
     final = seen.final if seen.final is not None else next_weights(seen)
     scores = recomputer.mean_scores(seen.weights, members, found.include)
@@ -163,8 +163,8 @@ def examine_trial(
         trained_on_d=np.array(on_d),
         ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
         sensitivity=local_sensitivity(found.gram).numpy(),
-        inner=torch.stack([_inner(found.residual, d) for d in directions], 1).numpy(),
-        length=torch.stack([_inner(d, d).sqrt() for d in directions], 1).numpy(),
+        inner=inner.numpy(),
+        length=length.numpy(),
         records=_by_record(found),
         batch=found.include.numpy().astype(np.uint8),
         divisor=np.array(seen.divisors),
@@ -176,10 +176,7 @@ def examine_trial(
         raw_moved=_some(found.clean != 0, raw).numpy(),
         rule=np.array(rule, dtype=np.int64),
         fresh=fresh.numpy(),
-        plain=torch.stack(
-            [part.square().sum(1, dtype=torch.float64) for part in torch.split(found.residual, _sizes(recomputer), 1)],
-            1,
-        ).numpy(),
+        plain=torch.stack([_inner(r, r) for r in torch.split(found.residual, _sizes(recomputer), 1)], 1).numpy(),
         taken=np.array(len(seen), dtype=np.int64),
         losses=scores[:, 0],
         batch_losses=scores[:, 2],
@@ -187,8 +184,8 @@ def examine_trial(
         right=scores[:, 1],
         last_right=np.array(after[1]),
         clip=found.clip.numpy(),
-        length_applied=(applied.norm(dim=1) / found.sigma).numpy(),
-        coarse=np.array(_coarse(applied[-1], found.clean[-1])),
+        length_applied=(torch.stack([s.flatten(1).norm(dim=1) for s in seen.sums]).norm(dim=0) / found.sigma).numpy(),
+        coarse=np.array(_coarse(flat([s[-1:] for s in seen.sums])[0], found.clean[-1])),
         kept_by_clean=np.array(_kept_by_clean(seen.sums, found)),
         ending=np.array([kind, step], dtype=np.int64),
         rates=rates_of_any_rule(seen)[0],
@@ -235,34 +232,64 @@ def _inner(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack([torch.dot(a, b) for a, b in zip(x, y, strict=True)]).double()
 
 
-def _directions(applied: Tensor, found: RecomputedSteps) -> list[Tensor]:
-    """`DIRECTIONS`, each (steps, weights); nan where there is none."""
+class _Direction(NamedTuple):
+    """(steps, weights), and in which steps it is there: not zero but for rounding."""
+
+    values: Tensor
+    there: Tensor
+
+
+def _directions(found: RecomputedSteps) -> list[_Direction]:
+    """The first three of `DIRECTIONS`."""
     clean = found.clean
-    nothing = torch.full_like(clean[:1], torch.nan)
     least = NEGLIGIBLE * (_inner(clean, clean).sqrt() + found.clip)
-    named = [clean, found.whole - clean, found.everybody - clean]
-    kept = [torch.where((_inner(d, d).sqrt() > least).unsqueeze(1), d, torch.nan) for d in named]
-    return [*kept, torch.cat([nothing, applied[:-1]]), torch.cat([nothing, clean[:-1]])]
+    none = found.everybody.data_ptr() == clean.data_ptr()  # whole batches
+    named = [clean, found.whole - clean, torch.zeros(1, 1).expand_as(clean) if none else found.everybody - clean]
+    return [_Direction(d, _inner(d, d).sqrt() > least) for d in named]
 
 
-def _exchange_directions(residual: Tensor, directions: list[Tensor], own: torch.Generator) -> tuple[Tensor, Tensor]:
+def _products(
+    found: RecomputedSteps, directions: list[_Direction], before: list[list[Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """(steps, `DIRECTIONS`) inner products with the residual, and lengths; nan where there is no direction.
+
+    `before` are those of which the previous step's vector is the direction, each by its layers.
+    """
+    inner = [torch.where(there, _inner(found.residual, d), torch.nan) for d, there in directions]
+    length = [torch.where(there, _inner(d, d).sqrt(), torch.nan) for d, there in directions]
+    for layers in before:
+        parts = torch.split(found.residual[1:], [layer.shape[1] for layer in layers], 1)
+        along = [_inner(part, layer[:-1]) for part, layer in zip(parts, layers, strict=True)]
+        inner.append(_after_nothing(torch.stack(along).sum(0)))
+        length.append(_after_nothing(torch.stack([_inner(layer[:-1], layer[:-1]) for layer in layers]).sum(0).sqrt()))
+    return torch.stack(inner, 1), torch.stack(length, 1)
+
+
+def _after_nothing(values: Tensor) -> Tensor:
+    """Behind a nan for the first step, which has none before."""
+    return torch.cat([torch.full((1,), torch.nan, dtype=values.dtype), values])
+
+
+def _exchange_directions(residual: Tensor, directions: list[_Direction], own: torch.Generator) -> tuple[Tensor, Tensor]:
     """The residual with its components along the directions exchanged for fresh standard normal ones.
 
     Guarantee: standard normal if the residual is, since the directions are known before it is drawn. Also returns,
     for every step, the squares of the fresh numbers and how many they are.
     """
     kind = torch.float64 if residual.numel() <= LARGE else torch.float32
-    noise, given = residual.to(kind), [torch.nan_to_num(d).to(kind) for d in directions]
+    noise, given = residual.to(kind, copy=True), [values.to(kind) for values, _ in directions]
+    exists = [there.double() for _, there in directions]
     products = torch.zeros(len(noise), len(given), len(given), dtype=torch.float64)
     for i, j in combinations_with_replacement(range(len(given)), 2):
-        products[:, i, j] = products[:, j, i] = _inner(given[i], given[j])
+        products[:, i, j] = products[:, j, i] = _inner(given[i], given[j]) * exists[i] * exists[j]
     units = _orthonormal(products, PARALLEL[kind])
     there = (units != 0).any(2).double()
     fresh = torch.randn(len(directions), len(noise), generator=own, dtype=torch.float64).T * there
     along = torch.stack([_inner(noise, d) for d in given], 1).unsqueeze(2)
     parts = (units.mT @ (fresh.unsqueeze(2) - units @ along)).squeeze(2).to(kind)
     for part, direction in zip(parts.T, given, strict=True):
-        noise = torch.addcmul(noise, part.unsqueeze(1), direction)
+        if bool(part.any()):
+            noise.addcmul_(part.unsqueeze(1), direction)
     return noise, torch.stack([fresh.square().sum(1), there.sum(1)], 1)
 
 
@@ -317,9 +344,9 @@ def _noise(noise: Tensor, shapes: list[tuple[int, ...]], sketch: list[int]) -> d
     tables = [part.reshape(len(part), number, -1) for part, number in zip(parts, rows, strict=True)]
     kept = zip(parts, sketch, strict=True)
     return {
-        "squares": torch.stack([part.square().sum(1) for part in parts], 1).numpy(),
+        "squares": torch.stack([_inner(part, part) for part in parts], 1).numpy(),
         "sums": torch.stack([_sums(table) for table in tables], 1).numpy(),
-        "adjacent": torch.stack([(part[:, 1:] * part[:, :-1]).sum(1) for part in parts], 1).numpy(),
+        "adjacent": torch.stack([_inner(part[:, 1:], part[:, :-1]) for part in parts], 1).numpy(),
         "totals": torch.stack([part.sum(1) / part.shape[1] ** 0.5 for part in parts], 1).numpy(),
         "sketch": torch.cat([part[:, :number].float() for part, number in kept], 1).numpy(),
     }

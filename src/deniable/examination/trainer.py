@@ -175,8 +175,7 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
             released = applied
             continue
         weights.append(_fit_shapes(f"weights of step {number}", applied.weights, parameters))
-        gradient = _fit_shapes(f"gradient of step {number}", applied.gradient, parameters)
-        sums.append([value * applied.divisor for value in gradient])
+        sums.append(_fit_shapes(f"gradient of step {number}", applied.gradient, parameters))
         found.append(applied)
         states.append(_random_state())
         if at_most is not None and len(found) >= at_most:
@@ -184,9 +183,10 @@ def watch_steps(steps: Iterable[Any], parameters: Mapping[str, Tensor], at_most:
     if not found:
         raise ValueError("trainer must yield at least one AppliedStep, got none")
     final = released.weights if released is not None else None if at_most else _parameters_now(found[-1])
+    divisors = torch.tensor([float(one.divisor) for one in found])
     return WatchedTraining(
         _stack_steps(weights),
-        _stack_steps(sums),
+        [values.mul_(divisors.view(-1, *[1] * (values.dim() - 1))) for values in _stack_steps(sums)],
         [one.batch for one in found],  # type: ignore[misc]
         [float(one.divisor) for one in found],
         [one.clip for one in found],

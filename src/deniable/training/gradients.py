@@ -90,10 +90,13 @@ class GenericGradients(ExampleGradients):
 
     memory = 2**28
     """Bytes of gradients that are held at once, approximately."""
+    own_room = False
+    """Whether gradients may lie where those of an earlier call lay: fresh memory takes as long as what fills it."""
 
     def __init__(self, model: nn.Module, loss: Loss, weights: list[Tensor], differing: int) -> None:
         super().__init__(differing)
         self.weights = weights
+        self._kept_room: list[Tensor] = []
         places = _places(model)
 
         def example_loss(values: list[Tensor], record: Tensor, label: Tensor) -> Tensor:
@@ -101,7 +104,9 @@ class GenericGradients(ExampleGradients):
             # tie_weights would swap a module that is used twice twice, and leave it swapped
             return loss(functional_call(model, state, (record[None],), tie_weights=False), label[None])[0]
 
-        self._one_trial = vmap(grad(example_loss), in_dims=(None, 0, 0))
+        self._one_example = grad(example_loss)
+        self._one_trial = vmap(self._one_example, in_dims=(None, 0, 0))
+        self._convolves = any(isinstance(module, nn.modules.conv._ConvNd) for module in model.modules())
 
     def load(self, records: Tensor, labels: Tensor) -> None:
         """Keep them."""
@@ -134,9 +139,28 @@ class GenericGradients(ExampleGradients):
         if part.stop == part.start:
             return [w.new_empty(len(w), 0, *w.shape[1:]) for w in self.weights]
         records, labels = self._records[:, part], self._labels[:, part]
+        if self._convolves and len(self.weights[0]) == 1:
+            return self._one_by_one(records[0], labels[0])
         if len(records) == 1:
             return vmap(self._one_trial, in_dims=(0, None, None))(self.weights, records[0], labels[0])  # type: ignore[no-any-return]
         return vmap(self._one_trial)(self.weights, records, labels)  # type: ignore[no-any-return]
+
+    def _one_by_one(self, records: Tensor, labels: Tensor) -> list[Tensor]:
+        """Of one trial: of convolutions, vmap makes grouped ones, which take twice as long as plain ones."""
+        weights = [w[0] for w in self.weights]
+        found = [values[:, : len(records)] for values in self._room(len(records))]
+        for place, (record, label) in enumerate(zip(records, labels, strict=True)):
+            for values, own in zip(found, self._one_example(weights, record, label), strict=True):
+                values[0, place] = own
+        return found
+
+    def _room(self, examples: int) -> list[Tensor]:
+        """Memory for the gradients of so many examples of one trial; `own_room`: always the same."""
+        if self.own_room and self._kept_room and self._kept_room[0].shape[1] >= examples:
+            return self._kept_room
+        found = [w.new_empty(1, examples, *w.shape[1:]) for w in self.weights]
+        self._kept_room = found if self.own_room else []
+        return found
 
     def _gram(self, rows: slice, columns: slice) -> Tensor:
         kept = [g.double() for g in self._kept]

@@ -93,7 +93,8 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
         return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
     about = "on records with longer or shorter gradients than these"
-    if evidence.twins is not None and (text := _whole_step_depends(evidence.twins, twins, twins.exact)):
+    usual, exact = evidence.twins, twins.exact
+    if usual is not None and (text := usual.once("whole step", lambda: _whole_step_depends(usual, twins, exact))):
         return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=True)
     if twins.fits:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)

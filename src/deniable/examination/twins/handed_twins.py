@@ -30,9 +30,7 @@ def follows_gradients_alone(twins: Twins | None) -> bool:
     """
     if twins is None or not twins.repeatable:
         return False
-    if _NAME not in twins.known:
-        twins.known[_NAME] = _YES if all(_stays_on_its_way(twins, seed) for seed in twins.seeds) else ""
-    return bool(twins.known[_NAME])
+    return bool(twins.once(_NAME, lambda: _YES if all(_stays_on_its_way(twins, s) for s in twins.seeds) else ""))
 
 
 def keeps_earlier_records(twins: Twins) -> bool:
@@ -40,9 +38,8 @@ def keeps_earlier_records(twins: Twins) -> bool:
 
     At the same weights, which the handed gradients lead to. Noise of earlier steps in it is not told from gradients.
     """
-    if _KEEPS not in twins.known:
-        twins.known[_KEEPS] = _YES if twins.repeatable and any(map(partial(_keeps, twins), twins.seeds)) else ""
-    return bool(twins.known[_KEEPS])
+    keeps = partial(_keeps, twins)
+    return bool(twins.once(_KEEPS, lambda: _YES if twins.repeatable and any(map(keeps, twins.seeds)) else ""))
 
 
 def _keeps(twins: Twins, seed: int) -> bool:

@@ -25,6 +25,10 @@ TRIED_STEPS = 4
 
 def undrawn_difference(twins: Twins, trials: Sequence[int] = ()) -> str:
     """What records change that no batch has drawn, in twins and some trials: nothing, in a training as claimed."""
+    return twins.once(f"undrawn {list(trials)}", lambda: _when_undrawn(twins, trials))
+
+
+def _when_undrawn(twins: Twins, trials: Sequence[int]) -> str:
     for seed in _seeds(twins, trials):
         one = twins.original(seed)
         steps, places = undrawn_places(one)
@@ -44,10 +48,7 @@ def later_difference(twins: Twins, trials: Sequence[int] = ()) -> str:
 
     The last step is tried with every seed, also of some trials, and those before with the first seed.
     """
-    name = f"later {list(trials)}"
-    if name not in twins.known:
-        twins.known[name] = next(filter(None, _afterwards(twins, trials)), "")
-    return twins.known[name]
+    return twins.once(f"later {list(trials)}", lambda: next(filter(None, _afterwards(twins, trials)), ""))
 
 
 def _seeds(twins: Twins, trials: Sequence[int]) -> list[int]:

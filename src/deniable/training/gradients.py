@@ -146,7 +146,7 @@ class GenericGradients(ExampleGradients):
         return vmap(self._one_trial)(self.weights, records, labels)  # type: ignore[no-any-return]
 
     def _one_by_one(self, records: Tensor, labels: Tensor) -> list[Tensor]:
-        """Of one trial: of convolutions, vmap makes grouped ones, which take twice as long as plain ones."""
+        """Of one trial: of convolutions, ``vmap`` makes grouped ones, which take twice as long as plain ones."""
         weights = [w[0] for w in self.weights]
         found = [values[:, : len(records)] for values in self._room(len(records))]
         for place, (record, label) in enumerate(zip(records, labels, strict=True)):

@@ -111,4 +111,4 @@ def test_a_kernel_for_each_trial_is_refused_tensors_of_other_trials() -> None:
     if kernels.KERNELS is None:
         pytest.skip("the compiled kernels are left out")
     with pytest.raises(TypeError, match="3 trials needs tensors of as many parts"):
-        kernels.call_each("rectify", 3, torch.zeros(2, 4, 8), None, kernels.sizes(1, 4, 8))
+        kernels.plan_each("rectify", 3, torch.zeros(2, 4, 8), None, kernels.sizes(1, 4, 8))

@@ -8,6 +8,7 @@ uses the layers of `images` instead.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from ctypes import c_float
 from typing import Any
 
@@ -17,7 +18,16 @@ from torch import Tensor, nn
 from deniable.training import kernels
 from deniable.training.networks.images import Materialised, channels_last
 
-__all__ = ["CompiledConvolution", "NormalisedPool", "PooledConvolution", "can_compile", "halves"]
+__all__ = [
+    "Call",
+    "Compiled",
+    "CompiledConvolution",
+    "NormalisedPool",
+    "PooledConvolution",
+    "call_all",
+    "can_compile",
+    "halves",
+]
 
 
 def can_compile(module: nn.Module) -> bool:
@@ -34,6 +44,17 @@ def halves(pool: nn.MaxPool2d) -> bool:
     return {pool.kernel_size, pool.stride} <= {2, (2, 2)} and pool.padding in {0, (0, 0)}
 
 
+Call = Callable[[int], None]
+"""A kernel for one trial, by its number."""
+
+
+def call_all(calls: list[Call], trials: int) -> None:
+    """All calls for one trial after the other: what one kernel leaves in the cache the next one finds there."""
+    for trial in range(trials):
+        for call in calls:
+            call(trial)
+
+
 class Compiled(Materialised):
     """A layer whose kernel gives each example's gradient, all parameters in a row, and its square."""
 
@@ -42,22 +63,33 @@ class Compiled(Materialised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """One kernel for each trial."""
+        outputs, call = self.plan_forward(inputs)
+        call_all([call], self._trials)
+        return outputs
+
+    def plan_forward(self, inputs: Tensor) -> tuple[Tensor, Call]:
+        """Where the outputs will be, and the call that puts a trial's there."""
         self._inputs = channels_last(inputs)
         self._sizes = self._measure()
         self._trials = len(self._now[0])
         self._outputs = self._buffers.get("out", self._trials, self._inputs.shape[1], *self._output_shape())
-        self._forward()
-        return self._as_images(self._outputs)
+        return self._as_images(self._outputs), self._forward()
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """Gradients, their squares and the inputs' deltas at once; one gradient, the sum, if none is needed apart."""
+        back, call = self.plan_backward(delta, last, self._trials)
+        call_all([call], self._trials)
+        return back
+
+    def plan_backward(self, delta: Tensor, last: bool, backs: int) -> tuple[Tensor, Call]:
+        """Where the inputs' deltas will be, with memory for so many trials (1: one after the other), and the call."""
         passed = self._in_memory_order(delta)
         rows = passed.shape[1] if self._apart or not self.sums_itself else 1
         self._gradient = self._buffers.get("gradient", self._trials, rows, sum(w[0].numel() for w in self._now))
         self._squares = self._buffers.get("squares", self._trials, rows).zero_() if self._apart else None
-        back = None if last else self._buffers.get("back", self._trials, *self._inputs.shape[1:])
-        self._backward(passed, back)
-        return delta if back is None else back.movedim(-1, 2)
+        back = None if last else self._buffers.get("back", backs, *self._inputs.shape[1:])
+        call = self._backward(passed, back)
+        return delta if back is None else back.movedim(-1, 2), call
 
     @abstractmethod
     def _measure(self) -> Any:
@@ -68,12 +100,12 @@ class Compiled(Materialised):
         """Rows, columns and channels."""
 
     @abstractmethod
-    def _forward(self) -> None:
-        """Fill the outputs."""
+    def _forward(self) -> Call:
+        """Fills the outputs."""
 
     @abstractmethod
-    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
-        """Fill gradients, squares and `back`."""
+    def _backward(self, delta: Tensor, back: Tensor | None) -> Call:
+        """Fills gradients, squares and `back`."""
 
     def _bias(self) -> Tensor | None:
         return self._now[1] if len(self._now) == 2 else None
@@ -126,15 +158,15 @@ class CompiledConvolution(Compiled):
     def _kernels_last(self) -> Tensor:
         return self._now[0].permute(0, 3, 4, 2, 1).contiguous()
 
-    def _forward(self) -> None:
+    def _forward(self) -> Call:
         ins = self._inputs, self._kernels_last(), self._bias()
-        kernels.call_each("convolve", self._trials, *ins, self._outputs, self._sizes, int(self.relu))
+        return kernels.plan_each("convolve", self._trials, *ins, self._outputs, self._sizes, int(self.relu))
 
-    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+    def _backward(self, delta: Tensor, back: Tensor | None) -> Call:
         turned = self._now[0].flip(3, 4).permute(0, 3, 4, 1, 2).contiguous()
         ins = self._inputs, self._outputs if self.relu else None, delta, turned
         outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2)
-        kernels.call_each("convolve_backward", self._trials, *ins, *outs)
+        return kernels.plan_each("convolve_backward", self._trials, *ins, *outs)
 
     def _as_parameter(self, number: int, values: Tensor) -> Tensor:
         if number == 1:
@@ -159,11 +191,11 @@ class PooledConvolution(CompiledConvolution):
     def _in_memory_order(self, delta: Tensor) -> Tensor:
         return delta.mT.contiguous() if self.flat else super()._in_memory_order(delta)
 
-    def _forward(self) -> None:
+    def _forward(self) -> Call:
         ins = self._inputs, self._now[0], self._bias()
         outs = self._outputs, self._places(), self._sizes, int(self.relu), int(self.flat)
         name = "winograd_and_pool" if self._suits_winograd() else "convolve_and_pool"
-        kernels.call_each(name, self._trials, *ins, *outs)
+        return kernels.plan_each(name, self._trials, *ins, *outs)
 
     def _suits_winograd(self) -> bool:
         """What `_winograd.c` asks for: 3 x 3 kernels, eight channels, sixteen filters and five windows at a time."""
@@ -171,10 +203,10 @@ class PooledConvolution(CompiledConvolution):
         windows = self._outputs[0, 0].numel() // filters
         return kernel == [3, 3] and channels % 8 == 0 and filters % 16 == 0 and windows >= 5
 
-    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+    def _backward(self, delta: Tensor, back: Tensor | None) -> Call:
         ins = self._inputs, delta, self._places(), self._now[0]
         outs = self._gradient, self._squares, back, self._sizes, int(len(self._now) == 2), int(self.flat)
-        kernels.call_each("pooled_backward", self._trials, *ins, *outs)
+        return kernels.plan_each("pooled_backward", self._trials, *ins, *outs)
 
     def whole_sum(self, out: list[Tensor]) -> None:
         """The kernel has it, in the order of the parameters."""
@@ -207,12 +239,12 @@ class NormalisedPool(Compiled):
     def _statistics(self) -> Tensor:
         return self._buffers.get("statistics", *self._outputs.shape[:2], 2, self._outputs.shape[-1])
 
-    def _forward(self) -> None:
+    def _forward(self) -> Call:
         ins = self._inputs, self._now[0], self._now[1]
         outs = self._outputs, self._places(), self._statistics()
-        kernels.call_each("normalise_and_pool", self._trials, *ins, *outs, self._sizes, c_float(self._eps))
+        return kernels.plan_each("normalise_and_pool", self._trials, *ins, *outs, self._sizes, c_float(self._eps))
 
-    def _backward(self, delta: Tensor, back: Tensor | None) -> None:
+    def _backward(self, delta: Tensor, back: Tensor | None) -> Call:
         ins = self._inputs, delta, self._places(), self._now[0], self._statistics()
         outs = self._gradient, self._squares, back
-        kernels.call_each("normalised_backward", self._trials, *ins, *outs, self._sizes)
+        return kernels.plan_each("normalised_backward", self._trials, *ins, *outs, self._sizes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import logging
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "addresses", "call", "call_each", "sizes", "suit", "tell_if_slow"]
+__all__ = ["KERNELS", "STATE", "addresses", "call", "plan_each", "sizes", "suit", "tell_if_slow"]
 
 VERSION = 5
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
@@ -64,13 +65,15 @@ def call(name: str, *arguments: Tensor | Any) -> None:
     _call(name, [_address(value) for value in arguments])
 
 
-def call_each(name: str, trials: int, *arguments: Tensor | Any) -> None:
-    """`call` for every trial: a tensor (trials, ...) gives each its own part, one of length 1 the same to all."""
-    addresses = [_address(value) for value in arguments]
-    steps = [_bytes_apart(value, trials) for value in arguments]
-    for trial in range(trials):
-        own = zip(addresses, steps, strict=True)
-        _call(name, [ctypes.c_void_p(at.value + trial * step) if step else at for at, step in own])
+def plan_each(name: str, trials: int, *arguments: Tensor | Any) -> Callable[[int], None]:
+    """`call` for a trial: a tensor (trials, ...) gives each its own part, one of length 1 the same to all."""
+    # each tensor beside its address: it lives as long as the plan
+    known = [(value, _address(value), _bytes_apart(value, trials)) for value in arguments]
+
+    def call_one(trial: int) -> None:
+        _call(name, [ctypes.c_void_p(at.value + trial * step) if step else at for _, at, step in known])
+
+    return call_one
 
 
 def _bytes_apart(value: Tensor | Any, trials: int) -> int:

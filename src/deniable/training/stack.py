@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from deniable.training import kernels
 from deniable.training.buffers import Buffers
 from deniable.training.builder import known_layers
+from deniable.training.compiled import Call, Compiled, call_all
 from deniable.training.gradients import Clip, ExampleGradients, GenericGradients, clip_factors
 from deniable.training.networks.layers import Flatten, Layer, SharedDense, Weighted
 from deniable.training.networks.losses import Loss, output_gradient
@@ -122,17 +123,38 @@ class StackGradients(ExampleGradients):
             norms.sqrt_()
 
     def _forward(self, values: Tensor) -> Tensor:
+        calls: list[Call] = []
         for layer in self._layers:
-            values = layer.forward(values)
+            if isinstance(layer, Compiled):
+                values, call = layer.plan_forward(values)
+                calls.append(call)
+            else:
+                call_all(calls, self._trials())
+                calls = []
+                values = layer.forward(values)
         return values
 
+    def _trials(self) -> int:
+        return len(self._weighted[0].now[0])
+
     def _backward(self, delta: Tensor, norms: Tensor | None) -> None:
-        for layer in reversed(self._layers):
-            delta = layer.backward(delta, layer is self._weighted[0])
-            if norms is not None and isinstance(layer, Weighted):
+        used = self._layers[self._layers.index(self._weighted[0]) :]
+        calls: list[Call] = []
+        for layer, before in zip(used[::-1], [*used[-2::-1], None], strict=True):
+            if isinstance(layer, Compiled):
+                backs = 1 if isinstance(before, Compiled) else self._trials()
+                delta, call = layer.plan_backward(delta, before is None, backs)
+                calls.append(call)
+            else:
+                delta = layer.backward(delta, before is None)
+            if not isinstance(before, Compiled):
+                call_all(calls, self._trials())
+                calls = []
+            if norms is not None and isinstance(layer, Weighted) and not isinstance(layer, Compiled):
                 layer.add_square_norms(norms)
-            if layer is self._weighted[0]:
-                break
+        for layer in used:
+            if norms is not None and isinstance(layer, Compiled):  # known once they were called
+                layer.add_square_norms(norms)
 
     def _keep_differing(self, trials: slice) -> None:
         """Pass the differing records alone through the layers, which keep what `gram` and `project` need."""

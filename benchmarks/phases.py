@@ -14,6 +14,7 @@ from math import sin
 import numpy as np
 
 import deniable as dn
+import deniable.loss  # else the first question imports it
 
 PHASES = 1000
 

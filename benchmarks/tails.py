@@ -18,6 +18,7 @@ from math import exp, log
 import numpy as np
 
 import deniable as dn
+import deniable.loss  # else the first question imports it
 
 SCORES: dict[str, Callable[[dn.PrivacyLoss], float]] = {
     "advantage": lambda loss: loss.advantage(),

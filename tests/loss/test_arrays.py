@@ -36,3 +36,28 @@ def test_the_product_is_that_of_numpy(left, right, complex_numbers):
 def test_some_products_are_taken_in_parts():
     assert _ONE_THREAD < 400 * 30 * 20
     assert _ONE_THREAD < 3 * 300 * 900
+
+
+class Recorded(np.ndarray):
+    """A matrix that notes the size of every product it is the left side of."""
+
+    products: list[tuple[int, int, int]]
+
+    def __array_finalize__(self, made_from):
+        self.products = getattr(made_from, "products", [])
+
+    def __matmul__(self, other):
+        self.products.append((self.shape[-2], self.shape[-1], other.shape[-1]))
+        return np.asarray(self) @ np.asarray(other)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [*SHAPES[5:], ((64, 600), (600, 64)), ((33, 64), (64, 9)), ((1, 8000), (8000, 2))]
+)
+def test_no_product_wakes_a_thread(left, right):
+    """OpenBLAS does from 2^16 multiplications on, with a vector from 2^12: 64 x 64 frequencies took 250 ms, not 1."""
+    a, b = (np.ones(shape).view(Recorded) for shape in (left, right))
+    a.products = b.products = []
+    multiply(a, b)
+    assert a.products
+    assert all(m * n * k < (2**16 if min(m, k) > 1 else 2**12) for m, n, k in a.products)

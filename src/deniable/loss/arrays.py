@@ -15,8 +15,8 @@ Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 Numbers = Floats | Complexes
 
-_ONE_THREAD = 2**16  # multiplications in one product of matrices, ...
-_ONE_THREAD_VECTOR = 2**12  # ... and in one with a vector
+_ONE_THREAD = 2**16 - 1  # multiplications in one product of matrices, ...
+_ONE_THREAD_VECTOR = 2**12 - 1  # ... and in one with a vector, up to which OpenBLAS wakes no other thread
 _ROWS = _ONE_THREAD // _ONE_THREAD_VECTOR
 
 
@@ -29,7 +29,7 @@ def multiply(left: Numbers, right: Numbers) -> Any:
         rows = "i" if left.ndim == 1 else "...i"
         return np.einsum(f"{rows},{'i' if right.ndim == 1 else 'i...'}->...", left, right)
     width, height, depth = right.shape[-1], left.shape[-2], left.shape[-1]
-    if width * height * depth <= _ONE_THREAD:
+    if width * height * depth <= (_ONE_THREAD if min(width, height) > 1 else _ONE_THREAD_VECTOR):
         return left @ right
     if width > height:
         return multiply(right.swapaxes(-1, -2), left.swapaxes(-1, -2)).swapaxes(-1, -2)

@@ -120,6 +120,18 @@ SLOW = (
     "test_scores.py::test_trainings",
     "test_sweeps.py::test_a_sweep_is_what_one_by_one_gives_on_the_safe_side",
     "test_tradeoff.py::test_guessing_stays_below_the_chance_level_as_often_as_it_says",
+    "data/test_published.py::test_real_adult_has_104_columns",
+    "local/test_local_data.py::test_200_000_records_of_600_bits_take_less_than_a_second",
+    "local/test_local_data.py::test_adult_is_perturbed_by_categories",
+    "results/test_results.py::test_answers_show_themselves",
+    "audit/test_provoking_records.py::test_gradients_of_every_length_are_made",
+    "cli/test_verdict.py::test_no_torch_is_needed",
+    "loss/test_hunted.py::test_steps_are_found_when_looks_are_dear",
+    "data/test_sampled.py::test_mnist_is_sampled_from_some_thousand_records_on",
+    "data/test_generated.py::test_load_generates_the_published_size",
+    "store/test_store.py::test_equal_settings_have_one_text",
+    "test_scores.py::test_closed_forms",
+    "data/test_tables.py::test_arrow_reads_what_rows_read",
 )
 """Folders end with "/", single tests are named as pytest names them, without their parameters."""
 

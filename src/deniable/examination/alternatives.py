@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +25,7 @@ __all__ = [
     "MOMENTA",
     "VALUES",
     "VECTORS",
-    "free_noise",
-    "products",
+    "LookedTrial",
     "vectors",
 ]
 
@@ -92,6 +92,21 @@ VECTORS = (
     *(f"{what} of {size}" for size, what in MICROBATCHES),
 )
 """What was applied, and everything that it may be made of; (steps, vectors, vectors) inner products are kept."""
+
+
+class LookedTrial(NamedTuple):
+    """What one trial shows of other explanations."""
+
+    products: NDArray[np.float64]
+    """(first steps, vectors, vectors) inner products of `VECTORS`, in claimed variances."""
+    free: NDArray[np.float64]
+    """(first steps, 2) noise outside the span of all gradients, see `free_noise`."""
+
+    @classmethod
+    def of(cls, recomputer: Recomputer, seen: WatchedTraining, members: NDArray[np.int64]) -> LookedTrial:
+        """Of a watched training on these members."""
+        found = recomputer.recompute(seen, members)
+        return cls(products(recomputer, seen, found, members), free_noise(recomputer, seen, found))
 
 
 def products(

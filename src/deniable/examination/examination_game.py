@@ -12,6 +12,7 @@ import torch
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
+from deniable.examination.alternatives import LookedTrial
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
 from deniable.examination.noise_draws import NoiseDraws
@@ -181,25 +182,33 @@ def _small(game: Examination) -> bool:
     return len(game.columns.records) * sum(p.numel() for p in trainable(game.model()).values()) <= LOOKED
 
 
-def play_trial(game: Examination, number: int, look: bool = False) -> TrialStatistics:
-    """Train once, on D or D', and recompute what was done; `look` for other explanations as well."""
-    on_d, columns, model = game.on_d(number), game.columns, game.network()
-    members, recomputer = game.members(on_d), Recomputer(game.claim, model, game.loss, columns)
-    records = Records(columns.records[members].clone(), columns.labels[members].clone())
+def play_trial(game: Examination, number: int) -> TrialStatistics:
+    """Train once, on D or D', and recompute what was done."""
     with one_thread(), torch.random.fork_rng(devices=[]):
-        done = game.watch(recomputer, records, game.training_seed(number), members)
+        recomputer, done, members = _watch_trial(game, number)
         own, sketch = SeededSource(game.seed, number, stream=2).generator, game.sketch(recomputer.parameters)
+        raw = max(1, RAW // game.trials)
         with torch.no_grad():
-            return examine_trial(
-                recomputer, done, members, on_d, own, look=look, sketch=sketch, raw=max(1, RAW // game.trials)
-            )
+            return examine_trial(recomputer, done, members, game.on_d(number), own, sketch=sketch, raw=raw)
 
 
-def look_at_trials(game: Examination) -> list[TrialStatistics]:
-    """The first trials once more, looked at for other explanations; none where gradients are too many to be held."""
-    return (
-        [play_trial(game, number, look=True) for number in range(min(LOOKED_AT, game.trials))] if _small(game) else []
-    )
+def _watch_trial(game: Examination, number: int) -> tuple[Recomputer, WatchedTraining, NDArray[np.int64]]:
+    members, columns = game.members(game.on_d(number)), game.columns
+    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
+    records = Records(columns.records[members].clone(), columns.labels[members].clone())
+    return recomputer, game.watch(recomputer, records, game.training_seed(number), members), members
+
+
+def look_at_trials(game: Examination) -> list[LookedTrial]:
+    """The first trials once more, for other explanations; none where gradients are too many to be held."""
+    return [_look_at_trial(game, number) for number in range(min(LOOKED_AT, game.trials))] if _small(game) else []
+
+
+def _look_at_trial(game: Examination, number: int) -> LookedTrial:
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        recomputer, done, members = _watch_trial(game, number)
+        with torch.no_grad():
+            return LookedTrial.of(recomputer, done, members)
 
 
 def _every_label(game: Examination) -> int:
@@ -217,7 +226,7 @@ def play_alone(game: Examination, number: int, torn: bool = False) -> TrialStati
         given = Records(columns.records.clone(), columns.labels.clone())
         done = game.watch(recomputer, given, game.training_seed(game.trials + 40 + number), members)
         drawn, sketch = SeededSource(game.seed, number, stream=4).generator, game.sketch(recomputer.parameters)
-        return examine_trial(recomputer, done, members, True, drawn, look=False, sketch=sketch, raw=RAW // ALONE)
+        return examine_trial(recomputer, done, members, True, drawn, sketch=sketch, raw=RAW // ALONE)
 
 
 def alone_evidence(game: Examination, level: float, torn: bool = False) -> Evidence | None:

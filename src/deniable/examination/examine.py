@@ -45,7 +45,7 @@ from deniable.training.settings import Columns, ModelFactory
 
 __all__ = ["examine"]
 
-STATISTICS = 6
+STATISTICS = 7
 """The version of what is kept of a trial; a store of another version is not resumed."""
 
 

@@ -26,7 +26,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.alternatives import VECTORS, free_noise, products
 from deniable.examination.final_weights import find_ending
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
@@ -89,12 +88,8 @@ class TrialStatistics:
     """(steps,) share of the batch that clipping shortened."""
     allowance: Array
     """(steps,) the largest component that rounding may cause."""
-    alternatives: Array
-    """(steps, vectors, vectors) inner products of `VECTORS`, in claimed variances; no rows if not looked for."""
     fresh: Array
     """(steps, 2) sum of squares and number of the auditor's own numbers in the noise."""
-    free: Array
-    """(first steps, 2) noise outside the span of all gradients, see `free_noise`; no rows if not looked for."""
     rule: NDArray[np.int64]
     """The `Rule` that the weights follow."""
     taken: NDArray[np.int64]
@@ -140,11 +135,10 @@ def examine_trial(
     on_d: bool,
     own: torch.Generator,
     *,
-    look: bool,
     sketch: list[int],
     raw: int,
 ) -> TrialStatistics:
-    """All statistics of one trial; `own` draws the auditor's numbers, `look` tries other explanations as well.
+    """All statistics of one trial; `own` draws the auditor's numbers.
 
     `sketch` and `raw` tell how many numbers of the noise and of the residual are kept.
     """
@@ -170,8 +164,6 @@ def examine_trial(
         divisor=np.array(seen.divisors),
         clipped=(((found.norms > found.clip[:, None]) * found.include).sum(1) / used.clamp(min=1)).numpy(),
         allowance=(used * (ROUNDING * found.clip + SMOOTHING) / found.sigma).numpy(),
-        alternatives=products(recomputer, seen, found, members) if look else np.empty((0, len(VECTORS), len(VECTORS))),
-        free=free_noise(recomputer, seen, found) if look else np.empty((0, 2)),
         raw=_some(found.residual, raw).numpy().astype(np.float32),
         raw_moved=_some(found.clean != 0, raw).numpy(),
         rule=np.array(rule, dtype=np.int64),

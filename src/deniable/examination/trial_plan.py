@@ -14,6 +14,7 @@ from deniable.campaigns.campaign import Progress
 from deniable.engines import Campaign, Engine, play_missing
 from deniable.evidence.anytime.watch import Stop, Watch, WatchEvidence, limits_confidence
 from deniable.evidence.anytime.watch import looks as watch_looks
+from deniable.examination.alternatives import LookedTrial
 from deniable.examination.diagnostics import NUMBER, Evidence, Report, diagnose
 from deniable.examination.examination_game import Examination, alone_evidence, look_at_trials, play_trial, twins_of
 from deniable.examination.residuals import TrialStatistics
@@ -186,7 +187,7 @@ def diagnose_trials(
     twins: Twins | None = None,
     alone: Callable[[], Evidence | None] | None = None,
     torn: Callable[[], Evidence | None] | None = None,
-    looking: Callable[[], list[TrialStatistics]] | None = None,
+    looking: Callable[[], list[LookedTrial]] | None = None,
 ) -> Report:
     """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
     parameters = trainable(game.model())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.alternatives import LookedTrial
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.residuals import STEPWISE, TrialStatistics
 from deniable.mechanisms import Adjacency
@@ -62,7 +63,7 @@ class Evidence:
     """Trains on single records; None where that fails."""
     torn: Callable[[], Evidence | None] | None = None
     """Trains on one record with every label, which leave nothing to learn; None where that fails."""
-    looking: Callable[[], list[TrialStatistics]] | None = None
+    looking: Callable[[], list[LookedTrial]] | None = None
     """Plays some trials again and looks for other explanations; it is called where these are asked for."""
 
     @classmethod
@@ -78,14 +79,14 @@ class Evidence:
         twins: Twins | None = None,
         alone: Callable[[], Evidence | None] | None = None,
         torn: Callable[[], Evidence | None] | None = None,
-        looking: Callable[[], list[TrialStatistics]] | None = None,
+        looking: Callable[[], list[LookedTrial]] | None = None,
     ) -> Evidence:
         """Stack the trials; of trainings that took more steps than others, the first ones."""
         steps = min(int(one.taken) for one in examined)
-        names = [field.name for field in fields(TrialStatistics) if field.name not in ("alternatives", "free")]
+        names = [field.name for field in fields(TrialStatistics)]
         raw = min(len(one.raw) for one in examined)
         stacked = {name: np.stack([_first(one, name, steps, raw) for one in examined]) for name in names}
-        trials = TrialStatistics(**stacked, alternatives=np.empty((0, 0, 0, 0)), free=np.empty((0, 0, 2)))
+        trials = TrialStatistics(**stacked)
         shapes = tuple(parameters.values())
         taken = np.array([int(one.taken) for one in examined])
         layers, kept = tuple(parameters), tuple(sketched)
@@ -93,14 +94,14 @@ class Evidence:
         return cls(*stacked_all, twins, alone, torn, looking)
 
     @cached_property
-    def _looked_at(self) -> list[TrialStatistics]:
+    def _looked_at(self) -> list[LookedTrial]:
         return [] if self.looking is None else self.looking()
 
     @cached_property
     def trial_products(self) -> Array:
         """(trials looked at, steps, vectors, vectors), see `deniable.examination.alternatives`."""
-        fewest = min((len(one.alternatives) for one in self._looked_at), default=0)
-        found = [one.alternatives[:fewest] for one in self._looked_at]
+        fewest = min((len(one.products) for one in self._looked_at), default=0)
+        found = [one.products[:fewest] for one in self._looked_at]
         return np.stack(found) if found else np.empty((0, 0, 0, 0))
 
     @cached_property

@@ -24,7 +24,7 @@ FEWEST = 4
 
 def next_weights(seen: WatchedTraining) -> list[Tensor] | None:
     """Where the last step leads, if the steps before are plain gradient descent; a single step tells no rate."""
-    rates = _Moves.of(seen).rates()
+    rates = _WeightMoves.of(seen).rates()
     if not len(rates) or not np.isfinite(rates[-1]):
         return None
     scale = float(rates[-1]) / seen.divisors[-1]
@@ -78,7 +78,7 @@ def _first_move(move: Tensor, direction: Tensor, weight: Tensor) -> FirstMove:
     return FirstMove(-float(parts[0]), -float(parts[1]), error, decay_error)
 
 
-class _Moves(NamedTuple):
+class _WeightMoves(NamedTuple):
     """Of a training: weights before each move (the final weights give the last, if shown), moves, yielded gradients."""
 
     weights: Tensor
@@ -86,7 +86,7 @@ class _Moves(NamedTuple):
     gradients: Tensor
 
     @classmethod
-    def of(cls, seen: WatchedTraining) -> _Moves:
+    def of(cls, seen: WatchedTraining) -> _WeightMoves:
         seen = thin(seen)
         weights = flat(seen.weights).double()
         if seen.final is not None:
@@ -114,7 +114,7 @@ def rates_of_any_rule(*trainings: WatchedTraining) -> list[NDArray[np.float64]]:
 
     The rule is the same in all trainings.
     """
-    moves = [_Moves.of(seen) for seen in trainings]
+    moves = [_WeightMoves.of(seen) for seen in trainings]
     momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
     found = [[one.rates(rule) for one in moves] for rule in (None, *USUAL_RULES, *momenta)]
     best = max(found, key=lambda every: sum(int(np.isfinite(rates).sum()) for rates in every))

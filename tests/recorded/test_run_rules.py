@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, Run, Sums
@@ -60,6 +61,18 @@ class SecondMove(Run):
         found = torch.autograd.grad(cross_entropy(self.model(self.x), self.y), layer)[0]
         with torch.no_grad():
             layer -= 0.05 * found
+
+
+class MeanOfBatch(Run):
+    """The mean over the batch's own size; the noise is that of the sum, divided by a public number."""
+
+    def network(self) -> nn.Module:
+        self.data.tensors[0].abs_()  # long sums
+        self.data.tensors[1].clamp_(max=1)
+        return super().network()
+
+    def total(self) -> Sums:
+        return {name: g * RATE * RECORDS / max(1, len(self.x)) for name, g in super().total().items()}
 
 
 class TakenBack(Run):
@@ -126,6 +139,7 @@ class InTwoParts(Run):
         (NormWithoutHead, "the norm that clips leaves out 2.weight"),
         (RateByAccuracy, "learning rate follows the accuracy on all records"),
         (Shuffled, "passes over shuffled records"),
+        (MeanOfBatch, "clipped sum is divided by the batch's own size before its noise"),
         (SecondMove, "also move along the records' gradient without noise"),
         (LeftOut, "batches were drawn and no step was taken with them: their loss decides which"),
     ],

@@ -61,15 +61,16 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     """What was applied, along all that is known before the noise is drawn."""
     grams = [step_gram(step) for step in record.steps]
     shares = LargestShare.of(record, step_sigmas(record, claimed))
+    units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     p_value = any_of(
         any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
         _ways_p_value(record.steps),
         shares.p_value,
         _absent_p_value(record),
+        _size_p_value(record, units),
     )
     if p_value >= level or _is_rounding(grams):
         return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
-    units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     candidates = sorted(
         (
             *_all_candidates(record, units, level),
@@ -149,6 +150,7 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
     yield from _sum_clipped(record, units)
     yield _scaled_sum(units)
     yield _sum_of_one_scale(units)
+    yield _sum_by_size(record, units, level)
     if len(units[0]) == len(VECTORS):
         yield from _other_clippings(units)
         yield from _added_vector(units)
@@ -221,6 +223,31 @@ def _sum_of_one_scale(units: list[Array]) -> _Candidate:
     return _Candidate(distance, OTHER, "", np.full(len(units), 1 + share))
 
 
+def _sum_by_size(record: RunRecord, units: list[Array], level: float) -> _Candidate:
+    """Applied = the clipped sum x divisor / the batch's own size."""
+    along, length = _more_by_size(record, units)
+    text = (
+        "the clipped sum is divided by the batch's own size before its noise is added, so that a record's share is "
+        "larger in a small batch: divide by a public number"
+    )
+    shown = _size_p_value(record, units) < level
+    distance = float(sum(u[0, 0] for u in units)) - 2 * along + length
+    return _Candidate(distance, LESS, text, gain=0.0 if shown else _BETTER)
+
+
+def _more_by_size(record: RunRecord, units: list[Array]) -> tuple[float, float]:
+    """Of what that sum has more: residual x it, and its squared length, in variances of the noise."""
+    shares = np.array([record.divisors[step.number] / max(1, step.batch) - 1 for step in record.steps])
+    along, squares = (np.array([u[at, 1] for u in units]) for at in (0, 1))
+    return float(shares @ along), float(shares**2 @ squares)
+
+
+def _size_p_value(record: RunRecord, units: list[Array]) -> float:
+    """Of the residuals along it, which are normal."""
+    along, length = _more_by_size(record, units)
+    return float(normal(along / length**0.5 / _spread(record.steps))) if length > 0 else 1.0
+
+
 def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
     text = "every gradient is scaled to the clipping norm, also the shorter ones (as by AUTO-S), which is as safe"
     yield _fixed_vector(units, "normalised", OTHER, text)
@@ -270,9 +297,13 @@ def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
     if not all(step.ways and step.norms for step in steps if step.batch):
         return np.empty(0)
     along, length = _more_of_ways(steps).T
-    degrees = min(noise_of_step(step)[1] for step in steps)  # the variance is measured
-    spread = np.sqrt(degrees / max(degrees - 2, 1))
-    return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / spread, np.nan)
+    return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / _spread(steps), np.nan)
+
+
+def _spread(steps: Sequence[ExaminedStep]) -> float:
+    """The standard deviation of a number of noise over its measured one: Student's, of the least degrees."""
+    degrees = min(noise_of_step(step)[1] for step in steps)
+    return float(np.sqrt(degrees / max(degrees - 2, 1)))
 
 
 def _more_of_ways(steps: Sequence[ExaminedStep]) -> Array:

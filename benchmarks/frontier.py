@@ -28,11 +28,11 @@ PROMISES, SETTINGS = 9, 5
 OUR_STEPS, THEIR_STEPS, ROUNDS = 60, 25, 3
 LEAST_RATIO, LEAST_SHARE, MOST_MINUTES, CORES = 20.0, 0.5, 15.0, 2
 FLOPS = 2 * BATCH * (2 * FEATURES * HIDDEN + 3 * HIDDEN * 2)
-"""Of one step of one training: forward, gradient sums, and deltas behind the first layer."""
+"""Of one step of one training by dense products: forward, gradient sums, and deltas behind the first layer."""
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
-    """Of Adult's shape: speed does not depend on what the bits say."""
+    """Of Adult's shape, with as many bits set: the first layer skips zeros."""
     generator = np.random.default_rng(0)
     bits = (generator.random((RECORDS, FEATURES)) < 0.12).astype(np.float32)
     return torch.from_numpy(bits), torch.from_numpy(generator.integers(0, 2, RECORDS))

@@ -93,7 +93,7 @@ class Case:
 CASES = (
     Case("CNN, 57,000 weights", cnn, (28, 28), 10, 5.0),
     Case("Adult 104-6-6-2", partial(dense, 104, 6, 6, 2), (104,), 2, 20.0),
-    Case("dense 104-32-2", partial(dense, 104, 32, 2), (104,), 2, 17.0),
+    Case("dense 104-32-2", partial(dense, 104, 32, 2), (104,), 2, 20.0),
     Case("Location 446-128-30", partial(dense, 446, 128, 30), (446,), 30, 2.0),
 )
 

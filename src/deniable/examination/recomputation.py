@@ -74,7 +74,7 @@ class _Part(NamedTuple):
     sigma: Tensor
 
 
-class _DrawnBatches(NamedTuple):
+class _StepMemory(NamedTuple):
     """Where one step's sums (clipped, whole, everybody's), residual and norms are written."""
 
     sums: Tensor
@@ -175,7 +175,7 @@ class Recomputer:
         generic = GenericGradients(self.model, self.loss, [w[:1] for w in part.weights], differing=0)
         generic.own_room = True
         for step in range(steps):
-            now, room = _Part(*(_row(v, step) for v in part)), _DrawnBatches(sums[step], residual[step], norms[step])
+            now, room = _Part(*(_row(v, step) for v in part)), _StepMemory(sums[step], residual[step], norms[step])
             generic.weights = [w.unsqueeze(0) for w in now.weights]
             onto[step], gram[step] = self._drawn_step(generic, now, room, step)
         clean, whole, everybody = sums[:, 0], sums[:, 1], sums[:, 2 if self.claim.rate < 1 else 0]
@@ -184,7 +184,7 @@ class Recomputer:
         )
 
     def _drawn_step(
-        self, generic: GenericGradients, part: _Part, room: _DrawnBatches, step: int
+        self, generic: GenericGradients, part: _Part, room: _StepMemory, step: int
     ) -> tuple[Tensor, Tensor]:
         """Fills the room; the inner products of the watched records with the residual, and of the differing ones."""
         include, first, last = part.include, *(len(part.include) - n for n in (self.watched, self.columns.differing))

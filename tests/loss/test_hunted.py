@@ -7,7 +7,7 @@ from math import exp, expm1, inf, log1p, sqrt
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from scipy.special import ndtr
+from scipy.special import bdtrc, ndtr
 
 import deniable as dn
 from deniable.effort import UnresolvedError
@@ -331,3 +331,16 @@ def test_sampled_noise_on_integers_grants_the_round_off_of_its_masses(sigma, shi
         truth = mpf(rate) * sum(max(gap, 0) for gap in gaps) / total
     found = PL(dn.DiscreteGaussian(sigma, shift).subsampled(rate), "add-remove").advantage()
     assert found.least <= truth <= found
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "jumps", "rate"), [("replace", 61.5, 0.2), ("add-remove", 61.5, 0.2), ("add-remove", 0.5, 0.01)]
+)
+def test_jumps_of_faint_noise_are_counted(adjacency, jumps, rate):
+    """.6512 +- 3e-7 was .6627: a tapered line took the sum of jumps of nearly one size for a smooth law (V1)."""
+    noise, steps = 0.0013553045371233448, 323
+    size = (1 / noise) ** 2 / (8 if adjacency == "replace" else 2)
+    truth = float(bdtrc(int(jumps), steps, rate))
+    found = PL(G(noise).subsampled(rate).composed(steps), adjacency).pair.tail(jumps * size)
+    assert found >= truth * (1 - 1e-9)
+    assert found.least <= truth * (1 + 1e-9)

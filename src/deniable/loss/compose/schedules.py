@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import pi, sqrt
+from math import nan, pi, sqrt
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -35,6 +35,7 @@ from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.moments.step_stack import NEGLIGIBLE_NATS, StepStack
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.noise import MOST_BLURRED_MU
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
@@ -160,6 +161,8 @@ class Schedule:
     @cached_property
     def centres(self) -> tuple[float, float]:
         """The sums of the steps' own."""
+        if self.mus.max() > MOST_BLURRED_MU * (2 if self.exchanged else 1):
+            return nan, nan
         if self.exchanged:
             return 0.0, 0.0
         sign = -1.0 if self.mirrored else 1.0

@@ -19,7 +19,7 @@ from deniable.loss.moments.damping import Jumps, NoiseLaw
 from deniable.loss.moments.elementary import expm1
 from deniable.loss.moments.elementary import log1p as complex_log1p
 from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, log_normal
+from deniable.loss.pairs.noise import FARTHEST_SIGMAS, MOST_BLURRED_MU, REACH_SIGMAS, log_normal
 from deniable.loss.pairs.step import Moments, Step
 from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, SubsampledRemove
 
@@ -176,6 +176,8 @@ class SeveralRemove(Step):
 
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        if self.mu > MOST_BLURRED_MU:
+            return super().centres
         return self.least_loss, float(self.tilted_moments(np.zeros(1))[1, 0])
 
     @property

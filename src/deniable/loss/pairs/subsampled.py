@@ -21,7 +21,15 @@ from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, REACH_SIGMAS, jump_probability, jump_size, lift, log_normal
+from deniable.loss.pairs.noise import (
+    FARTHEST_SIGMAS,
+    MOST_BLURRED_MU,
+    REACH_SIGMAS,
+    jump_probability,
+    jump_size,
+    lift,
+    log_normal,
+)
 from deniable.loss.pairs.step import Mirrored, Moments, Step
 
 __all__ = ["ReversedStep", "SubsampledAdd", "SubsampledRemove"]
@@ -70,7 +78,7 @@ class SubsampledRemove(Step):
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
         """ln(1 - rate), where jumps are rare; E_Q[L], where many small ones make up for it."""
-        if not isinstance(self.base, GaussianStep):
+        if not isinstance(self.base, GaussianStep) or self.base.mu > MOST_BLURRED_MU:
             return super().centres
         return log1p(-self.rate), float(self.tilted_moments(np.zeros(1))[1, 0])
 

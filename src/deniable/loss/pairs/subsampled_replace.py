@@ -36,7 +36,7 @@ from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, jump_probability, jump_size, lift, log_normal
+from deniable.loss.pairs.noise import FARTHEST_SIGMAS, MOST_BLURRED_MU, jump_probability, jump_size, lift, log_normal
 from deniable.loss.pairs.sampled_half import SampledHalf, are_known, join_halves
 from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
@@ -146,7 +146,8 @@ class SubsampledReplace(Step):
 
     @property
     def centres(self) -> tuple[float, float]:  # type: ignore[override]
-        return (0.0, 0.0) if self._gaussians else super().centres
+        blurred = bool(self._gaussians) and max(half.mu for _, half in self._gaussians) <= MOST_BLURRED_MU
+        return (0.0, 0.0) if blurred else super().centres
 
     def envelope(self, c: float, omega: Floats, share: float) -> Floats:
         """Lemma A9."""
@@ -268,7 +269,10 @@ class SubsampledReplaceSum(Step):
     rate_error: float = 0.0
     """Round-off of the rate, where it is a product of others."""
     smooth = True
-    centres = 0.0, 0.0
+
+    @property
+    def centres(self) -> tuple[float, float]:  # type: ignore[override]
+        return (0.0, 0.0) if self.mu / 2 <= MOST_BLURRED_MU else super().centres
 
     def _loss(self, x: Numbers) -> Numbers:
         return self._log_mix(x) - self._log_mix(-x)

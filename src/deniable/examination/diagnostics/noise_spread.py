@@ -154,6 +154,8 @@ def is_even(evidence: Evidence) -> bool:
 
 def _has_even_medians(evidence: Evidence) -> bool:
     """The same by medians of the sketched numbers' sizes, which a few very large ones do not move."""
+    if has_bare_weights(evidence):
+        return False
     sizes = np.abs(evidence.trials.sketch)
     layers = np.array([np.median(np.abs(part)) for part in evidence.layer_noise()])
     steps, usual = np.median(sizes, axis=2), MEDIAN_ERROR / np.sqrt(sizes.shape[2])

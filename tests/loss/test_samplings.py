@@ -122,6 +122,16 @@ def test_shuffling_protects_no_more_than_no_sampling():
     assert poisson == pytest.approx(1.9532, abs=1e-4)
 
 
+@pytest.mark.parametrize("noise", [0.001, 0.01, 0.02322, 0.03132, 0.1])
+@pytest.mark.parametrize("steps", [1, 9, 1000])
+def test_shuffling_with_hardly_any_noise_has_a_finite_epsilon_from_below(noise: float, steps: int) -> None:
+    """The event's probability was 0 in floating point, and the epsilon "at least" infinite."""
+    release = dn.Gaussian(noise).subsampled(dn.Shuffled(steps))
+    least = shuffled_epsilon(noise, steps, 1e-5)
+    most = dn.privacy_loss(release, "zero-out").epsilon(1e-5)
+    assert 0.9 * most <= least <= most
+
+
 def test_a_blend_is_a_mean():
     parts = ((0.3, GaussianStep(0.7)), (0.7, SubsampledRemove(GaussianStep(1.5), 0.1)))
     blend = Blend(parts)

@@ -6,7 +6,7 @@ its bound, or not: the value from below tells how much of it is real.
 
 from __future__ import annotations
 
-from math import expm1, inf, log1p
+from math import expm1, inf, log, log1p
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -27,6 +27,7 @@ __all__ = ["epsilon_at_least"]
 
 _POINTS = 2001  # thresholds that are tried, twice
 _ROUNDOFF = 1e-12
+_LEAST_PROBABILITY = 1e-250  # below it, differences from 1 have lost their digits
 
 
 def epsilon_at_least(mechanism: Mechanism, delta: float, adjacency: Adjacency) -> float | None:
@@ -85,7 +86,12 @@ def shuffled_epsilon(noise: float, steps: int, delta: float) -> float:
 
 
 def _event_epsilon(at: np.ndarray, mu: float, steps: int, delta: float) -> np.ndarray:
-    """ln of (P - delta) / Q of the event, where P and Q are 1 - Phi(c - shift) Phi(c)^(steps - 1)."""
+    """ln of (P - delta) / Q of the event, where P and Q are 1 - Phi(c - shift) Phi(c)^(steps - 1).
+
+    Where Q is too small for a number, the sum over the steps bounds it.
+    """
     own, null = (-np.expm1(log_ndtr(at - shift) + (steps - 1) * log_ndtr(at)) for shift in (2 * mu, mu))
-    with np.errstate(divide="ignore"):
-        return np.where(own > delta, np.log(np.maximum(own - delta, 0.0)) - np.log(null), -inf)
+    every = np.logaddexp(log_ndtr(mu - at), log(steps) + log_ndtr(-at))
+    more, seen = own > delta, null > _LEAST_PROBABILITY
+    log_null = np.where(seen, np.log(np.where(seen, null, 1.0)), every)
+    return np.where(more, np.log(np.where(more, own - delta, 1.0)) - log_null, -inf)

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = ["any_of", "binomial", "chi_square", "cosine", "normal", "scale", "student"]
+__all__ = [
+    "any_of",
+    "binomial",
+    "chi_square",
+    "cosine",
+    "kurtosis_cumulants",
+    "kurtosis_p_value",
+    "normal",
+    "scale",
+    "student",
+]
 
 Array = NDArray[np.float64]
 LEAST_SPREAD = 1e-3
@@ -66,3 +76,30 @@ def cosine(values: ArrayLike, dimension: float) -> Array:
     half = (dimension - 1) / 2
     below = special.betainc(half, half, (1 - np.abs(np.asarray(values, dtype=float))).clip(0) / 2)
     return np.asarray(2 * below)
+
+
+def kurtosis_cumulants(numbers: Array) -> tuple[Array, Array, Array]:
+    """Mean, variance and third central moment of mean(x^4) / mean(x^2)^2, of so many standard normal x.
+
+    The ratio is independent of the sum of squares, so its moments are those of the sum of fourth powers over those of
+    the squared sum of squares.
+    """
+    n = np.asarray(numbers, dtype=float)
+    first = 3 * n / (n + 2)
+    second = (9 * n + 96) * n**2 / ((n + 2) * (n + 4) * (n + 6))
+    third = (27 * n**2 + 864 * n + 9504) * n**3 / ((n + 2) * (n + 4) * (n + 6) * (n + 8) * (n + 10))
+    return first, second - first**2, third - 3 * first * second + 2 * first**3
+
+
+def kurtosis_p_value(kurtosis: Array, numbers: Array) -> float:
+    """Two-sided, of the sum of independent kurtoses, each of so many numbers.
+
+    Its law is skewed: the normal law calls 15 times too many right ones wrong at 1e-4. The cube root that makes it
+    nearly normal is that of [Anscombe 1983], for the skewness of the sum.
+    """
+    mean, variance, third = kurtosis_cumulants(numbers)
+    spread = float(variance.sum())
+    away, skewness = float((kurtosis - mean).sum()) / spread**0.5, float(third.sum()) / spread**1.5
+    degrees = 6 + 8 / skewness * (2 / skewness + (1 + 4 / skewness**2) ** 0.5)
+    root = np.cbrt((1 - 2 / degrees) / max(1 + away * (2 / (degrees - 4)) ** 0.5, 1e-300))
+    return float(normal((1 - 2 / (9 * degrees) - root) / (2 / (9 * degrees)) ** 0.5))

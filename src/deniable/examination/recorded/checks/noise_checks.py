@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtr
 
-from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal
+from deniable.examination.diagnostics.p_values import (
+    any_of,
+    chi_square,
+    cosine,
+    kurtosis_cumulants,
+    kurtosis_p_value,
+    normal,
+)
 from deniable.examination.recorded.checks.followed_figures import figure_that_explains
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
@@ -216,9 +223,9 @@ def shape_check(record: RunRecord, claimed: Training, level: float) -> RunCheck 
     if len(fourth) < len(record.steps) or numbers.sum() < _LEAST_NUMBERS:
         return None
     squares = np.array([max(sum(step.residual), 1e-300) for step in record.steps])
-    excess = fourth * numbers / squares**2 / _expected_fourth(numbers)
-    z_value = float((excess - 1).sum() / np.sqrt(_variance_of_fourth(numbers).sum()))
-    p_value, mean = any_of(normal(z_value)), float(excess.mean())
+    kurtosis = fourth * numbers / squares**2
+    expected, _, _ = kurtosis_cumulants(numbers)
+    p_value, mean = kurtosis_p_value(kurtosis, numbers), float((kurtosis / expected).mean())
     fails = p_value < level
     looks = "cut off or uniform" if mean < 1 else "heavy-tailed, as if Laplacian"
     seen = f"the noise is not Gaussian: it looks {looks}" if fails else "as of a normal distribution"
@@ -237,18 +244,7 @@ _SHORTENED = (
     "divisor), which is as safe: watch the noisy gradient before that, and name its divisor"
 )
 _LEAST_NUMBERS = 1000
-"""From which on the mean of fourth powers is nearly normal."""
-
-
-def _expected_fourth(numbers: Array) -> Array:
-    """Of normal numbers: the mean fourth power over the squared mean square."""
-    return 3 * numbers / (numbers + 2)
-
-
-def _variance_of_fourth(numbers: Array) -> Array:
-    """Its variance, relative to the squared expectation (the ratio is independent of the mean square)."""
-    second = (9 * numbers + 96) * numbers**2 / ((numbers + 2) * (numbers + 4) * (numbers + 6))
-    return second / _expected_fourth(numbers) ** 2 - 1
+"""Fewer numbers show only shapes that nobody draws noise from."""
 
 
 def own_size_check(p_value: float) -> RunCheck:

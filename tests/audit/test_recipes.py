@@ -119,9 +119,13 @@ def test_augmentations_can_be_claimed() -> None:
 
 
 def test_a_noise_schedule_can_be_claimed() -> None:
-    claimed = dn.compose(*(dn.Gaussian(1 - step / STEPS) for step in range(STEPS)))
-    assert audited(Training(1.0, (("noise", "falls"),)), claimed).verdict == "consistent"
-    assert audited(Training(1.0, (("noise", "half"),)), claimed).verdict == "violated"
+    """Half of the noise is less private than a schedule that ends at .6, and more private than one that ends lower."""
+    falls = dn.compose(*(dn.Gaussian(1 - step / STEPS) for step in range(STEPS)))
+    assert audited(Training(1.0, (("noise", "falls"),)), falls).verdict == "consistent"
+    half = Training(1.0, (("noise", "half"),))
+    assert audited(half, falls).verdict == "other recipe"
+    falls_less = dn.compose(*(dn.Gaussian(1 - 0.5 * step / STEPS) for step in range(STEPS)))
+    assert audited(half, falls_less).verdict == "violated"
 
 
 def test_claims_that_do_not_fit_are_refused() -> None:

@@ -183,8 +183,8 @@ class _Passes:
         (x, y), others = self.records, len(self.extra[0])
         gradients: ExampleGradients = self.own.__dict__.setdefault("gradients", None) or self.make()
         self.own.gradients = gradients
-        gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
         gradients.differing = len(x[part]) + others if others else 0
+        gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
         include, sums = torch.cat([drawn[part], torch.zeros(others)])[None], [torch.empty_like(t) for t in shapes]
         norms = gradients.clipped_sum(include, self.settings.clip, sums)[0].double()
         lengths, own = norms.clamp(max=self.settings.clip), slice(0, len(x[part]))

@@ -34,6 +34,8 @@ def _places(model: nn.Module) -> dict[str, int]:
 class ExampleGradients(ABC):
     """One pass over the records of a step, for all trials; the last `differing` records are x, or x and x'.
 
+    How many differ is settled before `load`.
+
     Guarantee: every record's contribution to the sum has norm at most `clip` (to float32 rounding), and depends on
     no other record.
     """

@@ -344,3 +344,12 @@ def test_jumps_of_faint_noise_are_counted(adjacency, jumps, rate):
     found = PL(G(noise).subsampled(rate).composed(steps), adjacency).pair.tail(jumps * size)
     assert found >= truth * (1 - 1e-9)
     assert found.least <= truth * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("runs", [10**8, 10**9])
+def test_a_guarantee_of_very_large_losses_has_a_finite_epsilon_at_a_tiny_delta(runs):
+    """It was inf +- inf: the round-off that its masses grant is above delta."""
+    orders, epsilons, delta = (1.12, 1.14), (2.0e-4, 2.8e-4), 8e-12
+    found = PL(dn.RenyiDP(orders, epsilons).composed(runs), "add-remove").epsilon(delta)
+    assert found == pytest.approx(runs * 2e-4 - np.log(delta) / 0.12, rel=1e-9)
+    assert 0 < found.least <= runs * 2e-4

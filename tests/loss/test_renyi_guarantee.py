@@ -77,7 +77,7 @@ def test_what_is_counted_as_told_may_be_less(beside):
     assert found.least <= told <= found.least + 1e-9
     assert dn.privacy_loss(dn.ConcentratedDP(1.0)).epsilon(1e-35) < 30
     if not beside:
-        assert loss.epsilon(1e-295).error == inf
+        assert 0.1 < loss.epsilon(1e-295).least < loss.epsilon(1e-295) <= 1.0001 * (0.1 - log(1e-295) / 0.05)
         assert 0 < loss.epsilon(1e-16).error < 1
 
 

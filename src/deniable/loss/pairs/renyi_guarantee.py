@@ -74,6 +74,17 @@ class GuaranteedStep(MassStep):
     """The polygon around the largest curve that a guarantee allows; the one inside of it tells how close that is."""
 
     inside: MassStep | None = field(default=None, compare=False, repr=False)
+    curve: RenyiCurve | None = field(default=None, compare=False, repr=False)
+
+    def enough(self, delta: float) -> Upper:
+        """Where the round-off of very large losses is above delta, Markov's inequality for e^{(a - 1) L} answers."""
+        found = super().enough(delta)
+        if isfinite(found) or self.curve is None:
+            return found
+        orders, epsilons = (np.array(values) for values in self.curve[:2])
+        most = float((epsilons - log(delta) / (orders - 1)).min()) * (1 + _ROUNDING)
+        told = super().enough(min(2 * self.escape, 1.0))  # of a larger delta, so no larger one
+        return Upper.between(min(told.least, most) if isfinite(told) else 0.0, most)
 
     def _round_outwards(self, functional: Functional, k: float) -> Upper:
         found = super()._round_outwards(functional, k)
@@ -117,6 +128,7 @@ def step_of_renyi(curve: RenyiCurve) -> GuaranteedStep:
         symmetric=True,
         slip=1.0,
         inside=inside,
+        curve=curve,
     )
 
 

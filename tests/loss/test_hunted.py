@@ -351,5 +351,6 @@ def test_a_guarantee_of_very_large_losses_has_a_finite_epsilon_at_a_tiny_delta(r
     """It was inf +- inf: the round-off that its masses grant is above delta."""
     orders, epsilons, delta = (1.12, 1.14), (2.0e-4, 2.8e-4), 8e-12
     found = PL(dn.RenyiDP(orders, epsilons).composed(runs), "add-remove").epsilon(delta)
-    assert found == pytest.approx(runs * 2e-4 - np.log(delta) / 0.12, rel=1e-9)
+    markov = runs * 2e-4 - np.log(delta) / 0.12
+    assert 0.999 * markov < found <= markov * (1 + 1e-9)
     assert 0 < found.least <= runs * 2e-4

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.concentrated import epsilon_to_rho, rho, rho_to_epsilon, rho_to_epsilon_classic, zcdp_epsilon
 from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.renyi import best_epsilon, classic_conversion, rdp_epsilon
+from deniable.bounds.renyi import (
+    best_epsilon,
+    classic_conversion,
+    epsilon_to_rho,
+    rdp_epsilon,
+    rho,
+    rho_to_epsilon,
+    rho_to_epsilon_classic,
+    zcdp_epsilon,
+)
 from deniable.mechanisms import ApproximateDP, Gaussian, GaussianDP, Laplace, compose
 
 deltas = st.floats(-300, -1e-6).map(lambda p: 10**p)

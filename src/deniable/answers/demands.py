@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from math import exp, expm1, inf, log, log1p, sqrt
 
 from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
-from deniable.bounds.concentrated import epsilon_to_rho
+from deniable.bounds.renyi import epsilon_to_rho
 from deniable.calibration import MOST_NOISE, first_safe
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation

@@ -10,8 +10,8 @@ from math import exp, log, sqrt
 from scipy.special import erfinv
 
 from deniable.bounds.belief import belief_to_epsilon
-from deniable.bounds.concentrated import epsilon_to_rho, rho_to_epsilon_classic
 from deniable.bounds.numeric import gaussian_rho
+from deniable.bounds.renyi import epsilon_to_rho, rho_to_epsilon_classic
 from deniable.bounds.variation import shift_tvd
 from deniable.checks import positive, probability, whole
 

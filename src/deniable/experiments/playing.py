@@ -19,8 +19,8 @@ from scipy.special import logit
 
 from deniable.adversaries import LossThreshold
 from deniable.bounds.belief import belief_to_epsilon
-from deniable.bounds.concentrated import rho_to_epsilon_classic
 from deniable.bounds.gaussian_bounds import advantage_to_epsilon
+from deniable.bounds.renyi import rho_to_epsilon_classic
 from deniable.campaigns.campaign import Plan, Trials, exchange_records
 from deniable.campaigns.setup import least_noise, usual_model
 from deniable.comparison.repeat_measures import advantages

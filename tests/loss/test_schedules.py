@@ -74,7 +74,7 @@ def test_a_few_steps_stand_for_a_large_cloud(adjacency: str):
         ((schedule, _),) = together(law.parts)
         for c in (-2.0, 0.5, 4.0):
             line = c + 1j * np.linspace(0, 20, 9)
-            (few,) = schedule._fitting(1 - c if schedule.mirrored else c)[1]
+            few = next(schedule._stand_ins(1 - c if schedule.mirrored else c))
             assert few.weights.size < 60
             exact = sum(count * step.cumulant(line) for step, count in law.parts)
             np.testing.assert_allclose(schedule.cumulant(line), exact, rtol=0, atol=schedule.error)
@@ -85,6 +85,23 @@ def test_a_few_steps_stand_for_a_large_cloud(adjacency: str):
     np.testing.assert_allclose(part.centres, centres, rtol=1e-9)
 
 
+def test_steps_of_very_unlike_noise_are_picked_by_higher_frequencies():
+    """There e^K falls so slowly that steps picked by the Gaussian's width alone fail on the rest of the line."""
+    drawn = np.random.default_rng(1)
+    noises, rates = (np.exp(drawn.uniform(np.log(a), np.log(b), 300)) for a, b in ((0.5, 5), (1e-4, 0.1)))
+    composition = dominating_pair(
+        _mechanism([(*row, 1) for row in zip(noises, rates, strict=True)]), Adjacency("add-remove")
+    ).composition
+    ((schedule, _),) = together(composition.parts)
+    c = 2.4
+    assert schedule._few_steps(c) == []
+    assert len(schedule._few_steps_by_more(c)) == 1
+    line = c + 1j * np.linspace(0, schedule._last_frequency(c), 21)
+    exact = sum(count * step.cumulant(line) for step, count in composition.parts)
+    matters = np.exp(np.minimum(exact.real - exact[0].real, 0.0))
+    assert (np.abs(schedule.cumulant(line) - exact) * matters).max() <= schedule.error
+
+
 def test_steps_that_do_not_stand_for_all_are_not_taken(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(schedules, "_NO_NEWS", 1e-3)
     drawn = np.random.default_rng(7)
@@ -93,7 +110,7 @@ def test_steps_that_do_not_stand_for_all_are_not_taken(monkeypatch: pytest.Monke
     ]
     composition = dominating_pair(_mechanism(rows), Adjacency("add-remove")).composition
     ((schedule, _),) = together(composition.parts)
-    assert schedule._fitting(-2.0)[1] == []
+    assert list(schedule._stand_ins(-2.0)) == []
 
 
 def test_only_steps_on_one_curve_are_interpolated():

@@ -43,6 +43,15 @@ def test_rows_are_summed_side_by_side(name):
     assert together == pytest.approx(np.array(alone), rel=1e-13, abs=1e-300)
 
 
+@pytest.mark.parametrize("omega", [np.linspace(0, 30, 64), np.linspace(3, 4, 17), np.linspace(0, 1e-6, 40)])
+def test_rows_at_few_frequencies_are_turned_from_one_to_the_next(omega):
+    """Each turn adds the round-off of one product; blocks of rows are put together in their order."""
+    losses, weights = line((60,))
+    naive = (weights[:, None, :] * np.expm1(1j * omega[:, None] * losses[:, None, :])).sum(axis=-1)
+    roundoff = EPS * (weights[:, None, :] * np.abs(omega[:, None] * losses[:, None, :])).sum(axis=-1)
+    assert (np.abs(sum_waves(losses, weights, omega) - naive) <= 64 * roundoff + 1e-300).all()
+
+
 @pytest.mark.parametrize(
     ("first", "end", "widest"), [(1e-6, 40.0, 1.3), (3.0, 40.0, 1.3), (5.0, 2.0, 2.0), (1.0, 1.1, 1.0)]
 )

@@ -9,6 +9,7 @@ nodes on that curve,
 so that a few dozen nodes stand for any number of steps. Where many steps lie on no such curve, some of the steps
 themselves stand for all: on one line the K of all steps span few dimensions, to the accuracy asked for 10 to 30. They
 are picked for every line, by a pivoted factorization of K at a few frequencies, with weights that reproduce every step.
+Where they fail beyond these, others are picked by higher frequencies, too.
 Few steps, or moments too large for either, are computed one by one, in arrays.
 
 Error. Validated, not proved: for every line (and, on a curve, every real point) the weighted nodes are compared with
@@ -20,10 +21,10 @@ round-off. The steps' integrals are those of `StepStack`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import nan, pi, sqrt
+from math import inf, nan, pi, sqrt
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -48,13 +49,18 @@ _LARGE_NATS = 100.0
 _MOST_SINGLY = 64  # steps that may each be asked
 _MANY = 24  # unlike steps of one kind from which on they are taken together
 _SIZES = (16, 48)  # nodes on a curve, tried in turn
-_FREQUENCIES = (32, 64)  # of a line, by which steps are picked that stand for a cloud of them, tried in turn
+_FREQUENCIES = 48, 32  # of a line, by which steps are picked that stand for a cloud of them, ...
+_HIGHER_FREQUENCIES = 24  # ... and on each of two parts beyond, where e^K falls more slowly than that of a Gaussian
+_SLOWLY = 3.0  # times the width: where the first of them ends
+_BEYOND = np.array([1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])  # times the width: where the second may end
+_MUCH_MORE_SLOWLY = 5.0  # times the width: from here on the Gaussian's part alone is not tried
+_THINNED = 16  # one step in so many tells where
 _NO_NEWS = 1e-14  # relative distance of a step from those that are picked
 _CURVE_DEGREE = 24
 _FITTED_POINTS = 96  # to which a curve is fitted, and looked at by all steps
 _ON_CURVE = 1e-12  # relative distance of a step from the curve, which moves its K by about as much
 _WITNESSES = 6  # steps by which a polynomial is checked, beside the extreme ones
-_LINE_BLOCK, _AXIS_BLOCK = 256, 1024  # steps at a time
+_LINE_BLOCK, _AXIS_BLOCK = 128, 1024  # steps at a time
 _CLOSE_ENOUGH = 1e-7  # relative error of K on the real axis, where it says where to stand and bounds what is left out
 _TURNED = np.array([1.0, -1.0, 1.0])[:, None]
 
@@ -127,31 +133,39 @@ class Schedule:
             return np.asarray(sum(count * step.cumulant(s) for step, count in self.parts))
 
     def _sum_cumulants(self, s: Complexes) -> Complexes:
-        height, polynomials = self._fitting(float(s[0].real))
-        for nodes in polynomials:
+        c = float(s[0].real)
+        for nodes in self._stand_ins(c):
             found, exact = nodes.stack.cumulants(s), self._witnesses.cumulants(s)
             total = multiply(nodes.weights, found)
             # an error matters as much as e^K does, beside its value on the real axis
-            matters = np.exp(np.minimum(total.real - height, 0.0))
+            matters = np.exp(np.minimum(total.real - self._moments_at(c)[0], 0.0))
             if (nodes.apart(found, exact) * matters <= self._tolerance).all():
                 return np.asarray(total)
         return np.asarray(sum(multiply(counts, stack.cumulants(s)) for stack, counts in self._every))
 
-    def _fitting(self, c: float) -> tuple[float, list[_Polynomial]]:
-        """K at the real point of a line, and the polynomials that are close enough there."""
-        if c not in self._known_fits:
-            at = np.array([c])
-            exact = self._witnesses.tilted_moments(at)[:, 0]
-            close = [
-                p for p in self._polynomials if p.apart(p.stack.tilted_moments(at)[:, 0], exact)[0] <= self._tolerance
-            ]
-            height, _, bend = self._tilted_moments(at)[:, 0].tolist()
-            self._known_fits[c] = height, self._few_steps(c, bend) if self._is_many and not close else close
-        return self._known_fits[c]
+    def _stand_ins(self, c: float) -> Iterator[_Polynomial]:
+        """What may stand for all steps on a line: a curve's nodes, or steps picked by a part of it, then by more."""
+        for further, find in enumerate((self._close_polynomials, self._few_steps, self._few_steps_by_more)):
+            if (c, further) not in self._known_fits:
+                self._known_fits[c, further] = find(c)
+            yield from self._known_fits[c, further]
+            if not self._is_many or (not further and self._known_fits[c, further]):
+                return
 
     @cached_property
-    def _known_fits(self) -> dict[float, tuple[float, list[_Polynomial]]]:
+    def _known_fits(self) -> dict[tuple[float, int], list[_Polynomial]]:
         return {}
+
+    def _close_polynomials(self, c: float) -> list[_Polynomial]:
+        """Those of a curve that are close enough at the real point of a line."""
+        exact = self._witnesses.tilted_moments(np.array([c]))[:, 0]
+        found = [(p, p.stack.tilted_moments(np.array([c]))[:, 0]) for p in self._polynomials]
+        return [p for p, moments in found if p.apart(moments, exact)[0] <= self._tolerance]
+
+    def _moments_at(self, c: float) -> list[float]:
+        """K and its first two derivatives."""
+        moments: list[float] = self._tilted_moments(np.array([c]))[:, 0].tolist()
+        return moments
 
     @cached_property
     def _tolerance(self) -> float:
@@ -252,22 +266,56 @@ class Schedule:
         stack = StepStack(mu(nodes), rate(nodes), self.exchanged)
         return _Polynomial(stack, multiply(self.counts, shares), shares[self._chosen])
 
-    def _few_steps(self, c: float, bend: float) -> list[_Polynomial]:
-        """A few steps whose K on this line, so weighted, are those of all steps; none where these are not found.
+    def _few_steps(self, c: float) -> list[_Polynomial]:
+        """A few steps whose K on this line, so weighted, are those of all steps; none where these are not found."""
+        width = self._width(c)
+        if not 0 < self._last_frequency(c) < _MUCH_MORE_SLOWLY * width:
+            return []
+        return self._pick_steps(c, [np.linspace(0, width, _FREQUENCIES[0])])
 
-        They are picked, the one that is worst known next, by what K of all steps is at some frequencies; every step
-        must be met at others between these.
-        """
-        last = sqrt(2 * NEGLIGIBLE_NATS / bend)
-        for size in _FREQUENCIES if last > 0 else ():
-            found = np.concatenate([stack.cumulants(c + 1j * np.linspace(0, last, size)) for stack, _ in self._every])
-            total = multiply(self.counts[self._order], found)
-            found = found * np.exp(np.minimum(total.real - total[0].real, 0.0))
-            known = found[:, np.arange(size) % 4 != 2]
-            places, shares = _pick_rows(np.concatenate([known.real, known.imag], axis=1))
-            if (np.abs(multiply(shares, found[places]) - found) <= self._tolerance).all():
-                return [self._of_steps(places, shares)]
-        return []
+    def _few_steps_by_more(self, c: float) -> list[_Polynomial]:
+        """The same by what K is at higher frequencies, too."""
+        width, last = self._width(c), self._last_frequency(c)
+        if not last:
+            return []
+        middle = min(_SLOWLY * width, last)
+        ends = [
+            (0.0, width, _FREQUENCIES[1]),
+            (width, middle, _HIGHER_FREQUENCIES),
+            (middle, last, _HIGHER_FREQUENCIES),
+        ]
+        return self._pick_steps(c, [np.linspace(*part) for part in reversed(ends) if part[0] < part[1]])
+
+    def _last_frequency(self, c: float) -> float:
+        """Where, as some of the steps say, e^K is negligible; 0 where it has no width."""
+        if c not in self._last_frequencies:
+            width, some = self._width(c), self._order[::_THINNED]
+            thinned = StepStack(self.mus[some], self.rates[some], self.exchanged)
+            counts = self.counts[some] * (self.counts.sum() / self.counts[some].sum())
+            heights = multiply(counts, thinned.cumulants(c + 1j * width * np.append(0.0, _BEYOND))).real
+            fallen = np.flatnonzero(heights[1:] < heights[0] - NEGLIGIBLE_NATS)
+            self._last_frequencies[c] = width * float(_BEYOND[fallen[0] if fallen.size else -1])
+        return self._last_frequencies[c]
+
+    @cached_property
+    def _last_frequencies(self) -> dict[float, float]:
+        return {}
+
+    def _width(self, c: float) -> float:
+        """The frequency at which e^K is negligible where the losses are nearly normal; 0 where it has no bend."""
+        bend = self._moments_at(c)[2]
+        return sqrt(2 * NEGLIGIBLE_NATS / bend) if 0 < bend < inf else 0.0
+
+    def _pick_steps(self, c: float, frequencies: list[Floats]) -> list[_Polynomial]:
+        """Steps, the worst known one next, by K of all at some of the frequencies; all must be met at the others."""
+        tables = [np.hstack([stack.cumulants(c + 1j * part) for part in frequencies]) for stack, _ in self._every]
+        found = np.concatenate(tables)
+        total = multiply(self.counts[self._order], found).real
+        found = found * np.exp(np.minimum(total - self._moments_at(c)[0], 0.0))
+        known = found[:, np.arange(found.shape[1]) % 4 != 2]
+        places, shares = _pick_rows(np.concatenate([known.real, known.imag], axis=1))
+        met = (np.abs(multiply(shares, found[places]) - found) <= self._tolerance).all()
+        return [self._of_steps(places, shares)] if met else []
 
     def _of_steps(self, places: list[int], shares: Floats) -> _Polynomial:
         few, chosen = self._order[places], np.argsort(self._order)[self._chosen]

@@ -28,7 +28,7 @@ _FINEST_SPACING = 0.01
 _AXIS_SPACING = 0.53  # between every second node on the real axis
 _REUSED = 4.0  # times as fast as needed may be the waves that the nodes at hand serve
 _MARGIN = 4  # nodes more, for steps that are not extreme
-_ROWS = 64  # steps whose tables of waves fit the processor's cache
+_NODES_TOGETHER = 2**12  # of some steps, whose tables of waves fit the processor's cache
 _CLOSE = 1e-15  # what halving the spacing may still change in a moment near 1
 
 
@@ -123,7 +123,7 @@ class StepStack:
         gain, losses, weights = self._weigh_losses(float(s[0].real), float(np.abs(s.imag).max()))
         waves = [
             sum_waves(losses[rows], weights[rows], s.imag)
-            for rows in np.array_split(np.arange(self.mus.size), 1 + self.mus.size // _ROWS)
+            for rows in np.array_split(np.arange(self.mus.size), 1 + losses.size // _NODES_TOGETHER)
         ]
         return np.asarray(log1p(gain[:, None] + np.concatenate(waves)))
 

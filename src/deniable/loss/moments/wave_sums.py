@@ -27,6 +27,8 @@ _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time
 _CHUNK = 2**11  # nodes whose tables stay in the processor's cache
+_TURNS = 64  # frequencies up to which rows of nodes need no tables ...
+_ROWS_TOGETHER = 2**13  # ... if so many nodes are turned at a time
 _SAME = 1e-13  # relative
 
 
@@ -37,6 +39,8 @@ def sum_waves(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
     """
     if omega.size > _FEW:
         if evenly_spaced(omega):
+            if losses.ndim == 2 and omega.size <= _TURNS:
+                return _turn_by_turn(losses, weights, omega)
             ends = range(0, losses.shape[-1], _CHUNK)
             parts = (_evenly(losses[..., at : at + _CHUNK], weights[..., at : at + _CHUNK], omega) for at in ends)
             return np.asarray(sum(parts))
@@ -61,6 +65,23 @@ def _evenly(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
         far = first + far + first * far
     sums = _products(weights, far, near[..., :-1, :])
     return np.asarray(sums.reshape(*losses.shape[:-1], -1)[..., : omega.size])
+
+
+def _turn_by_turn(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
+    """From each frequency to the next by one product, in place: for rows of nodes, whose tables would be large."""
+    spend(losses.size * (4 + omega.size // 16))
+    sums = np.empty((len(losses), omega.size), dtype=np.complex128)
+    rows = max(_ROWS_TOGETHER // losses.shape[-1], 1)
+    for at in range(0, len(losses), rows):
+        part, weight = losses[at : at + rows], weights[at : at + rows]
+        turn = expm1(1j * (omega[1] - omega[0]) * part)
+        terms, more = weight * expm1(1j * omega[0] * part), weight * turn
+        turn += 1
+        for place in range(omega.size):
+            terms.sum(axis=-1, out=sums[at : at + rows, place])
+            terms *= turn
+            terms += more
+    return sums
 
 
 def _products(weights: Numbers, starts: Complexes, offsets: Complexes) -> Complexes:

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from deniable.checks import probability
 from deniable.evidence.attack_scores import Floats
@@ -81,8 +80,8 @@ def log_wealth(tallies: Sequence[Tally], deltas: Floats) -> Floats:
         gain, lose, keep = growth(deltas if side == "both" else deltas / 2)
         silent = trials[:, None] - right - wrong
         logs = _spread(right) * gain + _spread(wrong) * lose + _spread(silent) * keep
-        shares.append(log(weight) + logsumexp(logs + _LOG_WEIGHTS, axis=(1, 2, 3)))
-    return np.asarray(logsumexp(shares, axis=0))
+        shares.append(log(weight) + np.logaddexp.reduce((logs + _LOG_WEIGHTS).reshape(len(logs), -1), axis=1))
+    return np.asarray(np.logaddexp.reduce(shares, axis=0))
 
 
 def _named_by(side: str, named: Counts) -> tuple[Counts, Counts]:
